@@ -17,10 +17,16 @@ inline constexpr std::size_t kMaxTextBytes = std::size_t{1} << 20;
 inline constexpr int kMaxDepth = 64;
 inline constexpr std::size_t kMaxKeysInObject = 1024;
 
+enum class Author {
+  kUser,
+  kEspalier,  // whose own records may have any size and any number of keys
+};
+
 // Parses one JSON document, keeping key order. Besides malformed text (named by line and column) it
 // refuses duplicate keys, numbers that no double can hold, and anything past the limits above.
 // `what` starts the message.
-absl::StatusOr<Json> Parse(std::string_view what, std::string_view text);
+absl::StatusOr<Json> Parse(std::string_view what, std::string_view text,
+                           Author author = Author::kUser);
 
 // The value as shown in a message: compact, cut when long.
 std::string Quote(const Json& value);

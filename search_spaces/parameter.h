@@ -40,7 +40,10 @@ std::string ToJson(const Parameters& parameters);  // one flat object
 absl::StatusOr<ParameterValue> ParameterValueFromJson(std::string_view json);
 // Takes nested choices as NNI writes them, too: {"n": {"_name": "A", "p": 0.3}} gives n = "A" and
 // n/A/p = 0.3. The inverse needs to know the choices: SearchSpace::NestedJson.
+// The limits on what users send hold for the flat form too, so that this can read its ToJson.
 absl::StatusOr<Parameters> ParametersFromJson(std::string_view json);
+// The inverse of ToJson for what Espalier has kept, which may have any size.
+absl::StatusOr<Parameters> ParametersFromRecord(std::string_view json);
 
 // For tables: four significant digits, strings without quotes.
 std::string ToDisplay(const ParameterValue& value);

@@ -6,8 +6,11 @@
 
 namespace espalier {
 
+using search_spaces_json::Author;
 using search_spaces_json::FromParameterValue;
 using search_spaces_json::Json;
+using search_spaces_json::kMaxKeysInObject;
+using search_spaces_json::kMaxTextBytes;
 using search_spaces_json::ToParameterValue;
 
 namespace {
@@ -16,31 +19,84 @@ absl::Status Bad(const std::string& name, const std::string& what) {
   return absl::InvalidArgumentError(absl::StrCat("parameter \"", name, "\" ", what));
 }
 
-// The members of an object, under names that begin with `prefix`.
-absl::Status AddFlat(const Json& object, const std::string& prefix, Parameters& parameters) {
-  for (const auto& [key, element] : object.items()) {
-    if (!prefix.empty() && key == "_name") continue;
-    const std::string name = prefix + key;
-    if (!element.is_object()) {
-      absl::StatusOr<ParameterValue> value = ToParameterValue(element);
-      if (!value.ok()) {
-        return absl::InvalidArgumentError(
-            absl::StrCat("parameter \"", name, "\": ", value.status().message()));
+// Gathers what an object nests as flat parameters.
+class Flattened {
+ public:
+  explicit Flattened(Author author) : author_(author) {}
+
+  // The members of an object, under names that begin with `prefix`.
+  absl::Status Add(const Json& object, const std::string& prefix) {
+    for (const auto& [key, element] : object.items()) {
+      if (!prefix.empty() && key == "_name") continue;
+      const std::string name = prefix + key;
+      if (!element.is_object()) {
+        absl::StatusOr<ParameterValue> value = ToParameterValue(element);
+        if (!value.ok()) {
+          return absl::InvalidArgumentError(
+              absl::StrCat("parameter \"", name, "\": ", value.status().message()));
+        }
+        ESPALIER_RETURN_IF_ERROR(Keep({name, *std::move(value)}));
+        continue;
       }
-      parameters.push_back({name, *std::move(value)});
-      continue;
+      const auto option = element.find("_name");
+      if (option == element.end() || !option->is_string()) {
+        return Bad(name, absl::StrCat("is an object, so it needs a text \"_name\", the option of a "
+                                      "nested choice, got ",
+                                      search_spaces_json::Quote(element)));
+      }
+      const std::string chosen = option->get<std::string>();
+      ESPALIER_RETURN_IF_ERROR(Keep({name, chosen}));
+      ESPALIER_RETURN_IF_ERROR(Add(element, absl::StrCat(name, "/", chosen, "/")));
     }
-    const auto option = element.find("_name");
-    if (option == element.end() || !option->is_string()) {
-      return Bad(name, absl::StrCat("is an object, so it needs a text \"_name\", the option of a "
-                                    "nested choice, got ",
-                                    search_spaces_json::Quote(element)));
-    }
-    const std::string chosen = option->get<std::string>();
-    parameters.push_back({name, chosen});
-    ESPALIER_RETURN_IF_ERROR(AddFlat(element, absl::StrCat(name, "/", chosen, "/"), parameters));
+    return absl::OkStatus();
   }
-  return absl::OkStatus();
+
+  absl::StatusOr<Parameters> Take() && {
+    std::set<std::string_view> names;
+    for (const Parameter& parameter : parameters_) {
+      if (!names.insert(parameter.name).second) return Bad(parameter.name, "is given twice");
+    }
+    return std::move(parameters_);
+  }
+
+ private:
+  // Names repeat those above them, so that a short text may have a very long flat form: it is given
+  // up as soon as it is too long.
+  absl::Status Keep(Parameter parameter) {
+    if (author_ == Author::kUser) {
+      constexpr std::size_t kPunctuation = 2;  // ":" and ","
+      bytes_ += espalier::ToJson(ParameterValue(parameter.name)).size() +
+                espalier::ToJson(parameter.value).size() + kPunctuation;
+      if (bytes_ > kMaxTextBytes) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("parameters: the flat form has more than ", kMaxTextBytes,
+                         " bytes of JSON, as the name of a nested parameter contains the names and "
+                         "options above it; shorten those"));
+      }
+      if (parameters_.size() == kMaxKeysInObject) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("parameters: more than ", kMaxKeysInObject, ", nested ones included"));
+      }
+    }
+    parameters_.push_back(std::move(parameter));
+    return absl::OkStatus();
+  }
+
+  const Author author_;
+  Parameters parameters_;
+  std::size_t bytes_ = 1;  // of their JSON: its braces, and no comma after the last one
+};
+
+absl::StatusOr<Parameters> ReadParameters(std::string_view json, Author author) {
+  ESPALIER_ASSIGN_OR_RETURN(const Json parsed,
+                            search_spaces_json::Parse("parameters", json, author));
+  if (!parsed.is_object()) {
+    return absl::InvalidArgumentError(absl::StrCat("parameters: expected a JSON object, got ",
+                                                   search_spaces_json::Quote(parsed)));
+  }
+  Flattened flattened(author);
+  ESPALIER_RETURN_IF_ERROR(flattened.Add(parsed, ""));
+  return std::move(flattened).Take();
 }
 
 }  // namespace
@@ -65,18 +121,11 @@ absl::StatusOr<ParameterValue> ParameterValueFromJson(std::string_view json) {
 }
 
 absl::StatusOr<Parameters> ParametersFromJson(std::string_view json) {
-  ESPALIER_ASSIGN_OR_RETURN(const Json parsed, search_spaces_json::Parse("parameters", json));
-  if (!parsed.is_object()) {
-    return absl::InvalidArgumentError(absl::StrCat("parameters: expected a JSON object, got ",
-                                                   search_spaces_json::Quote(parsed)));
-  }
-  Parameters parameters;
-  ESPALIER_RETURN_IF_ERROR(AddFlat(parsed, "", parameters));
-  std::set<std::string_view> names;
-  for (const Parameter& parameter : parameters) {
-    if (!names.insert(parameter.name).second) return Bad(parameter.name, "is given twice");
-  }
-  return parameters;
+  return ReadParameters(json, Author::kUser);
+}
+
+absl::StatusOr<Parameters> ParametersFromRecord(std::string_view json) {
+  return ReadParameters(json, Author::kEspalier);
 }
 
 }  // namespace espalier

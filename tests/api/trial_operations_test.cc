@@ -1,5 +1,6 @@
 #include "tuner/api/trial_operations.h"
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/api/direct_tuner.h"
@@ -65,6 +66,21 @@ TEST_F(TrialOperations, BadParametersAndAttributesAreRefused) {
   enqueue.set_study("asked");
   (*enqueue.mutable_user_attributes())["note"] = "not json";
   EXPECT_THAT(std::string(api::Enqueue(tuner_, enqueue).status().message()), HasSubstr("\"note\""));
+}
+
+TEST_F(TrialOperations, ParametersThatNestTooMuchAreRefused) {
+  ASSERT_TRUE(api::CreateStudy(tuner_, CreateRequest(R"({
+      "name": "queued", "sampler": "queue", "command": "train"})"))
+                  .ok());
+  std::string members = R"("_name": "o")";
+  for (int i = 0; i < 600; ++i) absl::StrAppend(&members, ", \"k", i, "\": ", i);
+  v1::EnqueueRequest enqueue;
+  enqueue.set_study("queued");
+  enqueue.set_parameters(absl::StrCat("{\"a\": {", members, "}, \"b\": {", members, "}}"));
+  EXPECT_TRUE(absl::IsInvalidArgument(api::Enqueue(tuner_, enqueue).status()));
+  EXPECT_TRUE(tuner_.core.state().trials.empty());
+  enqueue.set_parameters(absl::StrCat("{\"a\": {", members, "}}"));
+  EXPECT_TRUE(api::Enqueue(tuner_, enqueue).ok());
 }
 
 TEST_F(TrialOperations, ReportIsAnsweredWithTheVerdict) {

@@ -209,6 +209,20 @@ TEST_P(StorageContract, KeepsValuesThatComeOutOfOrderAscending) {
   EXPECT_THAT(steps, testing::ElementsAre(2, 3, 5));
 }
 
+TEST_P(StorageContract, KeepsParametersOfAnySize) {
+  Parameters many;
+  for (int i = 0; i < 2000; ++i) many.push_back({"p" + std::to_string(i), std::int64_t{i}});
+  const Parameters large = {{"text", std::string(2 << 20, 't')}};
+  TunerState expected;
+  const std::vector<Change> changes = {StudyCreated{StudyId(1), SpecForTests("s"), Time{5}},
+                                       TrialCreated{TrialId(1), StudyId(1), 0, many, Time{6}},
+                                       TrialCreated{TrialId(2), StudyId(1), 1, large, Time{6}}};
+  for (const Change& change : changes) expected.Apply(change);
+  Commit(changes);
+  Reopen();
+  ExpectLoads(expected);
+}
+
 TEST_P(StorageContract, KeepsLimitsThatWereChangedBesideTheStudysText) {
   TunerState expected;
   const std::vector<Change> changes = {StudyCreated{StudyId(7), SpecForTests("s"), Time{5}},

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "absl/strings/str_cat.h"
 #include "tuner/base/random.h"
 
 namespace espalier {
@@ -61,6 +62,43 @@ TEST(Parameter, RefusesWhatIsNotFlat) {
 TEST(Parameter, RefusesDeepNesting) {
   const std::string deep = std::string(100000, '[') + std::string(100000, ']');
   EXPECT_THAT(Message(ParameterValueFromJson(deep).status()), HasSubstr("nest deeper than 64"));
+}
+
+TEST(Parameter, LimitsTheFlatFormOfNestedChoices) {
+  std::string members = R"("_name": "o")";
+  for (int i = 0; i < 600; ++i) absl::StrAppend(&members, ", \"k", i, "\": ", i);
+  const std::string two = absl::StrCat("{\"a\": {", members, "}, \"b\": {", members, "}}");
+  EXPECT_THAT(Message(ParametersFromJson(two).status()), HasSubstr("more than 1024"));
+  EXPECT_TRUE(ParametersFromJson(absl::StrCat("{\"a\": {", members, "}}")).ok());
+
+  std::string long_name = absl::StrCat(R"("_name": ")", std::string(20'000, 'x'), "\"");
+  for (int i = 0; i < 100; ++i) absl::StrAppend(&long_name, ", \"k", i, "\": ", i);
+  EXPECT_THAT(Message(ParametersFromJson(absl::StrCat("{\"a\": {", long_name, "}}")).status()),
+              HasSubstr("more than 1048576 bytes of JSON"));
+}
+
+TEST(Parameter, WhatIsTakenCanBeReadAgain) {
+  constexpr std::size_t kMost = std::size_t{1} << 20;
+  Parameters parameters = {{"a", 0.5}, {"text", std::string()}};
+  const std::string filling(kMost - ToJson(parameters).size(), 't');
+  parameters.back().value = filling;
+  ASSERT_EQ(ToJson(parameters).size(), kMost);
+  const auto read = ParametersFromJson(ToJson(parameters));
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(*read, parameters);
+  // Written as 1000000000.0.
+  EXPECT_FALSE(ParametersFromJson(absl::StrCat(R"({"a":1e9,"text":")", filling, R"("})")).ok());
+}
+
+TEST(Parameter, ReadsRecordsOfAnySize) {
+  Parameters many;
+  for (int i = 0; i < 2000; ++i) many.push_back({absl::StrCat("p", i), std::int64_t{i}});
+  for (const Parameters& kept : {many, Parameters{{"text", std::string(2 << 20, 't')}}}) {
+    EXPECT_FALSE(ParametersFromJson(ToJson(kept)).ok());
+    const auto read = ParametersFromRecord(ToJson(kept));
+    ASSERT_TRUE(read.ok()) << read.status();
+    EXPECT_EQ(*read, kept);
+  }
 }
 
 TEST(Parameter, ComparesNumbersAcrossTypesButNotBooleans) {

@@ -270,7 +270,7 @@ class Loader {
           trial.id = TrialId(row.Integer(0));
           trial.study = StudyId(row.Integer(1));
           trial.number = row.Integer(2);
-          ESPALIER_ASSIGN_OR_RETURN(trial.parameters, ParametersFromJson(row.Text(3)));
+          ESPALIER_ASSIGN_OR_RETURN(trial.parameters, ParametersFromRecord(row.Text(3)));
           trial.created = row.Moment(4);
           ESPALIER_RETURN_IF_ERROR(ReadHead(row, 5, trial));
           const auto study = state_.studies.find(trial.study);

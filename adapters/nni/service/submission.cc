@@ -26,21 +26,22 @@ absl::StatusOr<OrderedJson> ParseParameter(const std::string& text) {
                    text.substr(0, 80), "\""));
 }
 
-// One at a time, so that one that has no flat form (a list, null) costs no other its own.
-Parameters Flat(const OrderedJson& parameters) {
-  if (auto all = ParametersFromJson(parameters.dump(-1, ' ', true)); all.ok()) {
-    return *std::move(all);
-  }
-  Parameters flat;
+absl::StatusOr<Parameters> AsParameters(const OrderedJson& object) {
+  return ParametersFromJson(object.dump(-1, ' ', true));
+}
+
+// What has no flat form (a list, null) is shown as its text, and costs nothing else its own form.
+// If there is too much of it for a flat form, all of it is shown as texts.
+Parameters Flat(OrderedJson parameters) {
+  if (auto all = AsParameters(parameters); all.ok()) return *std::move(all);
+  Parameters texts;
   for (const auto& [name, value] : parameters.items()) {
+    texts.push_back({name, value.dump(-1, ' ', true)});
     const OrderedJson alone = {{name, value}};
-    if (const auto read = ParametersFromJson(alone.dump(-1, ' ', true)); read.ok()) {
-      flat.insert(flat.end(), read->begin(), read->end());
-    } else {
-      flat.push_back({name, value.dump(-1, ' ', true)});
-    }
+    if (!AsParameters(alone).ok()) value = value.dump(-1, ' ', true);
   }
-  return flat;
+  auto all = AsParameters(parameters);
+  return all.ok() ? *std::move(all) : texts;
 }
 
 }  // namespace

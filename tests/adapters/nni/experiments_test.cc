@@ -170,6 +170,18 @@ TEST_F(ExperimentsTest, ATrialRunsWithNnisParametersToTheLetter) {
   EXPECT_EQ(environment.at("ESPALIER_NNI_CHECKPOINTS"), "/c/a");
 }
 
+TEST_F(ExperimentsTest, WhatHasTooLongAFlatFormIsShownAsText) {
+  Open();
+  json choice = {{"_name", std::string(20'000, 'x')}};
+  for (int i = 0; i < 100; ++i) choice["k" + std::to_string(i)] = i;
+  const json parameters = {{"choice", choice}, {"x", 0.5}};
+  Submit("a", parameters.dump());
+  const Trial trial = TrialNamed("a");
+  EXPECT_EQ(json::parse(trial.attributes.system.at(kTrialParameters)), parameters);
+  ASSERT_EQ(trial.parameters.size(), 2U);
+  EXPECT_EQ(*Find(trial.parameters, "choice"), ParameterValue(choice.dump()));
+}
+
 TEST_F(ExperimentsTest, ReportsCountOnceAndComeBeforeTheEnd) {
   Open();
   Submit("a");
