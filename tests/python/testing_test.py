@@ -77,6 +77,19 @@ class Testing(unittest.TestCase):
                 with self.assertRaisesRegex(StudyError, r"exited with code 1\nno data set$"):
                     trial.wait()
 
+    def test_no_change_between_two_batches_of_a_step_counts_samples_twice(self):
+        with tempfile.TemporaryDirectory() as folder:
+            script, stop = ROOT / "tests/python/evaluated_within_steps.py", pathlib.Path(folder, "stop")
+            with testing.start([sys.executable, script, stop], slots=(1, 2)) as trial:
+                trial.wait_for_step(1)
+                for replicas in (2, 1) * 3:
+                    step = trial.resize(replicas)["step"]
+                    trial.wait_for_step(step + 2)
+                stop.touch()
+                record = trial.wait()
+        self.assertEqual(record["restarts"], 0)
+        self.assertEqual({value["value"] for value in record["values"]}, {80.0})
+
     def test_what_does_not_come_is_named_after_its_time(self):
         with testing.start(objectives.one_report_and_no_end) as trial:
             trial.wait_for_step(1)

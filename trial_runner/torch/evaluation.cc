@@ -55,7 +55,7 @@ absl::Status TakeBuffersOfRank0(ReplicaGroup& group, const std::vector<at::Tenso
 absl::StatusOr<std::vector<double>> EvaluateShares(ReplicaGroup& group, std::int64_t size,
                                                    std::int64_t batch_size, std::size_t sums,
                                                    const TrainingEngine::SumOver& sum_over,
-                                                   bool& all_know) {
+                                                   bool may_leave, bool& all_know) {
   const SampleSlice share = CutEvenly({0, size}, group.rank(), group.size());
   auto totals = std::make_shared<std::vector<double>>(sums + 1);
   for (std::int64_t done = 0; done < share.size; done += batch_size) {
@@ -67,7 +67,7 @@ absl::StatusOr<std::vector<double>> EvaluateShares(ReplicaGroup& group, std::int
     }
     for (std::size_t i = 0; i < part.size(); ++i) (*totals)[i] += part[i];
   }
-  totals->back() = group.Pending() ? 1 : 0;
+  totals->back() = may_leave && group.Pending() ? 1 : 0;
   ESPALIER_RETURN_IF_ERROR(group.AllReduceSum(CollectiveBuffer::Of(totals)));
   all_know = !group.narrowed() && std::lround(totals->back()) == group.size();
   return std::vector<double>(totals->begin(), totals->end() - 1);
@@ -121,7 +121,7 @@ std::vector<double> TrainingEngine::Evaluate(std::int64_t size, std::int64_t bat
   const at::NoGradGuard no_grad;
   return ComputeTogether(key, 0, sums, [&](bool& all_know) -> absl::StatusOr<std::vector<double>> {
     ESPALIER_RETURN_IF_ERROR(TakeBuffersOfRank0(group_, step_.Buffers()));
-    return EvaluateShares(group_, size, batch_size, sums, sum_over, all_know);
+    return EvaluateShares(group_, size, batch_size, sums, sum_over, !InMidStep(), all_know);
   });
 }
 
@@ -154,7 +154,7 @@ bool TrainingEngine::ShareBuffers(const EvaluationKey& key, bool ends) {
 bool TrainingEngine::MergeEvaluation(const EvaluationKey& key, std::int64_t accumulator) {
   bool all_know = false;
   if (group_.Abandoned() || !group_.Meet(PlaceOf(key, accumulator)).ok() ||
-      !sums_.Merge(all_know).ok()) {
+      !sums_.Merge(all_know, !InMidStep()).ok()) {
     Regroup(/*broken=*/true);
     return false;
   }
@@ -177,7 +177,7 @@ std::vector<double> TrainingEngine::SynchronizeSums(std::int64_t accumulator, st
   if (StateOf(key) == EvaluationState::kDone) state_.sums.Forget(begin, count);
   return ComputeTogether(key, accumulator, count,
                          [&](bool& all_know) -> absl::StatusOr<std::vector<double>> {
-                           ESPALIER_RETURN_IF_ERROR(sums_.Merge(all_know));
+                           ESPALIER_RETURN_IF_ERROR(sums_.Merge(all_know, !InMidStep()));
                            return state_.sums.Take(begin, count);
                          });
 }

@@ -21,7 +21,7 @@ std::size_t SharedSums::AddAccumulator(const std::string& name,
   return *begin;
 }
 
-absl::Status SharedSums::Merge(bool& all_know) {
+absl::Status SharedSums::Merge(bool& all_know, bool may_leave) {
   all_know = false;
   const bool program = program_ && !program_->empty();
   if (sums_.empty() && !program) return absl::OkStatus();
@@ -30,7 +30,7 @@ absl::Status SharedSums::Merge(bool& all_know) {
   const std::size_t sums = sums_.own().size();
   const std::string own = program ? program_->Own() : std::string();
   auto totals = std::make_shared<std::vector<double>>(sums_.own());
-  totals->push_back(group_.Pending() ? 1 : 0);
+  totals->push_back(may_leave && group_.Pending() ? 1 : 0);
   if (program) {
     totals->resize(totals->size() + static_cast<std::size_t>(group_.size()));
     (*totals)[sums + 1 + static_cast<std::size_t>(group_.rank())] = static_cast<double>(own.size());

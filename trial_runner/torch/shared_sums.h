@@ -41,8 +41,9 @@ class SharedSums {
   void Add(std::size_t index, double value) { sums_.Add(index, value); }
 
   // All members call it alike: what each has added becomes part of the sums that all share.
-  // `all_know`: that a newer generation is announced, as far as this has shown.
-  absl::Status Merge(bool& all_know);
+  // `all_know`: that a newer generation is announced, as far as this has shown, and that each of
+  // them `may_leave` the group here.
+  absl::Status Merge(bool& all_know, bool may_leave = true);
 
  private:
   absl::Status GatherProgramSums(const std::string& own, std::span<const double> sizes);

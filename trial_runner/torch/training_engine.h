@@ -158,6 +158,9 @@ class TrainingEngine {
   // with the next one.
   void RegroupBeforeEvaluation();
   bool InMidEpoch() const;
+  // Between two microbatches of a step: the group is not left by choice, because what the first one
+  // has brought would be lost, and counted again.
+  bool InMidStep() const { return step_.plan() && step_.next_microbatch() > 0; }
   // Of gradients, and of the device what LibTorch keeps.
   void ReleaseMemory();
   using Computation = std::function<absl::StatusOr<std::vector<double>>(bool& all_know)>;
