@@ -90,7 +90,8 @@ TEST(Definition, AMaximumBelowTheMinimumIsRaisedForGpusOnly) {
 TEST(Definition, WhatNoStudyFileCanSayIsRefused) {
   const auto refused = ReadDefinition("e", R"({"command": "a", "directory": "/code\u0000x"})");
   EXPECT_TRUE(absl::IsInvalidArgument(refused.status()));
-  EXPECT_THAT(std::string(refused.status().message()), HasSubstr("experiment e: \"directory\""));
+  EXPECT_THAT(std::string(refused.status().message()),
+              HasSubstr("\"directory\": needs a text without zero bytes"));
 }
 
 }  // namespace
