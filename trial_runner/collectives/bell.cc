@@ -41,6 +41,10 @@ void Bell::Abandon(std::int64_t generation, double grace_s) {
   });
 }
 
+void Bell::SetLeastGrace(double grace_s) {
+  Ring([&] { least_grace_ = DurationOf(grace_s); });
+}
+
 bool Bell::Abandoned(std::int64_t generation) const {
   const std::lock_guard lock(mutex_);
   return abandoned_below_ > generation;
@@ -61,7 +65,7 @@ void Bell::Ring(const std::function<void()>& change) {
 Bell::Clock::time_point Bell::EndOf(const Wait& wait, Clock::time_point start) const {
   const Clock::time_point limit = start + DurationOf(wait.limit_s);
   if (fading_below_ <= wait.generation) return limit;
-  return std::min(limit, std::max(start, fading_since_) + grace_);
+  return std::min(limit, std::max(start, fading_since_) + std::max(grace_, least_grace_));
 }
 
 absl::Status Bell::WaitFor(const Wait& wait) {

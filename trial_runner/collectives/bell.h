@@ -19,6 +19,8 @@ class Bell {
 
   // Groups older than `generation` are given up: see Collectives::Abandon.
   void Abandon(std::int64_t generation, double grace_s);
+  // No wait ends sooner than this after a call of Abandon() with grace, until this is called again.
+  void SetLeastGrace(double grace_s);
   // Whether a group of this generation has been given up without grace.
   bool Abandoned(std::int64_t generation) const;
   static absl::Status AbandonedStatus(std::int64_t generation);
@@ -50,10 +52,12 @@ class Bell {
   std::optional<Clock::time_point> waiting_since_;
   std::condition_variable rung_;
   std::int64_t abandoned_below_ = 0;
-  // Groups older than this are to be abandoned by threads that wait for longer than `grace_`.
+  // Groups older than this are to be abandoned by threads that wait for longer than `grace_`
+  // and `least_grace_`.
   std::int64_t fading_below_ = 0;
   Clock::time_point fading_since_;
   Clock::duration grace_{};
+  Clock::duration least_grace_{};
 };
 
 }  // namespace espalier

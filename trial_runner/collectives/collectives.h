@@ -164,6 +164,8 @@ class Collectives {
   // Gives up groups older than `generation`: operations that wait in one return kAborted, at once,
   // or once they have waited for `grace_s` seconds after this call.
   virtual void Abandon(std::int64_t generation, double grace_s = 0) = 0;
+  // A grace is not shorter than this in operations that wait from now on.
+  virtual void SetLeastGrace(double /*grace_s*/) {}
 };
 
 // Makes the collectives that the options name. An unknown implementation is answered with the known

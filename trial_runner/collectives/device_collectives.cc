@@ -93,6 +93,11 @@ void DeviceCollectives::Abandon(std::int64_t generation, double grace_s) {
   host_->Abandon(generation, grace_s);
 }
 
+void DeviceCollectives::SetLeastGrace(double grace_s) {
+  bell_.SetLeastGrace(grace_s);
+  host_->SetLeastGrace(grace_s);
+}
+
 double DeviceCollectives::Waiting_s() const {
   return std::max(bell_.Waiting_s(), host_->Waiting_s());
 }

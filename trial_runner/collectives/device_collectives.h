@@ -52,6 +52,7 @@ class DeviceCollectives final : public Collectives {
   absl::StatusOr<std::vector<std::vector<std::int64_t>>> AllGather(
       const std::vector<std::int64_t>& values) override;
   void Abandon(std::int64_t generation, double grace_s) override;
+  void SetLeastGrace(double grace_s) override;
   bool FromDeviceToDevice() const override { return group_ && group_->meant_for_nccl(); }
   DeviceWay Way() const override { return group_ ? group_->way() : DeviceWay(); }
   double Waiting_s() const override;

@@ -397,6 +397,7 @@ class GlooCollectives final : public Collectives {
   void Abandon(std::int64_t generation, double grace_s) override {
     bell_->Abandon(generation, grace_s);
   }
+  void SetLeastGrace(double grace_s) override { bell_->SetLeastGrace(grace_s); }
 
   double Waiting_s() const override { return bell_->Waiting_s(); }
 

@@ -38,6 +38,7 @@ class NarrowedCollectives final : public Collectives {
   void Abandon(std::int64_t generation, double grace_s) override {
     whole_.Abandon(generation, grace_s);
   }
+  void SetLeastGrace(double grace_s) override { whole_.SetLeastGrace(grace_s); }
 
  private:
   struct Begun {

@@ -260,8 +260,7 @@ void OptimizerStep::MeasureStep() {
   if (plan_->samples == state_.position.batch_size && !plan_->microbatches.empty()) {
     shape = {group_.nodes(), group_.whole_size(), plan_->microbatches.front().size};
   }
-  const auto took_s = meter_.EndStep(shape, static_cast<double>(plan_->samples));
-  if (took_s) group_.ExpectStepTime(*took_s);
+  group_.EndStep(meter_.EndStep(shape, static_cast<double>(plan_->samples)));
 }
 
 }  // namespace espalier

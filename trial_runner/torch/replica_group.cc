@@ -20,6 +20,7 @@ namespace {
 
 // If two regroups follow one another quickly, a member may have left for the second while others
 // still wait for it in the first. They give up after this long, or this many steps.
+// What takes no step's time, as evaluations do, is given this many times what it took here.
 constexpr double kMinGrace_s = 2.0;
 constexpr double kGraceSteps = 4.0;
 
@@ -85,8 +86,21 @@ void ReplicaGroup::Follow(const Membership& announced) {
   }
 }
 
-void ReplicaGroup::ExpectStepTime(double step_time_s) {
-  grace_s_ = std::max(kMinGrace_s, kGraceSteps * step_time_s);
+void ReplicaGroup::EndStep(std::optional<double> step_time_s) {
+  together_ = Clock::now();
+  if (step_time_s) grace_s_ = std::max(kMinGrace_s, kGraceSteps * *step_time_s);
+}
+
+absl::Status ReplicaGroup::WaitPatiently(const std::function<absl::Status()>& wait) {
+  collectives_.SetLeastGrace(kGraceSteps * SecondsSince(together_));
+  absl::Status status = wait();
+  collectives_.SetLeastGrace(0);
+  if (status.ok()) together_ = Clock::now();
+  return status;
+}
+
+absl::Status ReplicaGroup::AllReduceSum(const CollectiveBuffer& buffer) {
+  return WaitPatiently([&] { return collectives().AllReduceSum(buffer); });
 }
 
 void ReplicaGroup::Join(ReplicaReady ready) {
@@ -109,11 +123,15 @@ Membership ReplicaGroup::AwaitMembership(std::int64_t above) {
   return membership;
 }
 
-// By rank 0, which tells the others what it has heard. What goes between two members cannot be
-// taken for a part of a step's sums.
 absl::Status ReplicaGroup::Meet(const ProgramPlace& place) {
   watch_.At(place);
   if (size() == 1) return absl::OkStatus();
+  return WaitPatiently([&] { return ComparePlaces(place); });
+}
+
+// By rank 0, which tells the others what it has heard. What goes between two members cannot be
+// taken for a part of a step's sums.
+absl::Status ReplicaGroup::ComparePlaces(const ProgramPlace& place) {
   using Numbers = std::vector<std::int64_t>;
   const auto own = std::make_shared<Numbers>(place.ToNumbers());
   // A rank at another place than rank 0 (0: there is none), rank 0's place and its own.
@@ -164,7 +182,10 @@ absl::StatusOr<std::vector<std::vector<std::int64_t>>> ReplicaGroup::Widen(
   const absl::Status equal = EqualiseState(collectives_, state_, rank_, size_,
                                            {.running = true, .offers = rank_ < narrowed_size_},
                                            trial_.control->progress());
-  if (equal.ok()) return said;
+  if (equal.ok()) {
+    together_ = Clock::now();
+    return said;
+  }
   if (!absl::IsAborted(equal) && !absl::IsUnavailable(equal) && !absl::IsDeadlineExceeded(equal)) {
     EndProcess(equal, 1);
   }
@@ -226,6 +247,7 @@ bool ReplicaGroup::FormNewest(Membership newest, ReplicaRegrouped& times) {
     newest = AwaitNewer(newest.generation);
     broken = true;
   }
+  together_ = Clock::now();
   generation_ = newest.generation;
   size_ = static_cast<int>(newest.members.size());
   nodes_ = newest.Nodes();

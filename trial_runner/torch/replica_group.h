@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -65,9 +66,7 @@ class ReplicaGroup {
   absl::Status Meet(const ProgramPlace& place);
 
   // Ends with the first error; the caller then drops what it has begun, and calls Regroup.
-  absl::Status AllReduceSum(const CollectiveBuffer& buffer) {
-    return collectives().AllReduceSum(buffer);
-  }
+  absl::Status AllReduceSum(const CollectiveBuffer& buffer);
   absl::Status Broadcast(const CollectiveBuffer& buffer, int root) {
     return collectives().Broadcast(buffer, root);
   }
@@ -92,10 +91,14 @@ class ReplicaGroup {
   static constexpr double kRegroupPatience_s = 300;
   void Regroup(Clock::time_point training_until);
 
-  // Waiting for one another may take this long at a step boundary.
-  void ExpectStepTime(double step_time_s);
+  // All members have taken a step. Where it took so long, waiting for one another may do so too.
+  void EndStep(std::optional<double> step_time_s);
 
  private:
+  // What `wait` does where all members come together. Others may take longer to come there than
+  // this one did, although a planned regroup is announced.
+  absl::Status WaitPatiently(const std::function<absl::Status()>& wait);
+  absl::Status ComparePlaces(const ProgramPlace& place);
   void Follow(const Membership& announced);  // on the control plane's thread
   // Ends the process where no newer one is announced for too long.
   Membership AwaitNewer(std::int64_t generation);
@@ -124,6 +127,7 @@ class ReplicaGroup {
   std::atomic<bool> forming_{false};  // any newer generation ends what is under way
   std::atomic<std::int64_t> abandoned_below_{0};
   std::atomic<double> grace_s_;
+  Clock::time_point together_ = Clock::now();  // when all members were last known to be
   ContactWatch watch_;
 };
 

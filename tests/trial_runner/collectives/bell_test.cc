@@ -66,5 +66,20 @@ TEST(Bell, LimitTellsItselfFromGrace) {
   EXPECT_TRUE(absl::IsAborted(bell.WaitFor(WaitOf(7, done))));
 }
 
+TEST(Bell, LeastGraceHoldsUntilItIsTakenBack) {
+  const bool done = false;
+  Bell bell;
+  bell.SetLeastGrace(kLong_s);
+  bell.Abandon(8, /*grace_s=*/0.01);
+  Bell::Wait wait = WaitOf(7, done);
+  wait.limit_s = 0.05;
+  EXPECT_TRUE(absl::IsDeadlineExceeded(bell.WaitFor(wait)));
+  bell.SetLeastGrace(0);
+  EXPECT_TRUE(absl::IsAborted(bell.WaitFor(WaitOf(7, done))));
+  bell.SetLeastGrace(kLong_s);
+  bell.Abandon(9, /*grace_s=*/0);
+  EXPECT_TRUE(absl::IsAborted(bell.WaitFor(WaitOf(7, done))));
+}
+
 }  // namespace
 }  // namespace espalier

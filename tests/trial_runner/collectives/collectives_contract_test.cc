@@ -451,6 +451,18 @@ TEST_P(CollectivesContract, AbandonWithGraceWakesOnlyWhoGoesOnWaiting) {
   EXPECT_TRUE(statuses[1].ok()) << statuses[1];
 }
 
+TEST_P(CollectivesContract, LeastGraceIsForMembersThatComeLater) {
+  const Members members = MakeMembers(2);
+  const auto statuses = InGroup(members, 1, 2, [&](Collectives& member, const GroupPlan& plan) {
+    if (absl::Status summed = FormAndSum(member, plan); !summed.ok()) return summed;
+    member.SetLeastGrace(3600);
+    member.Abandon(2, /*grace_s=*/0.01);
+    if (plan.rank == 1) std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    return member.AllReduceSum(Place(plan.rank, 8, 1.0));
+  });
+  ExpectAllOk(statuses);
+}
+
 TEST_P(CollectivesContract, WaitingEndsAtTheLimit) {
   CollectivesOptions options;
   options.collective_limit_s = 4;  // forming the group takes several, on a busy machine too

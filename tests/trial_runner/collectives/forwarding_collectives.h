@@ -44,6 +44,7 @@ class ForwardingCollectives : public Collectives {
   void Abandon(std::int64_t generation, double grace_s) override {
     inner_->Abandon(generation, grace_s);
   }
+  void SetLeastGrace(double grace_s) override { inner_->SetLeastGrace(grace_s); }
 
  private:
   const std::unique_ptr<Collectives> inner_;
