@@ -1,9 +1,11 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -72,10 +74,11 @@ class RendezvousClient {
  public:
   // Waits for the server's machine, and until the server expects the generation, for as long as
   // `cancelled` is false. A port at which nothing listens, and a server that knows another secret,
-  // end it at once.
+  // end it at once. With `limit`, neither this nor any later call waits for longer than that for
+  // the server to say anything: it fails.
   static absl::StatusOr<std::unique_ptr<RendezvousClient>> Connect(
       const std::string& address, std::int64_t generation, const std::string& secret,
-      const std::atomic<bool>& cancelled);
+      const std::atomic<bool>& cancelled, std::optional<std::chrono::seconds> limit = {});
   ~RendezvousClient();
   RendezvousClient(const RendezvousClient&) = delete;
   RendezvousClient& operator=(const RendezvousClient&) = delete;

@@ -2,10 +2,12 @@
 #include <netdb.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -26,12 +28,19 @@ constexpr int kLongestPause_ms = 1000;
 
 absl::Status Cancelled() { return absl::CancelledError("rendezvous: given up"); }
 
-// Gives up when the caller has lost interest.
-bool ConnectWhileWanted(int socket, const addrinfo& to, const std::atomic<bool>& cancelled) {
-  const auto await = [&cancelled](int connecting) {
+// Until when the caller wants to wait.
+struct Patience {
+  bool over() const { return cancelled || std::chrono::steady_clock::now() >= end; }
+
+  const std::atomic<bool>& cancelled;
+  std::chrono::steady_clock::time_point end = std::chrono::steady_clock::time_point::max();
+};
+
+bool ConnectWhileWanted(int socket, const addrinfo& to, const Patience& patience) {
+  const auto await = [&patience](int connecting) {
     pollfd polled{connecting, POLLOUT, 0};
     while (poll(&polled, 1, kLookEvery_ms) <= 0) {
-      if (!cancelled) continue;
+      if (!patience.over()) continue;
       errno = ECANCELED;
       return false;
     }
@@ -66,11 +75,11 @@ absl::Status ReceiveAll(int socket, char* start, std::size_t size) {
 
 // False: the other end has closed.
 absl::StatusOr<bool> ReceiveWhileWanted(int socket, char* start, std::size_t size,
-                                        const std::atomic<bool>& cancelled) {
+                                        const Patience& patience) {
   while (size > 0) {
     pollfd polled{socket, POLLIN, 0};
     const bool readable = poll(&polled, 1, kLookEvery_ms) > 0;
-    if (cancelled) return Cancelled();
+    if (patience.over()) return Cancelled();
     if (!readable) continue;
     const ssize_t got = recv(socket, start, size, MSG_DONTWAIT);
     if (got < 0 && (errno == EINTR || errno == EAGAIN)) continue;
@@ -102,14 +111,13 @@ class RendezvousClient::Link {
 
   // Proves to the server that this is a member, and hears the same of it. False: it has closed the
   // connection without a word.
-  absl::StatusOr<bool> Introduce(std::int64_t generation, const std::atomic<bool>& cancelled) {
+  absl::StatusOr<bool> Introduce(std::int64_t generation, const Patience& patience) {
     const std::string hello =
         rendezvous::HelloMessage(conversation_.secret, generation, conversation_.nonce);
     if (!SendAll(socket_, hello).ok()) return false;
     char answer[rendezvous::kProofBytes];
     ESPALIER_ASSIGN_OR_RETURN(
-        const bool answered,
-        ReceiveWhileWanted(socket_, answer, rendezvous::kSizeBytes, cancelled));
+        const bool answered, ReceiveWhileWanted(socket_, answer, rendezvous::kSizeBytes, patience));
     if (!answered) return false;
     const auto told = rendezvous::Read<std::uint32_t>({answer, rendezvous::kSizeBytes});
     if (told == rendezvous::kNothing) {
@@ -118,7 +126,7 @@ class RendezvousClient::Link {
     }
     if (told == rendezvous::kProofBytes) {
       ESPALIER_ASSIGN_OR_RETURN(const bool proved,
-                                ReceiveWhileWanted(socket_, answer, told, cancelled));
+                                ReceiveWhileWanted(socket_, answer, told, patience));
       if (!proved) return false;
       if (conversation_.ReadAnswer({answer, told}, 0)) return true;
     }
@@ -147,6 +155,12 @@ class RendezvousClient::Link {
         "rendezvous: an answer that was made without the generation's secret");
   }
 
+  void LimitWaits(std::chrono::seconds limit) {
+    const timeval each{.tv_sec = limit.count(), .tv_usec = 0};
+    setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &each, sizeof each);
+    setsockopt(socket_, SOL_SOCKET, SO_SNDTIMEO, &each, sizeof each);
+  }
+
   void Cancel() { shutdown(socket_, SHUT_RDWR); }
 
  private:
@@ -160,22 +174,25 @@ RendezvousClient::~RendezvousClient() = default;
 
 absl::StatusOr<std::unique_ptr<RendezvousClient>> RendezvousClient::Connect(
     const std::string& address, std::int64_t generation, const std::string& secret,
-    const std::atomic<bool>& cancelled) {
+    const std::atomic<bool>& cancelled, std::optional<std::chrono::seconds> limit) {
   ESPALIER_ASSIGN_OR_RETURN(const HostPort to, ParseHostPort(address));
+  Patience patience{.cancelled = cancelled};
+  if (limit) patience.end = std::chrono::steady_clock::now() + *limit;
   int pause_ms = kFirstPause_ms;
-  while (!cancelled) {
+  while (!patience.over()) {
     ESPALIER_ASSIGN_OR_RETURN(const int socket,
                               rendezvous::OpenSocket(to, [&](int s, const addrinfo& a) {
-                                return ConnectWhileWanted(s, a, cancelled);
+                                return ConnectWhileWanted(s, a, patience);
                               }));
     auto link = std::make_unique<Link>(socket, secret);
-    const absl::StatusOr<bool> introduced = link->Introduce(generation, cancelled);
+    const absl::StatusOr<bool> introduced = link->Introduce(generation, patience);
     if (!introduced.ok()) {
       return absl::Status(
           introduced.status().code(),
           absl::StrCat("rendezvous ", address, ": ", std::string(introduced.status().message())));
     }
     if (*introduced) {
+      if (limit) link->LimitWaits(*limit);
       return std::unique_ptr<RendezvousClient>(new RendezvousClient(std::move(link)));
     }
     poll(nullptr, 0, pause_ms);

@@ -14,7 +14,7 @@ struct SampleSlice {
 };
 
 // What one replica does in one optimizer step. It may have no microbatches (fewer samples left than
-// replicas): it then only takes part in the all-reduce.
+// replicas): it then sits the step out.
 struct StepPlan {
   std::int64_t samples = 0;               // of the step, over all replicas
   std::vector<SampleSlice> microbatches;  // of this replica, none of them empty

@@ -1,6 +1,7 @@
 #include "trial_runner/torch/place_exchange.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <vector>
 
@@ -14,6 +15,9 @@ namespace {
 // one that said it this often, likely or certainly, that is not so.
 constexpr int kLikely = 2;
 constexpr int kCertain = 4;
+
+// A rank 0 that says nothing for this long is none to ask: its machine may be cut off.
+constexpr std::chrono::seconds kAnswer{2};
 
 // A note: the wait, the tick within it, the place.
 constexpr std::size_t kNoteNumbers = 2 + ProgramPlace::kNumbers;
@@ -34,7 +38,7 @@ bool PlaceExchange::Connect(const Membership& group) {
   client_.reset();
   noted_ = false;
   auto client = RendezvousClient::Connect(group.members.front().address, group.generation,
-                                          group.secret, cancelled_);
+                                          group.secret, cancelled_, kAnswer);
   if (!client.ok()) return false;  // a lost member is found by others
   client_ = *std::move(client);
   generation_ = group.generation;

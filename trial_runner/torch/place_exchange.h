@@ -33,7 +33,8 @@ class PlaceExchange {
   // This member waits no more.
   void End(int rank);
 
-  // Ends a Look that waits for the rendezvous, now and later.
+  // Ends a Look that waits for the rendezvous, now and later, within seconds: also one that waits
+  // for an answer of a rank 0 that is silent.
   void Cancel() { cancelled_ = true; }
 
  private:

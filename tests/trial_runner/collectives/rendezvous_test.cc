@@ -180,6 +180,16 @@ TEST(Rendezvous, CancelledEndsTheWaitForAGeneration) {
   EXPECT_TRUE(absl::IsCancelled(waiting.get()));
 }
 
+TEST(Rendezvous, NothingThatIsLimitedWaitsForASilentServer) {
+  const std::chrono::seconds limit(1);
+  const auto server = Serve();
+  EXPECT_TRUE(absl::IsCancelled(
+      RendezvousClient::Connect(server->address(), 2, kSecret, kWanted, limit).status()));
+  const auto client = RendezvousClient::Connect(server->address(), 1, kSecret, kWanted, limit);
+  ASSERT_TRUE(client.ok()) << client.status();
+  EXPECT_FALSE((*client)->Get("rank/1").ok());
+}
+
 TEST(Rendezvous, EndOfTheServerEndsAWaitingGet) {
   auto server = Serve();
   const auto client = ConnectTo(*server, 1);
