@@ -139,10 +139,44 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(Machines{"OwnDisks", [](const std::string& own,
                                               const std::string&) { return OwnDisk(own); }},
                       Machines{"SharedFolder",
-                               [](const std::string&, const std::string& common) {
-                                 return SharedFolder(common);
+                               [](const std::string& own, const std::string& common) {
+                                 return SharedFolder(common, own);
                                }}),
     [](const auto& machines) { return machines.param.name; });
+
+// On a machine that does not see the folder.
+TEST(SharedFolders, TwoAgentsFetchTheSameAtOneTime) {
+  const fs::path root = fs::temp_directory_path() / absl::StrCat("espalier-fetch-", getpid());
+  fs::remove_all(root);
+  const CheckpointName what{"study", 3, ""};
+  const auto source = OwnDisk((root / "source").string());
+  const fs::path folder = source->FolderOf(what.study, what.trial_number);
+  fs::create_directories(folder);
+  const std::string weights(std::size_t{32} << 20, 'w');  // many pieces
+  std::ofstream(folder / "weights") << weights;
+  const auto server = *CheckpointServer::Open(
+      "127.0.0.1", 0, 0, [&](const CheckpointName&) { return folder.string(); });
+  server->Allow("t", what);
+  const FetchOrder order{7, what, "", {{"a", server->address(), server->certificate(), "t", ""}}};
+  const auto no_wait = [](double) { return true; };
+  const std::string common = (root / "common").string();
+  const auto first = SharedFolder(common, "one");
+  const auto second = SharedFolder(common, "two");
+  // The second begins and ends while the first is in the middle of it.
+  absl::StatusOr<std::string> other = absl::UnknownError("not asked for");
+  const absl::StatusOr<std::string> path = first->Obtain(order, no_wait, [&](std::int64_t bytes) {
+    if (bytes > 0 && absl::IsUnknown(other.status())) {
+      other = second->Obtain(order, no_wait, [](std::int64_t) { return true; });
+    }
+    return true;
+  });
+  ASSERT_TRUE(path.ok()) << path.status();
+  ASSERT_TRUE(other.ok()) << other.status();
+  std::ostringstream text;
+  text << std::ifstream(fs::path(*path) / "weights").rdbuf();
+  EXPECT_TRUE(text.str() == weights) << text.str().size() << " bytes";
+  fs::remove_all(root);
+}
 
 TEST(SharedFolders, AllWhoSeeOneReadTheSameMark) {
   const fs::path root = fs::temp_directory_path() / absl::StrCat("espalier-mark-", getpid());

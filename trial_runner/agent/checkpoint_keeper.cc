@@ -16,8 +16,9 @@ namespace {
 namespace fs = std::filesystem;
 
 std::unique_ptr<CheckpointStore> StoreOf(const AgentOptions& options) {
-  return options.shared_directory.empty() ? OwnDisk(options.directory)
-                                          : SharedFolder(options.shared_directory);
+  if (options.shared_directory.empty()) return OwnDisk(options.directory);
+  return SharedFolder(options.shared_directory,
+                      absl::StrCat(options.node_name, ":", options.directory));
 }
 
 FetchOrder OrderOf(const CheckpointName& what, std::int64_t trial_id,

@@ -62,11 +62,11 @@ absl::StatusOr<CheckpointManifest> ManifestOf(const v1::CheckpointManifest& told
 class Fetch {
  public:
   Fetch(const FetchOrder& order, const std::string& folder, const FetchLimits& limits,
-        const FetchNote& note)
+        const FetchNote& note, const std::string& incoming)
       : order_(order),
         limits_(limits),
         note_(note),
-        incoming_(folder, order.what.name),
+        incoming_(folder, order.what.name, incoming),
         fingerprint_(order.fingerprint),
         answers_(order.sources.size()),
         damaged_(order.sources.size()) {}
@@ -227,12 +227,12 @@ class Fetch {
 
 absl::Status FetchCheckpoint(const FetchOrder& order, const std::string& folder,
                              const FetchLimits& limits, const std::function<bool(double)>& wait,
-                             const FetchNote& note) {
+                             const FetchNote& note, const std::string& incoming) {
   if (!order.fingerprint.empty()) {
     const absl::StatusOr<CheckpointManifest> here = ReadManifest(folder, order.what.name);
     if (here.ok() && here->fingerprint == order.fingerprint) return absl::OkStatus();
   }
-  return Fetch(order, folder, limits, note).Run(wait);
+  return Fetch(order, folder, limits, note, incoming).Run(wait);
 }
 
 }  // namespace espalier

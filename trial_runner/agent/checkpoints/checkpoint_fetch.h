@@ -39,16 +39,19 @@ struct FetchLimits {
 // Called with the number of bytes that have come so far; returns false to give up.
 using FetchNote = std::function<bool(std::int64_t bytes)>;
 
+// The name of the folder where checkpoints are put together.
+inline constexpr char kIncoming[] = "incoming";
+
 // Fetches the checkpoint of the order into the trial's checkpoint folder `folder`, whole or not at
 // all. Where a source breaks off, the fetch goes on from the last byte, with this source or
-// another; what is not finished stays in "incoming" beside the folder for the next time. The bytes
-// are checked against the source's SHA-256 of them. Only the owner can read the files.
+// another; what is not finished stays in the folder `incoming` beside it for the next time. The
+// bytes are checked against the source's SHA-256 of them. Only the owner can read the files.
 //
 // `wait` pauses for so many seconds and returns false to give up. Fails with what each source
 // answered (NOT_FOUND if none of them has it), or at once with RESOURCE_EXHAUSTED if the disk has
-// no room. Blocks; one call a trial at a time.
+// no room. Blocks; one call a trial and name in `incoming` at a time.
 absl::Status FetchCheckpoint(const FetchOrder& order, const std::string& folder,
                              const FetchLimits& limits, const std::function<bool(double)>& wait,
-                             const FetchNote& note);
+                             const FetchNote& note, const std::string& incoming = kIncoming);
 
 }  // namespace espalier

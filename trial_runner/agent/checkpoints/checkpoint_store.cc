@@ -20,6 +20,7 @@
 #include "tuner/base/private_files.h"
 #include "tuner/base/trial_folder.h"
 #include "tuner/credentials/hexadecimal.h"
+#include "tuner/credentials/sha256.h"
 
 namespace espalier {
 std::optional<std::int64_t> StepOfCheckpoint(std::string_view name) {
@@ -129,9 +130,18 @@ class DiskStore final : public StoreBelow {
   }
 };
 
+// The agent's own place for what it fetches: others that see the folder may fetch the same.
+std::string IncomingOf(const std::string& agent) {
+  constexpr std::size_t kDigits = 16;
+  Sha256 sum;
+  sum.Add(agent);
+  return absl::StrCat(kIncoming, "-", Hexadecimal(sum.Take()).substr(0, kDigits));
+}
+
 class FolderStore final : public StoreBelow {
  public:
-  using StoreBelow::StoreBelow;
+  FolderStore(std::string directory, const std::string& agent, FetchLimits limits)
+      : StoreBelow(std::move(directory), limits), incoming_(IncomingOf(agent)) {}
 
   bool shared() const override { return true; }
 
@@ -151,7 +161,7 @@ class FolderStore final : public StoreBelow {
       // The source is a node that has a disk of its own.
       if (look == kLooksIntoSharedFolder && !order.sources.empty()) {
         ESPALIER_RETURN_IF_ERROR(
-            Besides(FetchCheckpoint(order, folder, limits_, wait, note), here));
+            Besides(FetchCheckpoint(order, folder, limits_, wait, note, incoming_), here));
         return absl::StrCat(folder, "/", order.what.name);
       }
       if (look == kLooksIntoSharedFolder) {
@@ -167,6 +177,9 @@ class FolderStore final : public StoreBelow {
       pause_s *= 2;
     }
   }
+
+ private:
+  const std::string incoming_;
 };
 
 std::optional<std::string> ReadSmallFile(const std::string& path) {
@@ -201,8 +214,9 @@ std::unique_ptr<CheckpointStore> OwnDisk(std::string directory, FetchLimits limi
   return std::make_unique<DiskStore>(std::move(directory), limits);
 }
 
-std::unique_ptr<CheckpointStore> SharedFolder(std::string directory, FetchLimits limits) {
-  return std::make_unique<FolderStore>(std::move(directory), limits);
+std::unique_ptr<CheckpointStore> SharedFolder(std::string directory, const std::string& agent,
+                                              FetchLimits limits) {
+  return std::make_unique<FolderStore>(std::move(directory), agent, limits);
 }
 
 absl::StatusOr<std::string> MarkOfSharedFolder(const std::string& directory) {
@@ -266,7 +280,7 @@ void RemoveOldCopies(const std::string& folder) {
 
 void RemoveCopies(const std::string& folder) {
   std::error_code ignored;  // what stays does no harm
-  fs::remove_all(fs::path(folder).parent_path() / "incoming", ignored);
+  fs::remove_all(fs::path(folder).parent_path() / kIncoming, ignored);
   if (IsFetched(folder, "")) {
     fs::remove_all(folder, ignored);
     return;

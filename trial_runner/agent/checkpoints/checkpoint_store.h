@@ -40,8 +40,10 @@ class CheckpointStore {
 std::unique_ptr<CheckpointStore> OwnDisk(std::string directory, FetchLimits limits = {});
 
 // A store below `directory`, which several machines see, perhaps under other paths. What a machine
-// that does not see it has is fetched from there.
-std::unique_ptr<CheckpointStore> SharedFolder(std::string directory, FetchLimits limits = {});
+// that does not see it has is fetched from there. `agent` tells this agent from the others, also
+// when it has been started again: they may fetch the same at one time.
+std::unique_ptr<CheckpointStore> SharedFolder(std::string directory, const std::string& agent,
+                                              FetchLimits limits = {});
 
 // The mark of a shared folder. The first agent writes it, and every agent that sees this very
 // folder reads it there: agents with different marks have different folders, whatever their paths.

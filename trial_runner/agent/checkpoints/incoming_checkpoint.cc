@@ -45,11 +45,11 @@ std::string InGigabytes(std::int64_t bytes) {
 
 }  // namespace
 
-IncomingCheckpoint::IncomingCheckpoint(std::string folder, std::string name)
-    : folder_(std::move(folder)), name_(std::move(name)) {}
+IncomingCheckpoint::IncomingCheckpoint(std::string folder, std::string name, std::string incoming)
+    : folder_(std::move(folder)), name_(std::move(name)), incoming_(std::move(incoming)) {}
 
 std::string IncomingCheckpoint::StagingOf(const std::string& fingerprint) const {
-  return (fs::path(folder_).parent_path() / "incoming" / fingerprint).string();
+  return (fs::path(folder_).parent_path() / incoming_ / fingerprint).string();
 }
 
 std::int64_t IncomingCheckpoint::BytesThere(const std::string& fingerprint) const {
@@ -189,8 +189,14 @@ absl::Status IncomingCheckpoint::PutFileInPlace() {
 
 // By two renames: a crash between them leaves the old folder beside, and the fetch is done again.
 absl::Status IncomingCheckpoint::PutFolderInPlace() {
-  const std::string old = absl::StrCat(StagingOf("old"));
   std::error_code ignored;
+  const absl::StatusOr<CheckpointManifest> there = ReadManifest(folder_, name_);
+  if (there.ok() && there->fingerprint == manifest_.fingerprint) {
+    // Another agent that sees the folder has brought it, and its program may be reading it already.
+    fs::remove_all(fs::path(staging_).parent_path(), ignored);
+    return absl::OkStatus();
+  }
+  const std::string old = absl::StrCat(StagingOf("old"));
   fs::remove_all(old, ignored);
   if (fs::exists(folder_)) ESPALIER_RETURN_IF_ERROR(Rename(folder_, old));
   ESPALIER_RETURN_IF_ERROR(Rename(staging_, folder_));

@@ -13,12 +13,12 @@
 namespace espalier {
 
 // A checkpoint that is being fetched. Its files are written one after another, in the manifest's
-// order, to incoming/FINGERPRINT beside the trial's checkpoint folder, so that their sizes tell how
-// much is there, also after a crash. Used by one thread.
+// order, to INCOMING/FINGERPRINT beside the trial's checkpoint folder, so that their sizes tell how
+// much is there, also after a crash. Used by one thread, as is the folder INCOMING.
 class IncomingCheckpoint {
  public:
-  // `folder` is the trial's checkpoint folder, `name` as in CheckpointName.
-  IncomingCheckpoint(std::string folder, std::string name);
+  // `folder` is the trial's checkpoint folder, `name` as in CheckpointName; `incoming` is a name.
+  IncomingCheckpoint(std::string folder, std::string name, std::string incoming);
 
   // Bytes that an earlier attempt at this content has left; 0: none.
   std::int64_t BytesThere(const std::string& fingerprint) const;
@@ -46,6 +46,7 @@ class IncomingCheckpoint {
 
   const std::string folder_;
   const std::string name_;
+  const std::string incoming_;
   std::string staging_;
   CheckpointManifest manifest_;
   std::size_t part_ = 0;      // being written
