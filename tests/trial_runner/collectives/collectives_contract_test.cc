@@ -457,7 +457,9 @@ TEST_P(CollectivesContract, LeastGraceIsForMembersThatComeLater) {
     if (absl::Status summed = FormAndSum(member, plan); !summed.ok()) return summed;
     member.SetLeastGrace(3600);
     member.Abandon(2, /*grace_s=*/0.01);
-    if (plan.rank == 1) std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    if (plan.rank == 1) {
+      EXPECT_TRUE(ComesTrue([&] { return members[0]->Waiting_s() > 0.05; }));
+    }
     return member.AllReduceSum(Place(plan.rank, 8, 1.0));
   });
   ExpectAllOk(statuses);
