@@ -204,10 +204,12 @@ sys.exit(parameters["exit"])
 
     def test_cancelled_trials_are_final_when_their_processes_are_gone(self):
         agent = self.agent(2)
-        self.open("trap 'sleep 0.5; exit' TERM; sleep 1000 & wait")
+        self.open(f"trap 'sleep 0.5; exit' TERM; echo ready >> {self.dir}/ready; sleep 1000 & wait")
         for sequence, name in enumerate(("early", "user", "waiting")):
             self.submit(name, sequence)
         self.follow(self.running("early", "user"))
+        wait_for(lambda: (self.dir / "ready").exists() and (self.dir / "ready").read_text().count("ready") == 2,
+                 "programs that can be told to end")
         self.assertEqual(self.cancel("waiting")["state"], "USER_CANCELED")
         self.assertEqual(self.cancel("early", early=True)["state"], "RUNNING")
         self.cancel("early", early=True)
