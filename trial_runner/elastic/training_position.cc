@@ -12,7 +12,6 @@ namespace espalier {
 namespace {
 
 constexpr std::string_view kVersion = "espalier-position-2";
-constexpr std::size_t kMaxValues = 4096;
 
 // Doubles travel as their bits: NaN and infinities included, and nothing is rounded.
 class Writer {
@@ -128,6 +127,7 @@ std::string TrainingPosition::Encode() const {
 
 absl::StatusOr<TrainingPosition> TrainingPosition::Decode(std::string_view text) {
   Reader in(text);
+  const auto most = static_cast<std::int64_t>(text.size());  // each value takes a character or more
   TrainingPosition p;
   std::int64_t count = 0;
   std::int64_t results = 0;
@@ -138,7 +138,7 @@ absl::StatusOr<TrainingPosition> TrainingPosition::Decode(std::string_view text)
   for (std::int64_t i = 0; i < results && in.ok(); ++i) {
     EvaluationKey key;
     in >> key.epoch >> key.step >> key.call >> count;
-    if (!in.ok() || count < 0 || static_cast<std::size_t>(count) > kMaxValues) break;
+    if (!in.ok() || count < 0 || count > most) break;
     std::vector<double> values(static_cast<std::size_t>(count));
     for (double& v : values) in >> v;
     p.evaluation_results[key] = std::move(values);

@@ -12,7 +12,7 @@
 
 namespace espalier {
 
-// Which of two checkpoints is the better one, by the trial's last value when it was taken.
+// Which of two checkpoints is the better one, by the values that were reported of their states.
 enum class BetterValue { kUnknown, kSmaller, kLarger };
 
 struct CheckpointFile {

@@ -188,12 +188,12 @@ std::unique_ptr<TrainingStateCopy> TrainingState::Copy() const {
   auto copy =
       format_.Copy({.position = position.Encode(), .accumulators = sums.Encode()}, trial_.states);
   copy->step = position.step;
-  copy->value = trial_.last_value();
+  copy->value = trial_.ValueOfPresentState();
   return copy;
 }
 
 void TrainingState::SaveCheckpoint() {
-  if (trial_.checkpoint_dir.empty()) return;
+  if (trial_.checkpoint_dir.empty() || spoiled_) return;
   try {
     writer_.Put(Copy());
   } catch (const std::exception& e) {  // Training need not end for it.
@@ -205,7 +205,7 @@ void TrainingState::SaveCheckpoint() {
 absl::Status TrainingState::CatchUp() {
   try {
     const auto there = TrainingPosition::Decode(format_.PositionIn(trial_.checkpoint));
-    if (there.ok() && there->Order() <= position.Order()) return absl::OkStatus();
+    if (there.ok() && !spoiled_ && there->Order() <= position.Order()) return absl::OkStatus();
   } catch (const std::exception&) {
     // Gone or broken: loading says what is wrong.
   }

@@ -217,8 +217,8 @@ absl::Status TrialContext::AddState(State& state) {
   return absl::OkStatus();
 }
 
-std::optional<double> TrialContext::last_value() const {
-  if (reports_.empty()) return std::nullopt;
+std::optional<double> TrialContext::ValueOfPresentState() const {
+  if (reports_.empty() || reports_.back().progress != progress) return std::nullopt;
   return reports_.back().value;
 }
 

@@ -101,7 +101,8 @@ class TrialContext {
   // Sends the kept reports again: this replica has become rank 0, and it is not known which of them
   // its predecessor sent.
   void ResendReports();
-  std::optional<double> last_value() const;
+  // The last reported value, if nothing has been learnt since; it says nothing of a later state.
+  std::optional<double> ValueOfPresentState() const;
 
  private:
   std::deque<ReplicaReport> reports_;

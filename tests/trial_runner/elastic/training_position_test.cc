@@ -52,6 +52,14 @@ TEST(TrainingPosition, DecodesToWhatWasEncoded) {
   EXPECT_EQ(decoded->evaluation_results, p.evaluation_results);
 }
 
+TEST(TrainingPosition, AnEvaluationMayHaveManySums) {
+  TrainingPosition p = Sample();
+  p.AddEvaluation({2, 17, 0}, std::vector<double>(100'000, 0.25));
+  const auto decoded = TrainingPosition::Decode(p.Encode());
+  ASSERT_TRUE(decoded.ok()) << decoded.status();
+  EXPECT_EQ(decoded->evaluation_results, p.evaluation_results);
+}
+
 TEST(TrainingPosition, NoiseIsSummedOverGroupsThatHaveSeenAny) {
   TrainingPosition p;
   EXPECT_EQ(p.Noise(8).sqr, 1);

@@ -135,6 +135,7 @@ struct CheckpointedReplica {
       net->forward(x).pow(2).sum().backward();
       optimizer->step();
       ++state.position.step;
+      trial.progress = ++state.position.progress;
     }
   }
   std::string Save() {
@@ -405,6 +406,57 @@ TEST_F(Checkpoint, SpoiledStateIsRestoredFromIt) {
   ASSERT_TRUE(joiner.state.Restore().ok());
   EXPECT_EQ(joiner.state.Order(), replica.state.Order());
   ExpectEqualModels(replica.net, joiner.net);
+}
+
+TEST_F(Checkpoint, SpoiledStateIsNotSaved) {
+  CheckpointedReplica replica(folder_);
+  replica.Ready();
+  replica.Train(2);
+  replica.trial.checkpoint = replica.Save();
+  const std::vector<std::int64_t> told = replica.listener().steps();
+  CheckpointedReplica trained(folder_ / "other");
+  ASSERT_TRUE(replica.state.Expect(*trained.Ready().Offer()->description).ok());
+  replica.state.Forsake();
+  replica.Save();
+  EXPECT_EQ(replica.listener().steps(), told);
+  // A state of the same step that is of no use is not taken for the one that was saved.
+  ASSERT_TRUE(replica.state.CatchUp().ok());
+  EXPECT_EQ(replica.state.Order().front(), SharedState::kTrained);
+}
+
+// In programs that report now and then, and where a trial is paused within an epoch.
+TEST_F(Checkpoint, TheBestIsTheOneWhoseStateHadTheValue) {
+  CheckpointedReplica replica(folder_);
+  replica.trial.better_value = BetterValue::kLarger;
+  replica.Ready();
+  const auto report = [&](double value) {
+    ReplicaReport told;
+    told.value = value;
+    replica.trial.Report(told);
+  };
+  const auto steps = [&] {
+    std::vector<std::string> names;
+    for (const auto& file : fs::directory_iterator(folder_))
+      names.push_back(file.path().filename());
+    std::sort(names.begin(), names.end());
+    return names;
+  };
+  replica.Train(1);
+  report(0.5);
+  replica.Save();
+  replica.Train(1);
+  report(0.9);
+  replica.Save();
+  for (int epoch = 0; epoch < 3; ++epoch) {
+    replica.Train(1);
+    replica.Save();
+  }
+  EXPECT_THAT(steps(), ElementsAre("step-2.pt", "step-4.pt", "step-5.pt"));
+  replica.Train(1);
+  report(0.8);
+  replica.Train(1);
+  replica.Save();
+  EXPECT_THAT(steps(), ElementsAre("step-2.pt", "step-5.pt", "step-7.pt"));
 }
 
 TEST_F(Checkpoint, SyncReachesEachState) {
