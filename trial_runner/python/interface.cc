@@ -198,6 +198,18 @@ int esp_hold_gradients(int on) {
   return Done([&] { Engine().HoldGradients(on != 0); });
 }
 
+int esp_zero_gradients(int64_t model) {
+  return Done([&] {
+    if (The().has_engine()) Engine().ZeroGradients(static_cast<std::size_t>(model));
+  });
+}
+
+int esp_refuse_further_backward(int64_t model) {
+  return Done([&] {
+    if (The().has_engine()) Engine().RefuseFurtherBackward(static_cast<std::size_t>(model));
+  });
+}
+
 int esp_step(int64_t model, const double* rates, int64_t groups, double loss_scale) {
   return static_cast<int>(Guarded([&] {
     The().SetRates(model, std::vector<double>(rates, rates + groups));

@@ -223,6 +223,9 @@ void GradientBuckets::PointGradientsInto(const at::Tensor& memory) {
 void GradientBuckets::Begin(const Pass& pass, Collectives& collectives, int replicas) {
   AttachIfMoved();
   pass_ = pass;
+  first_ = pass.first;
+  // Nothing is in the sums yet if what the microbatch before brought was dropped.
+  if (std::exchange(dropped_, false)) pass_.first = true;
   open_ = true;
   end_awaited_ = reduced_ = false;
   collectives_ = &collectives;
@@ -295,7 +298,11 @@ void GradientBuckets::Reopen(bool last) {
   end_awaited_ = false;
   // Kept gradients are where autograd adds to them.
   if (pass_.keep && on_host()) return;
-  if (reduced_ || pass_.keep) {
+  if (std::exchange(dropped_, false)) {
+    MakeMemory();
+    pass_.first = true;
+    reduced_ = false;
+  } else if (reduced_ || pass_.keep) {
     earlier_ = std::exchange(memory_, at::Tensor());
     earlier_used_ = used_;
     MakeMemory();
@@ -309,6 +316,16 @@ void GradientBuckets::Reopen(bool last) {
   for (Parameter& p : parameters_) p.tensor.mutable_grad().reset();
   for (Bucket& bucket : buckets_) bucket.missing = bucket.parameters.size();
   next_bucket_ = 0;
+}
+
+bool GradientBuckets::DropMicrobatch() {
+  ESPALIER_CHECK(!open_, "the pass is open");
+  if (!first_) return false;
+  for (Parameter& p : parameters_) p.tensor.mutable_grad().reset();
+  std::fill(used_.begin(), used_.end(), false);
+  in_parts_ = dropped_ = true;
+  earlier_ = at::Tensor();
+  return true;
 }
 
 void GradientBuckets::AddEarlier() {

@@ -118,6 +118,10 @@ class GradientBuckets {
   // reduced after it. What Reduce has already summed is set aside meanwhile. To be called before
   // that backward brings its first gradient.
   void Reopen(bool last);
+  // The program zeroes gradients between two backward passes: what the microbatch has brought so
+  // far counts no more. Between End and Reopen. False, and nothing is done, where the step had
+  // microbatches before this one, because what they brought is in the same sums.
+  bool DropMicrobatch();
   // Such a backward is told of by this, before its first gradient is added to what is there.
   void AtFurtherBackward(std::function<void()> call) { at_further_backward_ = std::move(call); }
   // The step's gradient came in several backward passes, or was changed since: the norms by which
@@ -301,6 +305,8 @@ class GradientBuckets {
   bool end_awaited_ = false;  // of the backward that is running
   bool in_parts_ = false;
   bool reduced_ = false;  // this step's are reduced
+  bool first_ = true;     // the microbatch is the step's first
+  bool dropped_ = false;  // what it has brought is
   at::Tensor earlier_;    // what was reduced before the pass was opened again
   std::vector<bool> earlier_used_;
   std::function<void()> at_backwards_end_;

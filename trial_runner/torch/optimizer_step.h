@@ -99,6 +99,12 @@ class OptimizerStep {
   // While on, what backward brings is kept for a later backward of the same microbatch, with which
   // it is reduced.
   void HoldGradients(bool on);
+  // The program zeroes the model's gradients. Before the microbatch's first backward, and after its
+  // step, there is nothing to do.
+  void ZeroGradients(std::size_t model);
+  // The program has stepped, or zeroes the gradients of, a part of the model: a further backward of
+  // the microbatch would find what it does not expect, and is refused.
+  void RefuseFurtherBackward(std::size_t model);
   // The program is about to step the model's optimizer: reduces what is not reduced yet. False if
   // the group was lost; then Drop comes before StepModel.
   bool CloseModel(std::size_t model);
@@ -124,7 +130,8 @@ class OptimizerStep {
 
  private:
   // Of a model: what its pass of this microbatch has come to, where the program steps it itself.
-  enum class PassState { kOpen, kHeld, kClosed };
+  // The last one: no further one is allowed.
+  enum class PassState { kOpen, kHeld, kClosed, kFinal };
 
   void LeaveNoTraceOf(const std::function<void()>& rehearsal);
   // Whether gradients of the model count now: not if it has made this step in a former group.

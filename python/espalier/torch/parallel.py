@@ -5,6 +5,7 @@ import functools
 import io
 import pickle
 import types
+import warnings
 
 import torch
 from torch.autograd import profiler
@@ -107,8 +108,8 @@ class _TensorUnpickler(pickle.Unpickler):
 class AdaptiveDataParallel(torch.nn.Module):
     """Trains a model on as many replicas as the trial has at the moment. The loop stays a plain one: backward averages
     the gradients over the replicas, and `optimizer.step()` multiplies the learning rate by the factor that the scaling
-    rule gives for the batch size. `zero_grad` does nothing, since each batch of the training loader starts with zero
-    gradients.
+    rule gives for the batch size. Each batch of the training loader starts with zero gradients; `zero_grad` is of use
+    between two backward passes of a batch.
 
     Parameters of the optimizer that do not require gradients at this point are never trained, and take no memory for
     it. To freeze a parameter for a while only, freeze it after this call.
@@ -154,7 +155,8 @@ class AdaptiveDataParallel(torch.nn.Module):
         return self._modules["module"](*args, **kwargs)  # as .module, found at once
 
     def zero_grad(self, set_to_none=True):
-        """Does nothing: each batch starts with zero gradients."""
+        """Drops what the backward passes of this batch have brought, if no step has taken it."""
+        self._trained.zero_gradients()
 
     def __reduce_ex__(self, protocol):
         raise UsageError("an AdaptiveDataParallel belongs to its trial and is neither copied nor pickled: copy or save "
@@ -274,6 +276,7 @@ class _TrainedModel:
         self._outcome = _library.STEPPED
         self._moments_given = False
         self._taken_steps = 0
+        self._untrained = []  # parameters of the model that no optimizer has
         self._set_rule(wrapper, rule)
         self._adapt_norms()
         self._number = self._add(options)
@@ -326,6 +329,24 @@ class _TrainedModel:
         self._rates = (ctypes.c_double * len(groups))()
         return number
 
+    def watch_untrained(self, optimized):
+        """Parameters that no optimizer of the trial has: nobody brings their gradients together."""
+        untrained = {name: p for name, p in self.model.named_parameters() if p.requires_grad and id(p) not in optimized}
+        self._untrained = list(untrained.values())
+        if not untrained:
+            return
+        names = list(untrained)
+        some = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+        warnings.warn(f"AdaptiveDataParallel: parameters that require gradients and are in no optimizer: {some}. With "
+                      "several replicas they get none, so that clipping comes to the same on each. If they are not to be "
+                      "trained: requires_grad_(False), which also saves their time", stacklevel=2)
+
+        def drop(p):
+            if self._run.position.replicas > 1:
+                p.grad = None
+        for p in self._untrained:
+            p.register_post_accumulate_grad_hook(drop)
+
     def settle_modules(self):
         """Training begins: buffers and modules may have been replaced since the model was wrapped."""
         self._adapt_norms()
@@ -349,7 +370,8 @@ class _TrainedModel:
                 self._step(_index)
 
             def zero_grad(_self, set_to_none=True):
-                """Does nothing: each batch of the training loader starts afresh."""
+                """Drops what the backward passes of this batch have brought, if no step has taken it."""
+                self.zero_gradients(of_one=True)
 
             def add_param_group(_self, param_group):
                 raise UsageError("optimizer.add_param_group after the optimizer was wrapped: replicas have no place "
@@ -360,6 +382,16 @@ class _TrainedModel:
             optimizer.zero_grad = types.MethodType(zero_grad, optimizer)
             optimizer.add_param_group = types.MethodType(add_param_group, optimizer)
             amp.watch(optimizer, self)
+
+    def zero_gradients(self, of_one=False):
+        """`of_one`: of one of its optimizers."""
+        if of_one and len(self._optimizers) > 1:
+            self._run.library.refuse_further_backward(self._number)
+            return
+        self._run.library.zero_gradients(self._number)
+        if not of_one:
+            for p in self._untrained:
+                p.grad = None
 
     def _step(self, index):
         run = self._run
@@ -372,6 +404,7 @@ class _TrainedModel:
         self._stepped += 1
         self.step_calls += 1
         if self._stepped < len(self._optimizers):
+            self._run.library.refuse_further_backward(self._number)
             return  # with the last one
         self._stepped = 0
         i = 0
