@@ -88,6 +88,7 @@ void OptimizerStep::BeginFurtherBackward(std::size_t number) {
 
 void OptimizerStep::ZeroGradients(std::size_t number) {
   if (!Collects(number) || passes_[number] == PassState::kOpen) return;
+  if (passes_[number] == PassState::kFinal) return;  // a step that waits for the others has them
   if (models_[number]->gradients().DropMicrobatch()) return;
   BadUse(absl::StrCat(
       "zero_grad() between two backward() of a batch that is not its step's first: what the step's "
