@@ -49,33 +49,47 @@ def alone(test):
     return run
 
 
+def _start(call):
+    """The number of a process that does nothing but call it."""
+    if (child := os.fork()) == 0:
+        code = 1
+        try:
+            call()
+            code = 0
+        except BaseException:
+            traceback.print_exc()
+        os._exit(code)
+    return child
+
+
+def _await_success(child):
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    assert code == 0, f"the process ended with exit code {code}, see above"
+
+
 def in_child(call):
     """What `call()` gives in a process of its own, if it can be read again from its repr."""
     read, write = os.pipe()
-    if os.fork() == 0:
-        os.write(write, repr(call()).encode())
-        os._exit(0)
+    child = _start(lambda: os.write(write, repr(call()).encode()))
     os.close(write)
     with os.fdopen(read) as source:
-        return eval(source.read())  # of our own child
+        said = source.read()
+    _await_success(child)
+    return eval(said)  # of our own child
 
 
 def resumed(program, before, epochs):
     """`program(before)`, and `program(epochs)` from the last checkpoint of that, each in a process of its own. What the
     second gives, and what is in the checkpoint."""
-    def in_child(count, where):
-        if (child := os.fork()) == 0:
-            torch.save(program(count), where)
-            os._exit(0)
-        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-        assert code == 0, f"the program of {count} epochs ended with exit code {code}"
+    def train(count, where):
+        _await_success(_start(lambda: torch.save(program(count), where)))
 
     with tempfile.TemporaryDirectory() as folder:
         os.environ["ESPALIER_CHECKPOINT_DIR"] = folder
-        in_child(before, f"{folder}/first")
+        train(before, f"{folder}/first")
         checkpoint = max(pathlib.Path(folder).glob("step-*.pt"), key=lambda path: int(path.stem[5:]))
         content = torch.load(checkpoint)  # the second program removes it when it has newer ones
         os.environ["ESPALIER_CHECKPOINT"] = str(checkpoint)
-        in_child(epochs, f"{folder}/resumed")
+        train(epochs, f"{folder}/resumed")
         del os.environ["ESPALIER_CHECKPOINT"], os.environ["ESPALIER_CHECKPOINT_DIR"]
         return torch.load(f"{folder}/resumed"), content

@@ -5,7 +5,7 @@ import unittest
 import torch
 
 import espalier.torch as adl
-from forked import alone
+from forked import alone, in_child
 from small_program import make, mse
 
 
@@ -79,14 +79,7 @@ class Noise(unittest.TestCase):
                 torch.testing.assert_close(self.in_a_process(change, batches, **options), expected, rtol=1e-4, atol=0)
 
     def in_a_process(self, *arguments, **options):
-        parent, child = torch.multiprocessing.get_context("fork").Pipe(duplex=False)
-        process = torch.multiprocessing.get_context("fork").Process(
-            target=lambda: child.send(self.measured(*arguments, **options).tolist()))
-        process.start()
-        child.close()
-        process.join()
-        self.assertEqual(process.exitcode, 0)
-        return torch.tensor(parent.recv(), dtype=torch.double)
+        return torch.tensor(in_child(lambda: self.measured(*arguments, **options).tolist()), dtype=torch.double)
 
     OTHERS = {"norms": (clip_norm, {}), "values": (clip_values, {})}
 

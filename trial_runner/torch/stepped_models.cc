@@ -78,9 +78,9 @@ void OptimizerStep::BeginFurtherBackward(std::size_t number) {
   if (passes_[number] == PassState::kFinal) {
     BadUse(absl::StrCat(
         models_[number]->what(),
-        ": backward() after a step() or zero_grad() of one of its several "
-        "optimizers, which are stepped together, with the last one: run all backward() before the "
-        "first step(), or wrap each part of the model with its own optimizer"));
+        ": backward() after a step() or zero_grad() of one of its several optimizers, which are "
+        "stepped together, with the last one: run all backward() before the first step(), or wrap "
+        "each part of the model with its own optimizer"));
   }
   models_[number]->gradients().Reopen(!rehearsing_ && InLastMicrobatch() && !hold_gradients_);
   passes_[number] = PassState::kOpen;
@@ -96,8 +96,7 @@ void OptimizerStep::ZeroGradients(std::size_t number) {
       models_[number]->what(),
       ": want steps of one batch, by a smaller batch_size or base_batch_size=batch_size, or no "
       "gradients of what is not to be trained: freeze it meanwhile (requires_grad_(False)), or "
-      "take "
-      "those of inputs by torch.autograd.grad"));
+      "take those of inputs by torch.autograd.grad"));
 }
 
 void OptimizerStep::RefuseFurtherBackward(std::size_t number) {
