@@ -13,9 +13,9 @@ namespace espalier {
 // policy remembers between calls (a cache, a queue, the population of a search) follows from the
 // pools it was shown: the same sequence of pools gives the same decisions, whatever order nodes and
 // jobs are listed in. One owner, one thread at a time. Promises of each policy:
-//  - no node is given more slots than it has, no node carries two trials that span nodes, no trial
-//    holds slots of two GPU types or on nodes of two islands, and a draining node is given nothing
-//    new;
+//  - no node is given more slots than it has, no node carries two trials that span nodes (except
+//    where the option share_spanned of optimus and tiresias allows it), no trial holds slots of two
+//    GPU types or on nodes of two islands, and a draining node is given nothing new;
 //  - a changed trial has its minimum to maximum, or its pinned number, or nothing;
 //  - applied and asked again (with every cooldown over), a policy has no further decision;
 //  - waiting trials are served in order; one that fits the pool but not yet the free slots is

@@ -61,11 +61,11 @@ std::size_t BracketOf(std::int64_t trial_number, const std::vector<Bracket>& bra
 
 // Hyperband (Li et al., JMLR 2018), run asynchronously: brackets that begin to halve early and keep
 // few, or late and keep many, so that nothing rests on how much an early value says. With R the
-// length of a trial, bracket s has its first rung at R / eta^s, down to min_steps (s = 0: no trial
-// is ended early), and a trial is judged within its own bracket as by "asha". Trials are dealt to
-// brackets by their number: in every stretch of them each bracket has about its share,
-// (S + 1) / (s + 1) * eta^s with S the largest s. While R is unknown there is one bracket, that of
-// "asha".
+// length of a trial, bracket s has its first rung at R / eta^s, down to min_steps or to the eighth
+// bracket (s = 0: no trial is ended early), and a trial is judged within its own bracket as by
+// "asha". Trials are dealt to brackets by their number: in every stretch of them each bracket has
+// about its share, (S + 1) / (s + 1) * eta^s with S the largest s. While R is unknown there is one
+// bracket, that of "asha".
 class Hyperband : public Pruner {
  public:
   explicit Hyperband(Rungs rungs) : rungs_(rungs) {}
@@ -95,12 +95,21 @@ class Hyperband : public Pruner {
   Rungs rungs_;
 };
 
+std::vector<PluginOption> BracketOptions() {
+  std::vector<PluginOption> options = RungOptions();
+  for (PluginOption& option : options) {
+    if (option.name != "max_steps") continue;
+    option.meaning = "steps of a full trial; 0: the study's max_step; one bracket if unknown";
+  }
+  return options;
+}
+
 }  // namespace
 
 PluginRow<Pruner> HyperbandRow() {
   return {{.name = "hyperband",
            .summary = "ASHA in brackets, which start halving early or late (JMLR 2018)",
-           .options = RungOptions()},
+           .options = BracketOptions()},
           [](const OptionValues& options) -> absl::StatusOr<std::unique_ptr<Pruner>> {
             ESPALIER_ASSIGN_OR_RETURN(const Rungs rungs, ReadRungs(options));
             return std::make_unique<Hyperband>(rungs);
