@@ -300,6 +300,31 @@ TEST_F(Asking, AGridEndsWithItsLastPoint) {
   EXPECT_EQ(study().state, StudyState::kComplete);
 }
 
+TEST_F(Asking, AGridTriesWhatIsLeftAfterAnEnqueuedPoint) {
+  StudySpec spec = AskSpec(R"({"a": {"_type": "choice", "_value": [1, 2]},
+                               "b": {"_type": "normal", "_value": [0, 1]}})");
+  spec.sampler = {"grid", {{"points", 2}}};
+  Create(spec);
+  const TrialId first = Ask({{"a", std::int64_t{2}}}).trial();
+  EXPECT_EQ(Of(first).at("a"), ParameterValue(std::int64_t{2}));
+  Step(TellEnd{first, TrialState::kComplete, {1}});
+  EXPECT_TRUE(Enqueue({{"a", std::int64_t{2}}, {"b", 7.0}}).status.ok()) << "not of the grid";
+  EXPECT_TRUE(Enqueue(ParametersOf(first)).status.ok());
+  std::vector<TrialId> trials = {Ask().trial(), Ask().trial()};
+  Core restarted(core_.state(), CoreOptions{});
+  std::set<std::map<std::string, ParameterValue>> tried = {Of(first)};
+  for (int i = 0; i < 3; ++i) {
+    trials.push_back(Ask().trial());
+    tried.insert(Of(trials.back()));
+    const TrialId there = restarted.Step(now_, AskTrial{"asked", {}, {}}).reply.trial();
+    EXPECT_EQ(restarted.state().trials.at(there).suggested, At(trials.back()).suggested);
+  }
+  EXPECT_EQ(tried.size(), 4u);
+  EXPECT_THAT(std::string(Ask().status.message()), HasSubstr("every configuration"));
+  for (const TrialId trial : trials) Step(TellEnd{trial, TrialState::kComplete, {1}});
+  EXPECT_EQ(study().state, StudyState::kComplete);
+}
+
 TEST_F(Asking, SeveralDirectionsNeedASamplerThatDoesNotGoByOne) {
   StudySpec spec = AskSpec();
   spec.directions = {Direction::kMinimize, Direction::kMaximize};

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <deque>
 
 #include "tuner/core/samplers/sampler.h"
 
@@ -11,11 +12,15 @@ std::vector<std::string> Everything(const std::string& json, const Options& opti
   const SearchSpace space = *SearchSpace::FromJson(json);
   const std::unique_ptr<Sampler> grid = *MakeSampler("grid", options);
   std::vector<std::string> all;
+  std::deque<Parameters> tried;
+  std::vector<const Parameters*> running;
   Random random(0);
   for (std::int64_t number = 0;; ++number) {
-    const auto suggestion = grid->Suggest({space, Direction::kMinimize, {}, {}, number}, random);
+    const auto suggestion =
+        grid->Suggest({space, Direction::kMinimize, {}, running, number}, random);
     if (!suggestion) return all;
     all.push_back(ToJson(*suggestion));
+    running.push_back(&tried.emplace_back(*suggestion));
   }
 }
 
@@ -64,6 +69,38 @@ TEST(GridSampler, SpacesLogScalesInTheLogarithm) {
     const double x = std::get<double>((*suggestion)[0].value);
     EXPECT_NEAR(std::log10(x), -3.5 + static_cast<double>(i), 1e-9);
   }
+}
+
+// Of a grid of 0.5, 1.5, 2.5 and 3.5, the points that are left when these were tried.
+std::vector<double> LeftAfter(const std::vector<double>& tried, std::int64_t number) {
+  const SearchSpace space =
+      *SearchSpace::FromJson(R"({"x": {"_type": "uniform", "_value": [0, 4]}})");
+  const std::unique_ptr<Sampler> grid = *MakeSampler("grid", {{"points", 4}});
+  std::deque<Parameters> parameters;
+  std::vector<Observation> ended;
+  for (const double x : tried) {
+    ended.push_back({.parameters = &parameters.emplace_back(Parameters{{"x", x}})});
+  }
+  std::vector<const Parameters*> running;
+  std::vector<double> left;
+  Random random(0);
+  for (;; ++number) {
+    const auto suggestion =
+        grid->Suggest({space, Direction::kMinimize, ended, running, number}, random);
+    if (!suggestion) return left;
+    left.push_back(std::get<double>(suggestion->front().value));
+    running.push_back(&parameters.emplace_back(*suggestion));
+  }
+}
+
+TEST(GridSampler, GivesEachPointThatIsLeftWhateverTheTrialsNumber) {
+  EXPECT_EQ(LeftAfter({2.5}, 1), (std::vector<double>{1.5, 3.5, 0.5}));
+  EXPECT_EQ(LeftAfter({0.5, 0.5, 3.5}, 3), (std::vector<double>{1.5, 2.5}));
+  EXPECT_EQ(LeftAfter({}, 1002), (std::vector<double>{2.5, 3.5, 0.5, 1.5}));
+}
+
+TEST(GridSampler, WhatLiesBetweenItsPointsTakesNone) {
+  EXPECT_EQ(LeftAfter({2.4, 9}, 2), (std::vector<double>{2.5, 3.5, 0.5, 1.5}));
 }
 
 TEST(GridSampler, CoarseStepsGiveEachValueOnce) {

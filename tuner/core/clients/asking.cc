@@ -208,8 +208,7 @@ std::optional<Parameters> ClientTrials::Draw(const Study& study, std::int64_t nu
     static const Parameters kNone;
     SuggestedParameters& suggested = suggested_[study.id];
     SamplerHistory history;
-    // A sampler that does not learn still leaves out what was tried, where there is an end to that.
-    if (sampler.learns() || spec.space.Cardinality()) {
+    if (sampler.learns() || sampler.avoids_tried(spec.space)) {
       history = HistoryOf(turn_.state(), study, [&](const Trial& trial) {
         return trial.id == taken ? &kNone : suggested.Of(trial, study);
       });

@@ -28,7 +28,6 @@ const ParameterValue* ValueOf(const SearchSpace& space, std::size_t i,
 }
 
 std::optional<TriedConfigurations> TriedConfigurations::Of(const SamplerInput& input) {
-  constexpr std::uint64_t kMostNumbered = std::uint64_t{1} << 53;
   const std::optional<std::uint64_t> count = input.space.Cardinality();
   if (!count || *count > kMostNumbered) return std::nullopt;
   TriedConfigurations result(input.space);

@@ -9,10 +9,14 @@
 
 namespace espalier::samplers {
 
+// The most configurations that are numbered.
+inline constexpr std::uint64_t kMostNumbered = std::uint64_t{1} << 53;
+
 // The configurations of a finite space that have been tried or are running.
 class TriedConfigurations {
  public:
-  // nullopt if the space is not finite, or so large (over 2^53) that a repetition cannot happen.
+  // nullopt if the space is not finite, or so large (over kMostNumbered) that a repetition cannot
+  // happen.
   static std::optional<TriedConfigurations> Of(const SamplerInput& input);
 
   bool Exhausted() const { return tried_.size() == combinations_.count(); }

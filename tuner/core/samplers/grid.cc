@@ -3,6 +3,7 @@
 
 #include "search_spaces/combinations.h"
 #include "search_spaces/unit_interval.h"
+#include "tuner/core/samplers/configurations.h"
 #include "tuner/core/samplers/sampler.h"
 
 namespace espalier::samplers {
@@ -29,6 +30,16 @@ class Ticks {
   ParameterValue At(std::uint64_t i) const {
     return values_.empty() ? ValueAt(*distribution_, i) : values_[i];
   }
+  // Which tick the value is; nullopt if it is none. Requires one that the distribution contains.
+  std::optional<std::uint64_t> Which(const ParameterValue& value) const {
+    if (values_.empty()) return IndexOf(*distribution_, value);
+    const auto at = std::lower_bound(values_.begin(), values_.end(), value,
+                                     [](const ParameterValue& a, const ParameterValue& b) {
+                                       return *NumberOf(a) < *NumberOf(b);
+                                     });
+    if (at == values_.end() || !SameValue(*at, value)) return std::nullopt;
+    return static_cast<std::uint64_t>(at - values_.begin());
+  }
 
  private:
   const Distribution* distribution_;
@@ -36,31 +47,96 @@ class Ticks {
   std::vector<ParameterValue> values_;
 };
 
-// Every combination of active parameters, by trial number, the last parameter fastest. A continuous
-// parameter has `points` ticks at the middles of equally probable parts, so log scales are spaced
-// evenly in the logarithm.
+// The points of a space's grid: the combinations of the ticks of its active parameters, by number.
+class Grid {
+ public:
+  Grid(const SearchSpace& space, std::uint64_t points)
+      : space_(&space), ticks_(TicksOf(space, points)), combinations_(space, CountsOf(ticks_)) {}
+
+  std::uint64_t count() const { return combinations_.count(); }
+
+  Parameters At(std::uint64_t number) const {
+    const Combinations::Indices indices = *combinations_.At(number);
+    Parameters parameters;
+    for (std::size_t i = 0; i < ticks_.size(); ++i) {
+      if (!indices[i]) continue;
+      parameters.push_back({space_->dimensions()[i].name, ticks_[i].At(*indices[i])});
+    }
+    return parameters;
+  }
+
+  // The numbers of the points that were tried or are running, ascending, each once.
+  std::vector<std::uint64_t> Taken(const SamplerInput& input) const {
+    std::vector<std::uint64_t> taken;
+    const auto add = [&](const Parameters& parameters) {
+      if (const auto number = NumberOf(parameters)) taken.push_back(*number);
+    };
+    for (const Observation& observation : input.ended) add(*observation.parameters);
+    for (const Parameters* parameters : input.running) add(*parameters);
+    std::sort(taken.begin(), taken.end());
+    taken.erase(std::unique(taken.begin(), taken.end()), taken.end());
+    return taken;
+  }
+
+ private:
+  static std::vector<Ticks> TicksOf(const SearchSpace& space, std::uint64_t points) {
+    std::vector<Ticks> ticks;
+    for (const auto& dimension : space.dimensions()) {
+      ticks.emplace_back(dimension.distribution, points);
+    }
+    return ticks;
+  }
+  static std::vector<std::uint64_t> CountsOf(const std::vector<Ticks>& ticks) {
+    std::vector<std::uint64_t> counts;
+    for (const Ticks& of_one : ticks) counts.push_back(of_one.count());
+    return counts;
+  }
+
+  // nullopt for parameters that are no point of the grid.
+  std::optional<std::uint64_t> NumberOf(const Parameters& parameters) const {
+    Combinations::Indices indices(ticks_.size());
+    for (std::size_t i = 0; i < ticks_.size(); ++i) {
+      if (!space_->IsActive(i, parameters)) continue;
+      const ParameterValue* value = ValueOf(*space_, i, parameters);
+      if (value == nullptr) return std::nullopt;
+      indices[i] = ticks_[i].Which(*value);
+      if (!indices[i]) return std::nullopt;
+    }
+    return combinations_.NumberOf(indices);
+  }
+
+  const SearchSpace* space_;
+  std::vector<Ticks> ticks_;
+  Combinations combinations_;
+};
+
+// Every combination of active parameters, the last parameter fastest: each trial gets the point of
+// its own number, or where that one was tried or is running, the next one that is left. A
+// continuous parameter has `points` ticks at the middles of equally probable parts, so log scales
+// are spaced evenly in the logarithm.
 class GridSampler final : public Sampler {
  public:
   explicit GridSampler(std::uint64_t points) : points_(points) {}
 
+  bool avoids_tried(const SearchSpace&) const override { return true; }
+
   std::optional<Parameters> Suggest(const SamplerInput& input, Random&) const override {
-    const auto& dimensions = input.space.dimensions();
-    std::vector<Ticks> ticks;
-    std::vector<std::uint64_t> counts;
-    for (const auto& dimension : dimensions) {
-      ticks.emplace_back(dimension.distribution, points_);
-      counts.push_back(ticks.back().count());
+    const Grid grid(input.space, points_);
+    const auto own = static_cast<std::uint64_t>(std::max<std::int64_t>(input.trial_number, 0));
+    // No study comes to the end of so many, and they cannot all be numbered.
+    if (grid.count() > kMostNumbered) return grid.At(own);
+    const std::vector<std::uint64_t> taken = grid.Taken(input);
+    if (taken.size() == grid.count()) return std::nullopt;
+    std::uint64_t number = own % grid.count();
+    auto next = std::lower_bound(taken.begin(), taken.end(), number);
+    while (next != taken.end() && *next == number) {
+      ++next;
+      ++number;
+      if (number < grid.count()) continue;
+      number = 0;
+      next = taken.begin();
     }
-    const auto number = static_cast<std::uint64_t>(std::max<std::int64_t>(input.trial_number, 0));
-    const Combinations combinations(input.space, std::move(counts));
-    const std::optional<Combinations::Indices> indices = combinations.At(number);
-    if (!indices) return std::nullopt;
-    Parameters parameters;
-    for (std::size_t i = 0; i < dimensions.size(); ++i) {
-      const std::optional<std::uint64_t> tick = (*indices)[i];
-      if (tick) parameters.push_back({dimensions[i].name, ticks[i].At(*tick)});
-    }
-    return parameters;
+    return grid.At(number);
   }
 
  private:

@@ -48,6 +48,12 @@ class Sampler {
   // Whether the sampler uses the values of trials, and so needs one direction.
   virtual bool learns() const { return false; }
 
+  // Whether the sampler leaves out what was tried, so that it needs the configurations of trials
+  // even if it does not learn. Most do so where there is an end to them.
+  virtual bool avoids_tried(const SearchSpace& space) const {
+    return space.Cardinality().has_value();
+  }
+
   // Whether the sampler makes suggestions at all. If not, clients enqueue all trials of the study,
   // and Suggest is not called.
   virtual bool draws() const { return true; }
