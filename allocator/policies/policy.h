@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "allocator/pool/pool.h"
+#include "allocator/pool/study_shares.h"
 #include "tuner/base/plugin.h"
 
 namespace espalier {
@@ -32,6 +33,9 @@ class Policy {
   virtual bool settles() const { return true; }
   // Whether a running trial may have to pause for the sake of another.
   virtual bool preempts() const { return false; }
+  // The exponent by which the pool is divided among studies (DivideAmongStudies), also before the
+  // policy is asked: for how many trials each draws, and whose trials pause.
+  virtual double study_fairness() const { return kStudyFairness; }
 };
 
 // All policies. Each row is the last function of its policy's source file.

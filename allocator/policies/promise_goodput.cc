@@ -70,6 +70,8 @@ class PromiseGoodput : public Policy {
     return board.Decisions();
   }
 
+  double study_fairness() const override { return settings_.fairness; }
+
  private:
   void SetWeights(Board& board) const;
   void Divide(Board& board);

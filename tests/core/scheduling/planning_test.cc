@@ -222,6 +222,43 @@ TEST_F(PlanningTest, TheSameEventsGiveTheSameCommands) {
   EXPECT_EQ(run(), first);
 }
 
+// One trial of a study that scales badly, beside a study with many configurations to start.
+PlanRequest OneBesideMany(const Options& policy) {
+  Job alone;
+  alone.id = TrialId(1);
+  alone.study = StudyId(2);
+  alone.order = 1;
+  alone.max_slots = 32;
+  alone.running = true;
+  alone.current = {{NodeId(1), 8}};
+  alone.max_profiled_replicas = 16;
+  alone.promise = 0.5;
+  alone.goodput = GoodputModel({.alpha_c = 1e-8,
+                                .beta_c = 0.001,
+                                .alpha_n = 0.0064,
+                                .beta_n = 1e-8,
+                                .alpha_r = 0.0032,
+                                .beta_r = 1e-8,
+                                .gamma = 1},
+                               {}, {.initial = 64, .max_global = 64, .max_atomic = 64});
+  PlanRequest request;
+  request.policy = {"promise_goodput", policy};
+  request.shared = Pool{{{.id = NodeId(1), .slots = 32}}, {alone}};
+  request.demand = {{StudyId(1), {100, 1}}, {StudyId(2), {0, 1}}};
+  return request;
+}
+
+TEST(PlannedParts, FollowTheFairnessOfThePolicy) {
+  Planner planner;
+  const auto fair = planner.Make(OneBesideMany({})).parts;
+  EXPECT_GT(fair.at(StudyId(2)).slots, fair.at(StudyId(1)).slots) << "near-equal goodput";
+  const auto by_sum = planner.Make(OneBesideMany({{"fairness", 1}})).parts;
+  EXPECT_LT(by_sum.at(StudyId(2)).slots, fair.at(StudyId(2)).slots)
+      << "those that scale come first";
+  EXPECT_EQ(planner.Divide(OneBesideMany({{"fairness", 1}})).at(StudyId(2)).slots,
+            by_sum.at(StudyId(2)).slots);
+}
+
 TEST_F(PlanningTest, AClientSetsThePoolsPolicy) {
   StudySpec spec = Spec(1);
   spec.policy = {"fixed", {}};

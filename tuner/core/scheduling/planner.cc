@@ -22,7 +22,7 @@ Plan Planner::Make(const PlanRequest& request) {
   for (const SpeedToFit& speed : request.speeds) {
     plan.speeds.push_back({speed.trial, speed.gpu_type, Fit(speed.profile, speed.warm_start)});
   }
-  if (request.shared) plan.parts = Divide(*request.shared, request.demand);
+  if (request.shared) plan.parts = Divide(request);
   Pool pool = request.pool;
   for (Job& job : pool.jobs) {
     if (const auto at = plan.promise.find(job.id); at != plan.promise.end()) {
@@ -34,10 +34,10 @@ Plan Planner::Make(const PlanRequest& request) {
   return plan;
 }
 
-std::map<StudyId, StudyPart> Planner::Divide(const Pool& pool,
-                                             const std::map<StudyId, StudyDemand>& demand) {
-  speedups_.KeepOnly(pool);
-  return DivideAmongStudies(pool, speedups_, demand);
+std::map<StudyId, StudyPart> Planner::Divide(const PlanRequest& request) {
+  speedups_.KeepOnly(*request.shared);
+  return DivideAmongStudies(*request.shared, speedups_, request.demand,
+                            PolicyFor(request.policy).study_fairness());
 }
 
 Policy& Planner::PolicyFor(const PluginSpec& wanted) {

@@ -18,9 +18,9 @@ class Planner {
   // Requires a policy that is known, with options that it takes.
   Plan Make(const PlanRequest& request);
 
-  // What each study may claim of the pool.
-  std::map<StudyId, StudyPart> Divide(const Pool& pool,
-                                      const std::map<StudyId, StudyDemand>& demand);
+  // What each study may claim of the pool, as the request's policy wants them to share. Requires
+  // `shared`.
+  std::map<StudyId, StudyPart> Divide(const PlanRequest& request);
 
  private:
   Policy& PolicyFor(const PluginSpec& wanted);

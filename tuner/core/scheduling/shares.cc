@@ -53,9 +53,9 @@ void Scheduler::CreateTrialsWhereUseful(const std::map<StudyId, StudyPart>& part
 // Empty with fewer than two running studies: nothing is to be divided then.
 std::map<StudyId, StudyPart> Scheduler::PartsOfStudies() {
   PlanRequest request;
+  request.policy = CurrentPolicy();
   view_.DescribeSharing(request);
-  return request.shared ? planner_.Divide(*request.shared, request.demand)
-                        : std::map<StudyId, StudyPart>{};
+  return request.shared ? planner_.Divide(request) : std::map<StudyId, StudyPart>{};
 }
 
 // By the newest plan; null while it does not know all of the studies that there are now. A new one
