@@ -162,6 +162,38 @@ TEST_F(PausingTest, WaitsOnAfterARestartOfTheService) {
   EXPECT_EQ(again.state().trials.at(TrialId(2)).state, TrialState::kPaused);
 }
 
+// The fourth trial after one that is complete and two that wait; `startup_trials` are drawn at
+// random.
+class LearningWhilePaused : public PausingTest {
+ protected:
+  Parameters FourthAfter(double startup_trials) {
+    StudySpec spec = Pausing(9);
+    spec.sampler = {"tpe", {{"startup_trials", startup_trials}}};
+    Step(CreateStudy{spec, false});
+    Join(1);
+    TrainToTheEnd({0.1});
+    TrainAndPause(0.5);
+    TrainAndPause(0.6);
+    EXPECT_EQ(trial(2).state, TrialState::kPaused);
+    EXPECT_EQ(trial(3).state, TrialState::kPaused);
+    return trial(4).parameters;
+  }
+  Parameters FourthAtRandom() {
+    Random random(MixSeed(study().spec.seed, 4));
+    return study().spec.space.Sample(random);
+  }
+};
+
+TEST_F(LearningWhilePaused, SamplersLearnFromTrialsThatWait) {
+  const Parameters fourth = FourthAfter(3);
+  EXPECT_NE(fourth, FourthAtRandom());
+}
+
+TEST_F(LearningWhilePaused, EachCountsOnce) {
+  const Parameters fourth = FourthAfter(4);
+  EXPECT_EQ(fourth, FourthAtRandom());
+}
+
 TEST_F(PausingTest, WhatAProgramTellsBeforeItStopsIsKept) {
   Start(1);
   EXPECT_FALSE(Step(TellValue{TrialId(1), 1, 0.5, false}).should_stop());

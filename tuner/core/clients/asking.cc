@@ -209,7 +209,7 @@ std::optional<Parameters> ClientTrials::Draw(const Study& study, std::int64_t nu
     SuggestedParameters& suggested = suggested_[study.id];
     SamplerHistory history;
     if (sampler.learns() || sampler.avoids_tried(spec.space)) {
-      history = HistoryOf(turn_.state(), study, [&](const Trial& trial) {
+      history = HistoryOf(turn_.state(), study, trials_, [&](const Trial& trial) {
         return trial.id == taken ? &kNone : suggested.Of(trial, study);
       });
     }

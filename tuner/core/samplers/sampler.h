@@ -13,13 +13,13 @@
 
 namespace espalier {
 
-// One trial that ended, as a sampler sees it.
+// One trial that ended, or is held back by its pruner, as a sampler sees it.
 struct Observation {
   std::int64_t trial_number = 0;
   const Parameters* parameters = nullptr;
   // Final, or the last intermediate value of a pruned trial; NaN if none, and of a failed trial.
   double value = 0;
-  bool pruned = false;
+  bool pruned = false;  // or held back
   std::int64_t last_step = 0;
 };
 

@@ -144,8 +144,8 @@ void Scheduler::CreateTrials(const Study& study, int& room) {
            (spec.max_concurrent_trials == 0 || alive < spec.max_concurrent_trials);
   };
   if (!another()) return;
-  SamplerHistory history =
-      HistoryOf(turn_.state(), study, [](const Trial& trial) { return &trial.parameters; });
+  SamplerHistory history = HistoryOf(turn_.state(), study, trials_,
+                                     [](const Trial& trial) { return &trial.parameters; });
   while (another()) {
     const std::int64_t number = std::ssize(study.trials);
     Random random(MixSeed(spec.seed, static_cast<std::uint64_t>(number) + 1));
