@@ -4,6 +4,7 @@
 #include <openssl/rand.h>
 
 #include "tuner/base/check.h"
+#include "tuner/credentials/openssl_turn.h"
 #include "tuner/credentials/sha256.h"
 
 namespace espalier {
@@ -37,6 +38,7 @@ std::string KeyedHash(std::string_view key, std::string_view text) {
 
 std::string RandomBytes(std::size_t count) {
   std::string random(count, '\0');
+  const OpenSslTurn turn;
   ESPALIER_CHECK(RAND_bytes(reinterpret_cast<unsigned char*>(random.data()),
                             static_cast<int>(random.size())) == 1,
                  "the system has random bytes");

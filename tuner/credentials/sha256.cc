@@ -4,6 +4,7 @@
 #include <openssl/hmac.h>
 
 #include "tuner/base/check.h"
+#include "tuner/credentials/openssl_turn.h"
 
 namespace espalier {
 
@@ -16,6 +17,7 @@ struct Sha256::State {
 };
 
 Sha256::Sha256() : state_(std::make_unique<State>()) {
+  const OpenSslTurn turn;
   ESPALIER_CHECK(EVP_DigestInit_ex(state_->context, EVP_sha256(), nullptr) == 1,
                  "OpenSSL has SHA-256");
 }
@@ -39,6 +41,7 @@ std::string Sha256::Take() {
 std::string HmacSha256(std::string_view key, std::string_view bytes) {
   std::string digest(EVP_MAX_MD_SIZE, '\0');
   unsigned int size = 0;
+  const OpenSslTurn turn;
   ESPALIER_CHECK(HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()),
                       reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(),
                       reinterpret_cast<unsigned char*>(digest.data()), &size) != nullptr,
