@@ -16,7 +16,7 @@ namespace espalier {
 namespace {
 
 // Before there were turns, one of the first twenty stopped for ever.
-constexpr int kForks = 1000;
+constexpr int kForks = 200;
 constexpr int kThreads = 2;
 constexpr unsigned kPatience_s = 60;
 
