@@ -23,7 +23,7 @@ SamplerHistory HistoryOf(const TunerState& state, const Study& study, const Tria
                          ParametersOf parameters_of) {
   SamplerHistory history;
   state.ForEachTrial(study, [&](const Trial& trial) {
-    const bool held_back = trial.state == TrialState::kPaused && trials.Held(trial.id);
+    const bool held_back = trial.state == TrialState::kPaused && trials.HeldByPruner(trial.id);
     if (held_back && !trial.values.empty()) {
       const IntermediateValue& last = trial.values.back();
       history.ended.push_back({.trial_number = trial.number,

@@ -44,7 +44,8 @@ class Trials {
 
   // ---- trials that are held back: paused by their pruner, which does not let them go on yet, or
   // kept waiting by their client
-  bool Held(TrialId id) const { return held_by_pruner_.contains(id) || HeldByClient(id); }
+  bool Held(TrialId id) const { return HeldByPruner(id) || HeldByClient(id); }
+  bool HeldByPruner(TrialId id) const { return held_by_pruner_.contains(id); }
   bool HeldByClient(TrialId id) const { return held_by_client_.contains(id); }
   // Asks the study's pruner, and looks at what its clients say.
   void UpdateHeld(const Study& study);
