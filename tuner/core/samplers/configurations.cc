@@ -27,37 +27,54 @@ const ParameterValue* ValueOf(const SearchSpace& space, std::size_t i,
   return Contains(distribution, *value) ? value : nullptr;
 }
 
+std::optional<std::uint64_t> CombinationOf(const SearchSpace& space,
+                                           const Combinations& combinations,
+                                           const NumberOfValue& number_of_value,
+                                           const Parameters& parameters) {
+  Combinations::Indices indices(space.dimensions().size());
+  for (std::size_t i = 0; i < indices.size(); ++i) {
+    if (!space.IsActive(i, parameters)) continue;
+    const ParameterValue* value = ValueOf(space, i, parameters);
+    if (value == nullptr) return std::nullopt;
+    indices[i] = number_of_value(i, *value);
+    if (!indices[i]) return std::nullopt;
+  }
+  return combinations.NumberOf(indices);
+}
+
+std::vector<std::uint64_t> NumbersTried(const SamplerInput& input, const Combinations& combinations,
+                                        const NumberOfValue& number_of_value) {
+  std::vector<std::uint64_t> tried;
+  const auto add = [&](const Parameters& parameters) {
+    const auto number = CombinationOf(input.space, combinations, number_of_value, parameters);
+    if (number) tried.push_back(*number);
+  };
+  for (const Observation& observation : input.ended) add(*observation.parameters);
+  for (const Parameters* parameters : input.running) add(*parameters);
+  std::sort(tried.begin(), tried.end());
+  tried.erase(std::unique(tried.begin(), tried.end()), tried.end());
+  return tried;
+}
+
 std::optional<TriedConfigurations> TriedConfigurations::Of(const SamplerInput& input) {
   const std::optional<std::uint64_t> count = input.space.Cardinality();
   if (!count || *count > kMostNumbered) return std::nullopt;
-  TriedConfigurations result(input.space);
-  const auto add = [&result](const Parameters* parameters) {
-    if (const auto number = result.NumberOf(*parameters)) result.tried_.push_back(*number);
-  };
-  for (const Observation& observation : input.ended) add(observation.parameters);
-  for (const Parameters* parameters : input.running) add(parameters);
-  std::sort(result.tried_.begin(), result.tried_.end());
-  result.tried_.erase(std::unique(result.tried_.begin(), result.tried_.end()), result.tried_.end());
-  return result;
+  return TriedConfigurations(input);
 }
 
-TriedConfigurations::TriedConfigurations(const SearchSpace& space)
-    : space_(&space), combinations_(space, CountsOf(space)) {}
+TriedConfigurations::TriedConfigurations(const SamplerInput& input)
+    : space_(&input.space),
+      combinations_(input.space, CountsOf(input.space)),
+      tried_(NumbersTried(input, combinations_, number_of_value())) {}
 
-std::optional<std::uint64_t> TriedConfigurations::NumberOf(const Parameters& parameters) const {
-  const auto& dimensions = space_->dimensions();
-  Combinations::Indices indices(dimensions.size());
-  for (std::size_t i = 0; i < dimensions.size(); ++i) {
-    if (dimensions[i].condition && !space_->IsActive(i, parameters)) continue;
-    const ParameterValue* value = ValueOf(*space_, i, parameters);
-    if (value == nullptr) return std::nullopt;
-    indices[i] = *IndexOf(dimensions[i].distribution, *value);
-  }
-  return combinations_.NumberOf(indices);
+NumberOfValue TriedConfigurations::number_of_value() const {
+  return [space = space_](std::size_t i, const ParameterValue& value) {
+    return IndexOf(space->dimensions()[i].distribution, value);
+  };
 }
 
 bool TriedConfigurations::Contains(const Parameters& parameters) const {
-  const std::optional<std::uint64_t> number = NumberOf(parameters);
+  const auto number = CombinationOf(*space_, combinations_, number_of_value(), parameters);
   return number && std::binary_search(tried_.begin(), tried_.end(), *number);
 }
 

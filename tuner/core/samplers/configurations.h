@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -11,6 +12,21 @@ namespace espalier::samplers {
 
 // The most configurations that are numbered.
 inline constexpr std::uint64_t kMostNumbered = std::uint64_t{1} << 53;
+
+// The number of this value among those of the i-th dimension; nullopt if it is none of them. Is
+// called with values that the dimension's distribution contains.
+using NumberOfValue =
+    std::function<std::optional<std::uint64_t>(std::size_t i, const ParameterValue& value)>;
+
+// Which of the combinations of active parameters these are; nullopt if they are none.
+std::optional<std::uint64_t> CombinationOf(const SearchSpace& space,
+                                           const Combinations& combinations,
+                                           const NumberOfValue& number_of_value,
+                                           const Parameters& parameters);
+
+// Those that were tried or are running, ascending, each once.
+std::vector<std::uint64_t> NumbersTried(const SamplerInput& input, const Combinations& combinations,
+                                        const NumberOfValue& number_of_value);
 
 // The configurations of a finite space that have been tried or are running.
 class TriedConfigurations {
@@ -26,9 +42,9 @@ class TriedConfigurations {
   Parameters DrawUntried(Random& random) const;
 
  private:
-  explicit TriedConfigurations(const SearchSpace& space);
+  explicit TriedConfigurations(const SamplerInput& input);
 
-  std::optional<std::uint64_t> NumberOf(const Parameters& parameters) const;
+  NumberOfValue number_of_value() const;
 
   const SearchSpace* space_;
   Combinations combinations_;

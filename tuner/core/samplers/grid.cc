@@ -67,15 +67,9 @@ class Grid {
 
   // The numbers of the points that were tried or are running, ascending, each once.
   std::vector<std::uint64_t> Taken(const SamplerInput& input) const {
-    std::vector<std::uint64_t> taken;
-    const auto add = [&](const Parameters& parameters) {
-      if (const auto number = NumberOf(parameters)) taken.push_back(*number);
-    };
-    for (const Observation& observation : input.ended) add(*observation.parameters);
-    for (const Parameters* parameters : input.running) add(*parameters);
-    std::sort(taken.begin(), taken.end());
-    taken.erase(std::unique(taken.begin(), taken.end()), taken.end());
-    return taken;
+    return NumbersTried(input, combinations_, [this](std::size_t i, const ParameterValue& value) {
+      return ticks_[i].Which(value);
+    });
   }
 
  private:
@@ -90,19 +84,6 @@ class Grid {
     std::vector<std::uint64_t> counts;
     for (const Ticks& of_one : ticks) counts.push_back(of_one.count());
     return counts;
-  }
-
-  // nullopt for parameters that are no point of the grid.
-  std::optional<std::uint64_t> NumberOf(const Parameters& parameters) const {
-    Combinations::Indices indices(ticks_.size());
-    for (std::size_t i = 0; i < ticks_.size(); ++i) {
-      if (!space_->IsActive(i, parameters)) continue;
-      const ParameterValue* value = ValueOf(*space_, i, parameters);
-      if (value == nullptr) return std::nullopt;
-      indices[i] = ticks_[i].Which(*value);
-      if (!indices[i]) return std::nullopt;
-    }
-    return combinations_.NumberOf(indices);
   }
 
   const SearchSpace* space_;

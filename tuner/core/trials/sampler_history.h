@@ -23,26 +23,20 @@ SamplerHistory HistoryOf(const TunerState& state, const Study& study, const Tria
                          ParametersOf parameters_of) {
   SamplerHistory history;
   state.ForEachTrial(study, [&](const Trial& trial) {
-    const bool held_back = trial.state == TrialState::kPaused && trials.HeldByPruner(trial.id);
-    if (held_back && !trial.values.empty()) {
-      const IntermediateValue& last = trial.values.back();
-      history.ended.push_back({.trial_number = trial.number,
-                               .parameters = parameters_of(trial),
-                               .value = last.value,
-                               .pruned = true,
-                               .last_step = last.step});
-      return;
-    }
-    if (!Ended(trial.state)) {
+    const bool held_back = trial.state == TrialState::kPaused && trials.HeldByPruner(trial.id) &&
+                           !trial.values.empty();
+    if (!Ended(trial.state) && !held_back) {
       history.running.push_back(parameters_of(trial));
       return;
     }
-    const bool failed = trial.state == TrialState::kFail;
-    history.ended.push_back({.trial_number = trial.number,
-                             .parameters = parameters_of(trial),
-                             .value = failed ? std::nan("") : trial.value.value_or(std::nan("")),
-                             .pruned = trial.state == TrialState::kPruned,
-                             .last_step = trial.values.empty() ? 0 : trial.values.back().step});
+    Observation seen{.trial_number = trial.number,
+                     .parameters = parameters_of(trial),
+                     .value = trial.value.value_or(std::nan("")),
+                     .pruned = held_back || trial.state == TrialState::kPruned,
+                     .last_step = trial.values.empty() ? 0 : trial.values.back().step};
+    if (held_back) seen.value = trial.values.back().value;
+    if (trial.state == TrialState::kFail) seen.value = std::nan("");
+    history.ended.push_back(seen);
   });
   return history;
 }
