@@ -80,8 +80,7 @@ _FUNCTIONS = {
     "forecast": (_i64, ctypes.POINTER(Microbatch), _i64),
     "begin_microbatch": (ctypes.c_int,),
     "hold_gradients": (ctypes.c_int, ctypes.c_int),
-    "zero_gradients": (ctypes.c_int, _i64),
-    "refuse_further_backward": (ctypes.c_int, _i64),
+    "zero_gradients": (ctypes.c_int, _i64, ctypes.POINTER(_i64), _i64),
     "step": (ctypes.c_int, _i64, ctypes.POINTER(ctypes.c_double), _i64, ctypes.c_double),
     "end_microbatch": (ctypes.c_int,),
     "begin_evaluation": (ctypes.c_int, ctypes.POINTER(Evaluation)),
@@ -91,7 +90,7 @@ _FUNCTIONS = {
     "position": (ctypes.c_int, ctypes.POINTER(Position)),
     "noise": (ctypes.c_int, _i64, ctypes.POINTER(ctypes.c_double), ctypes.POINTER(ctypes.c_double), _i64),
 }
-_READING = {"trial", "zero_gradients", "refuse_further_backward", "position", "noise", "samples", "forecast", "abandoned"}
+_READING = {"trial", "zero_gradients", "position", "noise", "samples", "forecast", "abandoned"}
 
 
 def _find():

@@ -200,10 +200,8 @@ class Runtime:
         else:
             data = loader.describe()
         self.library.set_data(ctypes.byref(data))
-        optimized = {id(p) for model in self.models for p in model.optimized()}
         for model in self.models:
             model.settle_modules()
-            model.watch_untrained(optimized)
         self.joined = True
 
     # ---- what C++ asks

@@ -1,5 +1,4 @@
-"""zero_grad between two backward passes of a batch does what PyTorch's does, and gradients that no optimizer takes come
-nowhere: on one replica, and on two."""
+"""zero_grad between two backward passes of a batch, and gradients that no optimizer has, beside plain PyTorch."""
 import json
 import os
 import pathlib
@@ -8,87 +7,140 @@ import unittest
 import warnings
 
 import torch
+import torch.nn.functional as F
+from torch.utils.data import TensorDataset
 
-HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "e2e"))
-from harness import LONG_S, TunerTest  # noqa: E402
-
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests/e2e"))
+import espalier  # noqa: E402
 import espalier.torch as adl  # noqa: E402
-from espalier import UsageError  # noqa: E402
-from forked import alone, in_child  # noqa: E402
-from small_program import data, make, mse, net  # noqa: E402
 import zeroed  # noqa: E402
+from forked import alone  # noqa: E402
+from harness import TunerTest  # noqa: E402
+from small_program import data, make, mse, net, plain_batches, values  # noqa: E402
 
 
-class Alone(unittest.TestCase):
+class Zeroed(TunerTest):
+    def check(self, replicas, most, ways):
+        torch.set_num_threads(1)
+        space = {"way": {"_type": "choice", "_value": list(ways)}, "most": {"_type": "choice", "_value": [most]}}
+        study = self.study([sys.executable, str(ROOT / "tests/python/zeroed.py"), str(self.dir)], trials=len(ways),
+                           max_restarts=0, sampler="grid", search_space=space, slots={"min": replicas, "max": replicas})
+        self.run_tuner("run", study, "--dir", self.dir / "run", "--slots", replicas, timeout=300)
+        trials = self.export("--db", self.dir / "run/espalier.db")["trials"]
+        self.assertEqual(len(trials), len(ways))
+        for trial in trials:
+            way = next(v for p in trial["parameters"] if (v := json.loads(p["json"])) in ways)
+            with self.subTest(way):
+                logs = "\n".join(p.read_text() for p in self.dir.rglob("replica-*.log"))
+                self.assertEqual(trial["state"], "TRIAL_COMPLETE", logs)
+                self.assertEqual({v["extra"]["replicas"] for v in trial["values"]}, {replicas})
+                for rank in range(replicas):
+                    got = torch.load(self.dir / f"{way}-{most}-{rank}")
+                    torch.testing.assert_close(got, zeroed.plain(way), rtol=0, atol=1e-5)
+
+    def test_on_one_replica(self):
+        self.check(1, 0, zeroed.WAYS)
+
+    def test_on_one_replica_with_batches_in_pieces(self):
+        self.check(1, 4, zeroed.CUT)
+
+    def test_on_two_replicas(self):
+        self.check(2, 0, zeroed.WAYS)
+
+    def test_on_two_replicas_with_batches_in_pieces(self):
+        self.check(2, 2, zeroed.CUT)
+
+
+class ZeroedLate(unittest.TestCase):
+    def train(self, zero):
+        model, optimizer, parallel, loader = make(loader={"local_bsz_bounds": (None, 5)})
+        for _ in adl.remaining_epochs_until(1):
+            for i, (x, y) in enumerate(loader):
+                mse(parallel(x), y).backward()
+                zero(model, optimizer, i)
+                mse(parallel(x), y).backward()
+                optimizer.step()
+
     @alone
-    def test_within_a_step_of_several_batches_it_is_refused(self):
-        model, optimizer, parallel, loader = make(loader={"local_bsz_bounds": (None, 10)})
-        with self.assertRaisesRegex(UsageError, r"zero_grad\(\) between two backward\(\) of a batch that is not its step's "
-                                                "first.*AdaptiveDataParallel: want steps of one batch"):
+    def test_what_is_added_up_already_cannot_be_told_apart(self):
+        with self.assertRaisesRegex(espalier.UsageError, "for the first time and not in the first batch of its step"):
+            self.train(lambda model, optimizer, i: optimizer.zero_grad() if i == 1 else None)
+
+    @alone
+    def test_gradients_set_to_none_in_a_batch_in_pieces(self):
+        with self.assertRaisesRegex(RuntimeError, r'parameter "\d.\w+" was set to None .* want zero_grad\(\)'):
+            self.train(lambda model, optimizer, i: model.zero_grad())
+
+
+class InNoOptimizer(unittest.TestCase):
+    @alone
+    def test_parameters_keep_no_gradients_and_are_told_of_once(self):
+        x, y = data()
+        plain = net()
+        plain_optimizer = torch.optim.SGD(plain[2].parameters(), 0.05)
+        for _ in range(2):
+            for inputs, targets in plain_batches(x, y, 20):
+                plain.zero_grad()
+                mse(plain(inputs), targets).backward()
+                torch.nn.utils.clip_grad_norm_(plain[2].parameters(), 0.5)
+                plain_optimizer.step()
+        model = net()
+        optimizer = torch.optim.SGD(model[2].parameters(), 0.05)
+        parallel = adl.AdaptiveDataParallel(model, optimizer)
+        loader = adl.AdaptiveDataLoader(TensorDataset(x, y), batch_size=20)
+        with warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always")
+            for _ in adl.remaining_epochs_until(2):
+                for inputs, targets in loader:
+                    inputs.requires_grad_()
+                    loss = mse(parallel(inputs), targets)
+                    (asked,) = torch.autograd.grad(loss, model[0].weight, retain_graph=True)
+                    self.assertGreater(asked.abs().sum(), 0)
+                    loss.backward()
+                    self.assertGreater(inputs.grad.abs().sum(), 0)
+                    self.assertIsNone(model[0].weight.grad)
+                    torch.nn.utils.clip_grad_norm_(parallel.parameters(), 0.5)
+                    optimizer.step()
+        told = [str(each.message) for each in warned if "in no optimizer" in str(each.message)]
+        self.assertEqual(len(told), 1, warned)
+        self.assertIn('in no optimizer: "0.weight", "0.bias". Their .grad stays None', told[0])
+        torch.testing.assert_close(values(model), values(plain), rtol=1e-5, atol=1e-6)
+
+    @alone
+    def test_what_another_model_trains_is_trained(self):
+        shared, head = net(), torch.nn.Linear(1, 1)
+        first = torch.optim.SGD(shared.parameters(), 0.01)
+        second = torch.optim.SGD(head.parameters(), 0.01)
+        adl.AdaptiveDataParallel(shared, first, name="shared")
+        whole = adl.AdaptiveDataParallel(torch.nn.Sequential(shared, head), second, name="head")
+        loader = adl.AdaptiveDataLoader(TensorDataset(*data()), batch_size=20)
+        before = values(shared)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
             for _ in adl.remaining_epochs_until(1):
                 for x, y in loader:
-                    optimizer.zero_grad()
-                    mse(parallel(x), y).backward()
-                    optimizer.zero_grad()
-                    mse(parallel(x), y).backward()
-                    optimizer.step()
+                    whole.zero_grad()
+                    mse(whole(x), y).backward()
+                    first.step()
+                    second.step()
+        self.assertFalse(torch.equal(before, values(shared)))
 
-    def two_of_one(self, between):
+
+class BetweenSteps(unittest.TestCase):
+    @alone
+    def test_backward_between_the_steps_of_one_model(self):
         model = net()
-        optimizers = [torch.optim.SGD(model[i].parameters(), 0.01) for i in (0, 2)]
-        parallel = adl.AdaptiveDataParallel(model, optimizers)
-        loader = adl.AdaptiveDataLoader(torch.utils.data.TensorDataset(*data()), batch_size=20)
-        for _ in adl.remaining_epochs_until(1):
-            for x, y in loader:
-                for optimizer in optimizers:
-                    optimizer.zero_grad()
-                mse(parallel(x), y).backward()
-                between(optimizers[0])
-                mse(parallel(x), y).backward()
-                for optimizer in optimizers:
-                    optimizer.step()
-        return parallel.steps
-
-    @alone
-    def test_optimizers_that_step_together_allow_no_backward_in_between(self):
-        def is_refused(between):
-            with self.assertRaisesRegex(RuntimeError, r"backward\(\) after a step\(\) or zero_grad\(\) of one of its several "
-                                                      "optimizers"):
-                self.two_of_one(between)
-            return True
-
-        self.assertTrue(in_child(lambda: is_refused(lambda o: o.step())))
-        self.assertTrue(in_child(lambda: is_refused(lambda o: o.zero_grad())))
-        self.assertEqual(self.two_of_one(lambda o: None), 10)
-
-    @alone
-    def test_what_no_optimizer_has_is_named_once(self):
-        with warnings.catch_warnings(record=True) as said:
-            warnings.simplefilter("always")
-            zeroed.train("head", 1)
-        said = [str(w.message) for w in said if "no optimizer" in str(w.message)]
-        self.assertEqual(len(said), 1)
-        self.assertIn("0.weight, 0.bias: With several replicas they get none", said[0].replace(". With", ": With"))
-
-
-class Replicas(TunerTest):
-    def test_programs_come_to_what_they_come_to_in_pytorch(self):
-        """On one replica and on two, each sample once in an epoch, in whatever order."""
-        for replicas in (1, 2):
-            study = self.study([sys.executable, str(HERE / "zeroed.py"), str(self.dir / f"of-{replicas}")], name=f"of{replicas}",
-                               trials=len(zeroed.WAYS), sampler="grid", max_restarts=0,
-                               search_space={"way": {"_type": "choice", "_value": list(zeroed.WAYS)}},
-                               slots={"min": replicas, "max": replicas})
-            self.run_tuner("run", study, "--dir", self.dir / f"run-{replicas}", "--slots", replicas, timeout=LONG_S)
-            trials = self.export("--db", self.dir / f"run-{replicas}/espalier.db", study=f"of{replicas}")["trials"]
-            self.assertEqual({json.loads(t["parameters"][0]["json"]): t["state"] for t in trials},
-                             dict.fromkeys(zeroed.WAYS, "TRIAL_COMPLETE"))
-            for way in zeroed.WAYS:
-                for rank in range(replicas):
-                    with self.subTest(way, replicas=replicas, rank=rank):
-                        got = torch.load(self.dir / f"of-{replicas}-{way}-{rank}")
-                        torch.testing.assert_close(got, zeroed.plain(way), rtol=2e-4, atol=2e-5)
+        first, second = (torch.optim.SGD(layer.parameters(), 0.01) for layer in (model[0], model[2]))
+        parallel = adl.AdaptiveDataParallel(model, [first, second])
+        loader = adl.AdaptiveDataLoader(TensorDataset(*data()), batch_size=20)
+        with self.assertRaisesRegex(espalier.UsageError, r"backward\(\) after the step\(\) of optimizer 0 of the model"):
+            for _ in adl.remaining_epochs_until(1):
+                for x, y in loader:
+                    mse(parallel(x), y).backward()
+                    first.step()
+                    F.l1_loss(parallel(x), y).backward()
+                    second.step()
 
 
 if __name__ == "__main__":

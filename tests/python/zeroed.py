@@ -1,106 +1,147 @@
-"""Programs that zero gradients between two backward passes of a batch: as trials, and in plain PyTorch. All samples are in
-each step, so that the order in which they are dealt makes no difference.
-
-usage: zeroed.py FILES: the weights come to FILES-WAY-RANK"""
+"""A program that zeroes gradients between two backward passes of a batch, and the same as a plain loop. How it does is its
+parameter "way", and "most" the samples of one forward pass, or 0."""
+import pathlib
 import sys
 
 import torch
+import torch.nn.functional as F
+from torch.utils.data import TensorDataset
 
-import espalier
-import espalier.torch as adl
-from small_program import data, mse, net
+from small_program import data, net, plain_batches
 
-WAYS = ("generator first", "adversarial", "sharpness", "head")
-STEPS, SAMPLES = 5, 40
-
-
-def _generator_first(models, optimizers, x, _):
-    """The generator's loss brings gradients to the critic as well, which its own step is not to have."""
-    (generator, critic), (of_generator, of_critic) = models, optimizers
-    of_generator.zero_grad()
-    (-critic(generator(x[:, :1]).expand(-1, 6))).mean().backward()
-    of_generator.step()
-    of_critic.zero_grad()
-    (critic(generator(x[:, :1]).detach().expand(-1, 6)).mean() - critic(x).mean()).backward()
-    of_critic.step()
+EPOCHS = 3
+BATCH = 10
+# By whether a batch may come in several pieces: where gradients are looked at, it may not.
+CUT = ("adversaries", "perturbed", "module", "kept", "other_part", "nothing", "two_optimizers", "held")
+WHOLE = ("sharpness", "set_to_none", "of_module")
+WAYS = CUT + WHOLE
 
 
-def _adversarial(models, optimizers, x, y):
-    (model,), (optimizer,) = models, optimizers
-    x.requires_grad_()
-    mse(model(x), y).backward()
-    other = (x + 0.1 * x.grad.sign()).detach()
-    optimizer.zero_grad()
-    mse(model(other), y).backward()
-    optimizer.step()
+class Job:
+    def __init__(self, way):
+        self.way = way
+        self.x, self.y = data(45)  # the last step of an epoch is shorter
+        self.models = [net(), net(seed=9, features=1)] if way == "adversaries" else [net()]
+        self.modules = list(self.models)
+        groups = [list(model.parameters()) for model in self.models]
+        if way in ("two_optimizers", "kept"):
+            groups = [list(layer.parameters()) for layer in (self.models[0][0], self.models[0][2])]
+        self.optimizers = [torch.optim.SGD(group, 0.02, momentum=0.9, weight_decay=0.1) for group in groups]
 
+    def wrap(self, adl):
+        if len(self.models) == len(self.optimizers):
+            self.models = [adl.AdaptiveDataParallel(model, optimizer, name=f"model-{i}")
+                           for i, (model, optimizer) in enumerate(zip(self.models, self.optimizers))]
+        else:
+            self.models = [adl.AdaptiveDataParallel(self.models[0], self.optimizers)]
 
-def _sharpness(models, optimizers, x, y):
-    """Where the gradients of the first pass lead is where those that count are taken."""
-    (model,), (optimizer,) = models, optimizers
-    mse(model(x), y).backward()
-    with torch.no_grad():
-        aside = [0.01 * p.grad for p in model.parameters()]
-        for p, d in zip(model.parameters(), aside):
-            p.add_(d)
-    optimizer.zero_grad()
-    mse(model(x), y).backward()
-    with torch.no_grad():
-        for p, d in zip(model.parameters(), aside):
-            p.sub_(d)
-    optimizer.step()
+    def step(self, x, y, number):
+        """`number`: of the step, from 1."""
+        model, optimizer = self.models[0], self.optimizers[0]
+        if self.way == "two_optimizers":
+            for each in self.optimizers:
+                each.zero_grad()
+            F.mse_loss(model(x), y).backward()
+            for each in self.optimizers:
+                each.step()
+                each.zero_grad()
+            return
+        if self.way == "adversaries":
+            self.adversaries(x, y)
+            return
+        optimizer.zero_grad()
+        first = self.first_loss(model, x, y)
+        if self.way == "held" and hasattr(model, "no_sync"):
+            with model.no_sync():
+                first.backward()
+        else:
+            first.backward()
+        if self.way == "perturbed":
+            x = (x + 0.1 * x.grad.sign()).detach()
+        with torch.no_grad():
+            moved = self.move(model) if self.way == "sharpness" else []
+        self.zero(number)
+        if self.way != "nothing":
+            self.second_loss(model, x, y).backward()
+        with torch.no_grad():
+            for p, by in moved:
+                p.sub_(by)
+        for each in self.optimizers:
+            each.step()
 
+    def adversaries(self, x, y):
+        """The maker steps first, and its loss leaves gradients on the judge."""
+        (maker, judge), (of_maker, of_judge) = self.models, self.optimizers
+        of_maker.zero_grad()
+        made = maker(x)
+        F.softplus(-judge(made)).mean().backward()
+        of_maker.step()
+        of_judge.zero_grad()
+        (F.softplus(-judge(y)).mean() + F.softplus(judge(made.detach())).mean()).backward()
+        of_judge.step()
 
-def _head(models, optimizers, x, y):
-    """The first layer is in no optimizer, and not frozen."""
-    (model,), (optimizer,) = models, optimizers
-    model.zero_grad()
-    mse(model(x), y).backward()
-    torch.nn.utils.clip_grad_norm_(model[2].parameters(), 0.1)
-    optimizer.step()
+    def first_loss(self, model, x, y):
+        if self.way == "perturbed":
+            x.requires_grad_()
+        return F.mse_loss(model(x), y)
 
+    def second_loss(self, model, x, y):
+        if self.way == "other_part":  # the first layer has a gradient by the first loss alone
+            return self.modules[0][2](x.repeat(1, 3)[:, :16]).pow(2).mean()
+        return model(x).abs().mean()
 
-STEP = {"generator first": _generator_first, "adversarial": _adversarial, "sharpness": _sharpness, "head": _head}
+    def move(self, model):
+        gradients = [p.grad for p in self.modules[0].parameters()]
+        norm = torch.cat([g.reshape(-1) for g in gradients]).norm()
+        moved = [(p, 0.05 * g / norm) for p, g in zip(self.modules[0].parameters(), gradients)]
+        for p, by in moved:
+            p.add_(by)
+        return moved
 
+    def zero(self, number):
+        if self.way == "module":
+            self.models[0].zero_grad(set_to_none=True)
+        elif self.way == "of_module":
+            self.modules[0].zero_grad()
+        elif self.way == "set_to_none":
+            for p in self.modules[0].parameters():
+                p.grad = None
+        elif self.way != "nothing" or number % 2 == 0:  # of "kept", half of the model
+            self.optimizers[0].zero_grad()
 
-def _made(way):
-    models = [net(seed=1, features=1), net(seed=2)] if way == "generator first" else [net()]
-    trained = [m[2] if way == "head" else m for m in models]
-    return models, [torch.optim.SGD(m.parameters(), 0.02, momentum=0.9) for m in trained]
-
-
-def _values(models):
-    return torch.cat([p.detach().reshape(-1) for model in models for p in model.parameters()])
+    def outcome(self):
+        return torch.cat([p.detach().reshape(-1) for m in self.modules for p in m.parameters()])
 
 
 def plain(way):
-    models, optimizers = _made(way)
-    x, y = data(SAMPLES)
-    for _ in range(STEPS):
-        STEP[way](models, optimizers, x.clone(), y)
-        for model in models:
-            model.zero_grad()
-    return _values(models)
+    """What the plain loop comes to."""
+    job = Job(way)
+    number = 0
+    for _ in range(EPOCHS):
+        for x, y in plain_batches(job.x, job.y, BATCH):
+            number += 1
+            for optimizer in job.optimizers:
+                optimizer.zero_grad()
+            job.step(x, y, number)
+    return job.outcome()
 
 
-def train(way, epochs=STEPS):
-    models, optimizers = _made(way)
-    for number, (model, optimizer) in enumerate(zip(models, optimizers)):
-        adl.AdaptiveDataParallel(model, optimizer, scaling_rule="linear", name=f"{number}")
-    loader = adl.AdaptiveDataLoader(torch.utils.data.TensorDataset(*data(SAMPLES)), batch_size=SAMPLES)
-    for _ in adl.remaining_epochs_until(epochs):
-        for x, y in loader:
-            STEP[way](models, optimizers, x, y)
-    return _values(models)
-
-
-def main():
+def main(folder):
+    import espalier
+    import espalier.torch as adl
     trial = espalier.trial()
-    way = trial["way"]
-    values = train(way)
-    torch.save(values, f"{sys.argv[1]}-{way}-{adl.rank()}")
-    trial.report(STEPS, 0.0)
+    way, most = trial.get("way", "adversaries"), trial.get("most", 0)
+    job = Job(way)
+    job.wrap(adl)
+    loader = adl.AdaptiveDataLoader(TensorDataset(job.x, job.y), batch_size=BATCH,
+                                    local_bsz_bounds=(None, most) if most else None)
+    first = job.models[0]
+    for epoch in adl.epochs(EPOCHS):
+        for x, y in loader:
+            job.step(x, y, first.steps + 1)
+        trial.report(epoch, 0.0, replicas=first.replicas)
+    torch.save(job.outcome(), pathlib.Path(folder) / f"{way}-{most}-{first.rank}")
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1])

@@ -198,15 +198,9 @@ int esp_hold_gradients(int on) {
   return Done([&] { Engine().HoldGradients(on != 0); });
 }
 
-int esp_zero_gradients(int64_t model) {
+int esp_zero_gradients(int64_t model, const int64_t* parameters, int64_t count) {
   return Done([&] {
-    if (The().has_engine()) Engine().ZeroGradients(static_cast<std::size_t>(model));
-  });
-}
-
-int esp_refuse_further_backward(int64_t model) {
-  return Done([&] {
-    if (The().has_engine()) Engine().RefuseFurtherBackward(static_cast<std::size_t>(model));
+    Engine().ZeroGradients(static_cast<std::size_t>(model), {parameters, parameters + count});
   });
 }
 

@@ -120,11 +120,10 @@ int64_t esp_forecast(EspalierMicrobatch* microbatches, int64_t count);
 // Backward belongs to the microbatch from here on.
 int esp_begin_microbatch(void);
 int esp_hold_gradients(int on);
-// What the microbatch has brought of the model's gradients, and no step has taken, counts no more.
-int esp_zero_gradients(int64_t model);
-// One of several optimizers of the model is stepped or zeroes its gradients: a further backward of
-// the microbatch is refused.
-int esp_refuse_further_backward(int64_t model);
+// Drops what the microbatch under way has brought to the gradients of these parameters, unless the
+// model is past its step. `parameters`: places among those of the model's optimizer that are
+// trained.
+int esp_zero_gradients(int64_t model, const int64_t* parameters, int64_t count);
 // `rates`: the learning rate of each of the model's parameter groups. `loss_scale`: by which the
 // program had multiplied the loss, 1 for none. Returns what has come of it: 0 stepped, 1 skipped,
 // 2 accumulated, 3 dropped.

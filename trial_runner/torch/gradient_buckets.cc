@@ -34,6 +34,15 @@ constexpr int kUsualReplicas = 64;
       " is sparse, and replicas bring together dense ones: want sparse=False where it is used"));
 }
 
+[[noreturn]] void RefuseSetToNone(const GradientBuckets::Parameter& parameter) {
+  throw std::invalid_argument(absl::StrCat(
+      "espalier: the gradient of parameter \"", parameter.name,
+      "\" was set to None between two backward passes of a batch, and the batches before it of the "
+      "same step are in it: want zero_grad() of the optimizer or of the AdaptiveDataParallel "
+      "there, "
+      "in every batch"));
+}
+
 }  // namespace
 
 // Called by autograd when a parameter's gradient is complete.
@@ -163,7 +172,7 @@ at::Tensor GradientBuckets::HostTensor(std::int64_t size) const {
 
 void GradientBuckets::Renew() {
   open_ = false;  // what backward still brings has no place any more
-  earlier_ = at::Tensor();
+  earlier_ = before_ = at::Tensor();
   memory_ = scales_ = at::Tensor();
   gradients_ = {};
   scales_known_ = false;
@@ -223,9 +232,6 @@ void GradientBuckets::PointGradientsInto(const at::Tensor& memory) {
 void GradientBuckets::Begin(const Pass& pass, Collectives& collectives, int replicas) {
   AttachIfMoved();
   pass_ = pass;
-  first_ = pass.first;
-  // Nothing is in the sums yet if what the microbatch before brought was dropped.
-  if (std::exchange(dropped_, false)) pass_.first = true;
   open_ = true;
   end_awaited_ = reduced_ = false;
   collectives_ = &collectives;
@@ -235,6 +241,12 @@ void GradientBuckets::Begin(const Pass& pass, Collectives& collectives, int repl
   kept_.clear();
   kept_memory_ = {};
   kept_sums_ = at::Tensor();
+  first_pass_ = pass.first;
+  before_ = at::Tensor();
+  if (!pass.first && zeroes_) {
+    before_ = memory_.narrow(0, 0, size_).clone();
+    before_used_ = used_;
+  }
   if (pass.first) {
     kept_norms_ = {};
     for (auto* sums : {&kept_norms_.sqr, &kept_norms_.previous_sqr, &kept_norms_.product}) {
@@ -298,19 +310,24 @@ void GradientBuckets::Reopen(bool last) {
   end_awaited_ = false;
   // Kept gradients are where autograd adds to them.
   if (pass_.keep && on_host()) return;
-  if (std::exchange(dropped_, false)) {
-    MakeMemory();
-    pass_.first = true;
-    reduced_ = false;
-  } else if (reduced_ || pass_.keep) {
+  const bool set_aside = reduced_ || pass_.keep;
+  pass_.first = set_aside && first_pass_;
+  if (set_aside) {
+    const at::NoGradGuard no_grad;
+    for (std::size_t i = 0; i < parameters_.size(); ++i) {
+      if (used_[i] && !parameters_[i].tensor.grad().defined() && !DropReduced(i)) {
+        RefuseSetToNone(parameters_[i]);
+      }
+    }
     earlier_ = std::exchange(memory_, at::Tensor());
     earlier_used_ = used_;
     MakeMemory();
-    std::fill(used_.begin(), used_.end(), false);
-    pass_.first = true;
+    for (std::size_t i = 0; i < parameters_.size(); ++i) {
+      // Of a parameter whose sums were dropped, this replica's from earlier passes still count.
+      used_[i] = before_.defined() && before_used_[i] && !earlier_used_[i];
+      if (used_[i]) SliceOf(memory_, i).copy_(SliceOf(before_, i));
+    }
     reduced_ = false;
-  } else {
-    pass_.first = false;
   }
   pass_.last = last;
   for (Parameter& p : parameters_) p.tensor.mutable_grad().reset();
@@ -318,13 +335,30 @@ void GradientBuckets::Reopen(bool last) {
   next_bucket_ = 0;
 }
 
-bool GradientBuckets::DropMicrobatch() {
-  ESPALIER_CHECK(!open_, "the pass is open");
-  if (!first_) return false;
-  for (Parameter& p : parameters_) p.tensor.mutable_grad().reset();
-  std::fill(used_.begin(), used_.end(), false);
-  in_parts_ = dropped_ = true;
-  earlier_ = at::Tensor();
+bool GradientBuckets::Zero(const std::vector<std::size_t>& parameters) {
+  const at::NoGradGuard no_grad;
+  for (const std::size_t i : parameters) {
+    parameters_[i].tensor.mutable_grad().reset();
+    if (open_ || !used_[i]) continue;
+    in_parts_ = zeroes_ = true;
+    if (reduced_ || pass_.keep ? !DropReduced(i) : !DropUnreduced(i)) return false;
+  }
+  return true;
+}
+
+// The sums over the replicas, or the kept pass: all that the program has seen of it.
+bool GradientBuckets::DropReduced(std::size_t index) {
+  if (!first_pass_ && !before_.defined()) return false;
+  used_[index] = false;
+  if (!pass_.keep || !on_host()) SliceOf(memory_, index).zero_();
+  return true;
+}
+
+bool GradientBuckets::DropUnreduced(std::size_t index) {
+  if (!first_pass_ && !before_.defined()) return false;
+  const at::Tensor sums = SliceOf(memory_, index);
+  used_[index] = !first_pass_ && before_used_[index];
+  used_[index] ? sums.copy_(SliceOf(before_, index)) : sums.zero_();
   return true;
 }
 

@@ -115,13 +115,14 @@ class GradientBuckets {
     if (!pass_.keep) pass_.last = false;
   }
   // A further backward in the pass that End has closed: its gradients are added. `last`: they are
-  // reduced after it. What Reduce has already summed is set aside meanwhile. To be called before
-  // that backward brings its first gradient.
+  // reduced after it. What Reduce has already summed is set aside meanwhile, except for gradients
+  // that the program has set to none since. To be called before that backward brings its first
+  // gradient; throws where what is to stay of such a gradient is not known.
   void Reopen(bool last);
-  // The program zeroes gradients between two backward passes: what the microbatch has brought so
-  // far counts no more. Between End and Reopen. False, and nothing is done, where the step had
-  // microbatches before this one, because what they brought is in the same sums.
-  bool DropMicrobatch();
+  // The program zeroes the gradients of these parameters: what the pass has brought of them is
+  // dropped, and what the step's earlier passes have brought stays. False where the two cannot be
+  // told apart: a program does this for the first time, and not in a step's first pass.
+  bool Zero(const std::vector<std::size_t>& parameters);
   // Such a backward is told of by this, before its first gradient is added to what is there.
   void AtFurtherBackward(std::function<void()> call) { at_further_backward_ = std::move(call); }
   // The step's gradient came in several backward passes, or was changed since: the norms by which
@@ -230,6 +231,8 @@ class GradientBuckets {
   void OnReady(std::size_t index);
   void Fold(std::size_t index, const at::Tensor& gradient);
   void AddEarlier();
+  bool DropReduced(std::size_t index);
+  bool DropUnreduced(std::size_t index);
   void CompareWithPrevious(std::size_t index);
   void FoundChanged();
   void MeasureReduced(const Bucket& bucket);
@@ -305,10 +308,12 @@ class GradientBuckets {
   bool end_awaited_ = false;  // of the backward that is running
   bool in_parts_ = false;
   bool reduced_ = false;  // this step's are reduced
-  bool first_ = true;     // the microbatch is the step's first
-  bool dropped_ = false;  // what it has brought is
   at::Tensor earlier_;    // what was reduced before the pass was opened again
   std::vector<bool> earlier_used_;
+  bool first_pass_ = true;  // of the step: there are no sums of passes before
+  bool zeroes_ = false;     // the program does so within passes: sums of passes before are copied
+  at::Tensor before_;       // that copy, of this replica; undefined: there is none
+  std::vector<bool> before_used_;
   std::function<void()> at_backwards_end_;
   std::function<void()> at_further_backward_;
   Collectives* collectives_ = nullptr;

@@ -99,12 +99,10 @@ class OptimizerStep {
   // While on, what backward brings is kept for a later backward of the same microbatch, with which
   // it is reduced.
   void HoldGradients(bool on);
-  // The program zeroes the model's gradients. Before the microbatch's first backward, and after its
-  // step, there is nothing to do.
-  void ZeroGradients(std::size_t model);
-  // The program has stepped, or zeroes the gradients of, a part of the model: a further backward of
-  // the microbatch would find what it does not expect, and is refused.
-  void RefuseFurtherBackward(std::size_t model);
+  // The program zeroes the gradients of these parameters, numbered as the model's optimizer has
+  // them, less those that are not trained: what this microbatch has brought of them is dropped. As
+  // every replica does so, nothing is reduced for it.
+  void ZeroGradients(std::size_t model, const std::vector<std::size_t>& parameters);
   // The program is about to step the model's optimizer: reduces what is not reduced yet. False if
   // the group was lost; then Drop comes before StepModel.
   bool CloseModel(std::size_t model);
@@ -130,8 +128,7 @@ class OptimizerStep {
 
  private:
   // Of a model: what its pass of this microbatch has come to, where the program steps it itself.
-  // The last one: no further one is allowed.
-  enum class PassState { kOpen, kHeld, kClosed, kFinal };
+  enum class PassState { kOpen, kHeld, kClosed };
 
   void LeaveNoTraceOf(const std::function<void()>& rehearsal);
   // Whether gradients of the model count now: not if it has made this step in a former group.

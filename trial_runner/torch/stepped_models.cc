@@ -75,33 +75,21 @@ void OptimizerStep::EndBackward(std::size_t number) {
 
 void OptimizerStep::BeginFurtherBackward(std::size_t number) {
   if (!Collects(number) || passes_[number] == PassState::kOpen) return;
-  if (passes_[number] == PassState::kFinal) {
-    BadUse(absl::StrCat(
-        models_[number]->what(),
-        ": backward() after a step() or zero_grad() of one of its several optimizers, which are "
-        "stepped together, with the last one: run all backward() before the first step(), or wrap "
-        "each part of the model with its own optimizer"));
-  }
   models_[number]->gradients().Reopen(!rehearsing_ && InLastMicrobatch() && !hold_gradients_);
   passes_[number] = PassState::kOpen;
 }
 
-void OptimizerStep::ZeroGradients(std::size_t number) {
-  if (!Collects(number) || passes_[number] == PassState::kOpen) return;
-  if (passes_[number] == PassState::kFinal) return;  // a step that waits for the others has them
-  if (models_[number]->gradients().DropMicrobatch()) return;
-  BadUse(absl::StrCat(
-      "zero_grad() between two backward() of a batch that is not its step's first: what the step's "
-      "batches before it brought is in the same sums. ",
-      models_[number]->what(),
-      ": want steps of one batch, by a smaller batch_size or base_batch_size=batch_size, or no "
-      "gradients of what is not to be trained: freeze it meanwhile (requires_grad_(False)), or "
-      "take those of inputs by torch.autograd.grad"));
-}
-
-void OptimizerStep::RefuseFurtherBackward(std::size_t number) {
-  if (Collects(number) && passes_[number] == PassState::kClosed) {
-    passes_[number] = PassState::kFinal;
+void OptimizerStep::ZeroGradients(std::size_t number, const std::vector<std::size_t>& parameters) {
+  TrainedModel& model = *models_[number];
+  if (!Collects(number)) {
+    model.ResetGradients(parameters);
+  } else if (!model.gradients().Zero(parameters)) {
+    BadUse(absl::StrCat(
+        model.what(),
+        ": zero_grad() was called between two backward passes of a batch, for the first time and "
+        "not in the first batch of its step, whose gradients are added up already: want it in "
+        "every batch, or gradients that are not left there: requires_grad_(False) meanwhile, or "
+        "torch.autograd.grad"));
   }
 }
 

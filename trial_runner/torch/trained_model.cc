@@ -350,6 +350,10 @@ void TrainedModel::AdjustLossScale(bool finite, ModelPosition& position) const {
   }
 }
 
+void TrainedModel::ResetGradients(const std::vector<std::size_t>& parameters) {
+  for (const std::size_t i : parameters) tensors_[i].mutable_grad().reset();
+}
+
 void TrainedModel::DropGradients() {
   gradients_.Renew();
   for (at::Tensor& parameter : tensors_) parameter.mutable_grad().reset();

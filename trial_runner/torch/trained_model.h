@@ -103,6 +103,8 @@ class TrainedModel {
   void StartGroup(bool from_device_to_device = false);
   // A collective that was given up may still write.
   void Renew() { gradients_.Renew(); }
+  // What the program sees of the gradients of these, counted as gradients() has them.
+  void ResetGradients(const std::vector<std::size_t>& parameters);
   // Drops all gradients. The next step makes their memory anew.
   void DropGradients();
   // Makes that memory ahead of time, while no member waits.

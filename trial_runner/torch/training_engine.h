@@ -78,8 +78,9 @@ class TrainingEngine {
   // OptimizerStep. EndMicrobatch skips what was left out.
   void OpenPasses() { step_.OpenPasses(); }
   void HoldGradients(bool on) { step_.HoldGradients(on); }
-  void ZeroGradients(std::size_t model) { step_.ZeroGradients(model); }
-  void RefuseFurtherBackward(std::size_t model) { step_.RefuseFurtherBackward(model); }
+  void ZeroGradients(std::size_t model, const std::vector<std::size_t>& parameters) {
+    step_.ZeroGradients(model, parameters);
+  }
   OptimizerStep::ModelOutcome StepModel(std::size_t model, double loss_scale);
   void EndMicrobatch();
 

@@ -7,7 +7,6 @@ import torch
 
 import espalier.torch as adl
 from espalier import _library
-from espalier._runtime import runtime
 from espalier.errors import UsageError
 
 
@@ -16,7 +15,7 @@ class ManualSteps:
     comes after in the batch sees the parameters that it has left. All replicas step alike, by the order of `optimizers`, each
     once for each batch or not at all.
 
-    A backward pass reduces what it brings. What the module zeroes before it steps is zeroed in the group's memory as well.
+    A backward pass reduces what it brings; what the module zeroes before it steps is dropped, as in a plain loop.
     A batch starts afresh, so that gradients of an earlier one are refused where the module would have stepped with them.
     """
 
@@ -54,8 +53,7 @@ class ManualSteps:
         return self._models[-1].outcome == _library.DROPPED
 
     def _take_over(self, place, optimizer):
-        """What the module calls: zero_grad is torch's, and a step also that of those which are passed over."""
-        del optimizer.zero_grad
+        """What the module calls: a step also takes that of those which are passed over."""
         inner = optimizer.step
 
         @functools.wraps(inner)
@@ -167,8 +165,6 @@ class ManualSteps:
             for p, gradient, version in left:
                 if p.grad is None:
                     zeroed = True
-                    if self._due is not None and place >= self._due and not _is_the_modules(p):
-                        gradient.zero_()  # what the next backward pass is added to
                 elif p is self._probes[place] and self._carried[place] and gradient._version != version:
                     if not gradient.any():  # in place
                         zeroed = True
@@ -176,12 +172,6 @@ class ManualSteps:
             if zeroed:
                 self._carried[place] = False
                 self._left[place] = [of for of in left if of[0].grad is not None]
-
-
-def _is_the_modules(parameter):
-    """Whether the gradient is where autograd has put it: nothing is reduced, and nothing copied."""
-    loader = runtime().current_loader
-    return parameter.device.type == "cpu" and adl.replicas() == 1 and not (loader and loader.accumulation_steps)
 
 
 @contextlib.contextmanager

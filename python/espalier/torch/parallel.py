@@ -5,7 +5,6 @@ import functools
 import io
 import pickle
 import types
-import warnings
 
 import torch
 from torch.autograd import profiler
@@ -17,6 +16,7 @@ from espalier._trial import the_trial
 from espalier.errors import TrialError, UsageError
 from espalier.torch import amp
 from espalier.torch import scaling_rules as rules
+from espalier.torch._gradients import StepGuard, Zeroing, drop_untrained
 from espalier.torch._refusals import others_watch_steps, refuse
 
 _DEFAULT_NAME = "adaptdl-dataparallel"
@@ -108,11 +108,12 @@ class _TensorUnpickler(pickle.Unpickler):
 class AdaptiveDataParallel(torch.nn.Module):
     """Trains a model on as many replicas as the trial has at the moment. The loop stays a plain one: backward averages
     the gradients over the replicas, and `optimizer.step()` multiplies the learning rate by the factor that the scaling
-    rule gives for the batch size. Each batch of the training loader starts with zero gradients; `zero_grad` is of use
-    between two backward passes of a batch.
+    rule gives for the batch size. Each batch of the training loader starts without gradients; between two backward
+    passes of a batch, `zero_grad` drops what the former has brought.
 
     Parameters of the optimizer that do not require gradients at this point are never trained, and take no memory for
-    it. To freeze a parameter for a while only, freeze it after this call.
+    it. To freeze a parameter for a while only, freeze it after this call. Parameters that no optimizer of the trial
+    has keep no gradients.
 
     optimizer: one, or a list of several over the same model.
     lr_scheduler, mp_scaler: are saved in checkpoints, handed over to new replicas, and not stepped in steps that are
@@ -155,8 +156,11 @@ class AdaptiveDataParallel(torch.nn.Module):
         return self._modules["module"](*args, **kwargs)  # as .module, found at once
 
     def zero_grad(self, set_to_none=True):
-        """Drops what the backward passes of this batch have brought, if no step has taken it."""
-        self._trained.zero_gradients()
+        """Drops the gradients that backward has brought in this batch and no step has taken."""
+        if runtime().joined:
+            self._trained.zero_module()
+        else:
+            self.module.zero_grad(set_to_none)
 
     def __reduce_ex__(self, protocol):
         raise UsageError("an AdaptiveDataParallel belongs to its trial and is neither copied nor pickled: copy or save "
@@ -271,12 +275,13 @@ class _TrainedModel:
         self._scaler = scaler
         self._steps = [_step_of(optimizer) for optimizer in optimizers]
         self._stepped = 0  # optimizers of this model that were stepped for this batch
+        self._guard = StepGuard()
+        self._zeroings = {}  # by optimizer; None: of the model
         self.step_calls = 0  # calls of step() of all of them, ever
         self.loss_scale = 1.0  # by which the loss was multiplied, while a GradScaler steps them
         self._outcome = _library.STEPPED
         self._moments_given = False
         self._taken_steps = 0
-        self._untrained = []  # parameters of the model that no optimizer has
         self._set_rule(wrapper, rule)
         self._adapt_norms()
         self._number = self._add(options)
@@ -329,29 +334,12 @@ class _TrainedModel:
         self._rates = (ctypes.c_double * len(groups))()
         return number
 
-    def watch_untrained(self, optimized):
-        """Parameters that no optimizer of the trial has: nobody brings their gradients together."""
-        untrained = {name: p for name, p in self.model.named_parameters() if p.requires_grad and id(p) not in optimized}
-        self._untrained = list(untrained.values())
-        if not untrained:
-            return
-        names = list(untrained)
-        some = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
-        warnings.warn(f"AdaptiveDataParallel: parameters that require gradients and are in no optimizer: {some}. With "
-                      "several replicas they get none, so that clipping comes to the same on each. If they are not to be "
-                      "trained: requires_grad_(False), which also saves their time", stacklevel=2)
-
-        def drop(p):
-            if self._run.position.replicas > 1:
-                p.grad = None
-        for p in self._untrained:
-            p.register_post_accumulate_grad_hook(drop)
-
     def settle_modules(self):
         """Training begins: buffers and modules may have been replaced since the model was wrapped."""
         self._adapt_norms()
         buffers = dict(self.model.named_buffers())
         self._run.ops.set_buffers(self._number, list(buffers), list(buffers.values()))
+        drop_untrained(self.model, {id(p) for model in self._run.models for p in model.optimized()})
 
     def _adapt_norms(self):
         if any(isinstance(module, torch.nn.SyncBatchNorm) for module in self.model.modules()):
@@ -369,9 +357,11 @@ class _TrainedModel:
                     raise UsageError("optimizer.step(closure): run backward before, and step without a closure")
                 self._step(_index)
 
-            def zero_grad(_self, set_to_none=True):
-                """Drops what the backward passes of this batch have brought, if no step has taken it."""
-                self.zero_gradients(of_one=True)
+            def zero_grad(_self, set_to_none=True, *, _index=i, _plain=optimizer.zero_grad):
+                if self._run.joined:
+                    self._zeroing(_index, self._optimizers[_index])()
+                else:
+                    _plain(set_to_none)
 
             def add_param_group(_self, param_group):
                 raise UsageError("optimizer.add_param_group after the optimizer was wrapped: replicas have no place "
@@ -382,16 +372,6 @@ class _TrainedModel:
             optimizer.zero_grad = types.MethodType(zero_grad, optimizer)
             optimizer.add_param_group = types.MethodType(add_param_group, optimizer)
             amp.watch(optimizer, self)
-
-    def zero_gradients(self, of_one=False):
-        """`of_one`: of one of its optimizers."""
-        if of_one and len(self._optimizers) > 1:
-            self._run.library.refuse_further_backward(self._number)
-            return
-        self._run.library.zero_gradients(self._number)
-        if not of_one:
-            for p in self._untrained:
-                p.grad = None
 
     def _step(self, index):
         run = self._run
@@ -404,9 +384,9 @@ class _TrainedModel:
         self._stepped += 1
         self.step_calls += 1
         if self._stepped < len(self._optimizers):
-            self._run.library.refuse_further_backward(self._number)
+            self._guard.set(self._trained, self._stepped)
             return  # with the last one
-        self._stepped = 0
+        self._begin_steps()
         i = 0
         for of in self._optimizers:
             for group in of.param_groups:
@@ -418,7 +398,38 @@ class _TrainedModel:
     def pass_over(self):
         """The optimizer that is due is not stepped for this batch. All optimizers of a model take a step, or none: this
         one comes to nothing, because of the gradients that are not finite."""
-        self._stepped = (self._stepped + 1) % len(self._optimizers)
+        self._stepped += 1
+        if self._stepped == len(self._optimizers):
+            self._begin_steps()
+
+    def _begin_steps(self):
+        """The first optimizer is due."""
+        self._stepped = 0
+        self._guard.lift()
+
+    # ---- zero_grad
+
+    def _zeroing(self, key, of):
+        """`of`: the optimizer or module whose parameters are zeroed."""
+        if key not in self._zeroings:
+            parameters = of.parameters() if isinstance(of, torch.nn.Module) else (
+                p for group in of.param_groups for p in group["params"])
+            self._zeroings[key] = Zeroing(parameters)
+        return self._zeroings[key]
+
+    def zero_module(self):
+        self._zeroing(None, self.model)()
+
+    def numbers_in_optimizers(self, ids):
+        """For each optimizer, the places of those parameters among all that are trained."""
+        places = {id(p): i for i, p in enumerate(self._trained) if id(p) in ids}
+        return [[places[id(p)] for group in optimizer.param_groups for p in group["params"] if id(p) in places]
+                for optimizer in self._optimizers]
+
+    def zero(self, index, numbers):
+        """Drops gradients of optimizer `index`. Where its step waits for the others' it has taken them."""
+        if index >= self._stepped:
+            self._run.library.zero_gradients(self._number, numbers, len(numbers))
 
     def _refuse_step_elsewhere(self, loader):
         """In a loop that is not the training loader's; without a loop the library says it."""
@@ -435,7 +446,7 @@ class _TrainedModel:
                          "where there are several")
 
     def begin_batch(self):
-        self._stepped = 0
+        self._begin_steps()
         self._outcome = _library.STEPPED
 
     def take_step(self, factors):

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <future>
+#include <stdexcept>
 #include <tuple>
 #include <vector>
 
@@ -285,6 +286,76 @@ TEST_P(GradientBucketsTest, AddsWhatAFurtherBackwardBrings) {
     EXPECT_NEAR(buckets.Norm() * buckets.Norm(), Sqr(*plain->a) + Sqr(*plain->b), 1e-5);
     buckets.KeepAsPrevious();
   }
+}
+
+TEST_P(GradientBucketsTest, WhatIsZeroedBetweenTwoBackwardPassesIsOfNoStep) {
+  const Data data;
+  const auto net = MakeNet();
+  const auto plain = MakeNet();
+  const auto collectives = Alone();
+  GradientBuckets buckets = MakeBuckets(ParametersOf(*net), 2);
+  const std::vector<std::size_t> all{0, 1, 2, 3};
+  for (int step = 0; step < 2; ++step) {
+    plain->zero_grad();
+    for (const std::int64_t begin : {0, 6}) {
+      const bool last = begin == 6;
+      buckets.Begin({.weight = 0.5, .first = !last, .last = last}, *collectives, 1);
+      data.Loss(*net, 0, 12).backward();
+      buckets.End();
+      if (last) {
+        ASSERT_TRUE(buckets.Reduce().ok());
+      }
+      EXPECT_TRUE(buckets.Zero(all));
+      EXPECT_FALSE(net->a->weight.grad().defined());
+      buckets.Reopen(last);
+      data.Loss(*net, begin, 6).backward();
+      buckets.End();
+      (data.Loss(*plain, begin, 6) * 0.5).backward();
+    }
+    ASSERT_TRUE(buckets.Reduce().ok());
+    ExpectSameGradients(*net, *plain);
+  }
+}
+
+TEST_P(GradientBucketsTest, AGradientThatIsZeroedAndDoesNotComeAgainIsNone) {
+  const Data data;
+  const auto net = MakeNet();
+  const auto collectives = Alone();
+  GradientBuckets buckets = MakeBuckets(ParametersOf(*net), 2);
+  for (const bool keep : {false, true}) {
+    buckets.Begin({.keep = keep}, *collectives, 1);
+    data.Loss(*net, 0, 12).backward();
+    buckets.End();
+    if (!keep) {
+      ASSERT_TRUE(buckets.Reduce().ok());
+    }
+    EXPECT_TRUE(buckets.Zero({0, 1}));  // the first layer
+    buckets.Reopen(/*last=*/true);
+    net->b(at::ones({1, 9}, net->b->weight.device())).sum().backward();
+    buckets.End();
+    if (!keep) {
+      ASSERT_TRUE(buckets.Reduce().ok());
+    }
+    EXPECT_FALSE(net->a->weight.grad().defined());
+    EXPECT_TRUE(net->b->weight.grad().defined());
+    buckets.MeasureStep(true);
+  }
+}
+
+TEST_P(GradientBucketsTest, TheFirstZeroingOfAProgramIsInAFirstPass) {
+  const Data data;
+  const auto net = MakeNet();
+  const auto collectives = Alone();
+  GradientBuckets buckets = MakeBuckets(ParametersOf(*net), 2);
+  for (const bool last : {false, true}) {
+    buckets.Begin({.weight = 0.5, .first = !last, .last = last}, *collectives, 1);
+    data.Loss(*net, 0, 12).backward();
+    buckets.End();
+  }
+  EXPECT_FALSE(buckets.Zero({0, 1}));
+  ASSERT_TRUE(buckets.Reduce().ok());
+  net->a->weight.mutable_grad().reset();
+  EXPECT_THROW(buckets.Reopen(/*last=*/true), std::invalid_argument);
 }
 
 // Weights of convolutions for channels_last: their gradients keep that order, which optimizers are

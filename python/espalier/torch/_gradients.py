@@ -1,0 +1,66 @@
+"""What becomes of gradients between a backward pass and the step: zero_grad(), those that no optimizer has, and those that
+come between the steps of a model's optimizers."""
+import warnings
+
+from espalier import _library
+from espalier._runtime import runtime
+from espalier.errors import UsageError
+
+
+class Zeroing:
+    """What zero_grad() of these parameters does in training, whichever models of the trial train them."""
+
+    def __init__(self, parameters):
+        ids = {id(p) for p in parameters}
+        self._places = []
+        for model in runtime().models:
+            for index, numbers in enumerate(model.numbers_in_optimizers(ids)):
+                if numbers:
+                    self._places.append((model, index, (_library._i64 * len(numbers))(*numbers)))
+
+    def __call__(self):
+        for model, index, numbers in self._places:
+            model.zero(index, numbers)
+
+
+class StepGuard:
+    """Refuses a backward pass while some optimizers of a model are stepped and others are not: it would find parameters as
+    they were, and add to what is to be stepped with."""
+
+    def __init__(self):
+        self._hooks = []
+
+    def set(self, parameters, stepped):
+        """`stepped`: how many of the optimizers are."""
+        def refuse(_parameter):
+            raise UsageError(f"backward() after the step() of optimizer {stepped - 1} of the model and before that of "
+                             f"optimizer {stepped}: all optimizers of a model take their step with the last one's step(). "
+                             "Want every backward() before the first step(), or what each optimizer trains in an "
+                             "AdaptiveDataParallel of its own")
+        self.lift()
+        self._hooks += [p.register_post_accumulate_grad_hook(refuse) for p in parameters if p.requires_grad]
+
+    def lift(self):
+        for hook in self._hooks:
+            hook.remove()
+        self._hooks.clear()
+
+
+def _drop(parameter):
+    parameter.grad = None
+
+
+def drop_untrained(model, trained):
+    """Gradients of parameters that no optimizer has are each replica's own: kept, they would add up over the batches and
+    have each replica clip by a norm of its own. `trained`: the ids of all parameters that some optimizer has."""
+    names = []
+    for name, p in model.named_parameters():
+        if p.requires_grad and id(p) not in trained and not p._post_accumulate_grad_hooks:
+            p.grad = None
+            p.register_post_accumulate_grad_hook(_drop)
+            names.append(f'"{name}"')
+    if names:
+        shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+        warnings.warn(f"AdaptiveDataParallel: parameters that require gradients are in no optimizer: {shown}. Their .grad "
+                      "stays None, and clip_grad_norm_ does not count them. Want requires_grad_(False) on them before "
+                      "training, which also saves their part of backward, or an optimizer that has them", stacklevel=2)
