@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <limits>
@@ -19,8 +20,10 @@
 #include "absl/strings/str_cat.h"
 #include "tuner/base/checkpoint_seal.h"
 #include "tuner/base/checksum.h"
+#include "tuner/base/file_descriptor.h"
 #include "tuner/base/private_files.h"
 #include "tuner/base/status.h"
+#include "tuner/base/sync_path.h"
 
 namespace espalier {
 namespace {
@@ -41,9 +44,9 @@ constexpr std::size_t kBufferSize = 1 << 20;
 // at its end.
 constexpr std::size_t kSyncBytes = 64 << 20;
 
-absl::Status FileError(const std::string& path, const char* what) {
+absl::Status FileError(const std::string& path, const char* what, int error = errno) {
   return absl::UnavailableError(
-      absl::StrCat("checkpoint ", path, ": ", what, ": ", std::strerror(errno)));
+      absl::StrCat("checkpoint ", path, ": ", what, ": ", std::strerror(error)));
 }
 
 // A file under way. After an error nothing more is written: Finish says what it was. (The archive's
@@ -118,23 +121,12 @@ class SealedFile {
   absl::Status status_;
 };
 
-absl::Status WriteAndSync(const std::string& path, const CheckpointFile& what,
+absl::Status WriteAndSync(int file, const std::string& path, const CheckpointFile& what,
                           const CheckpointContent& content) {
-  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-  if (file < 0) return FileError(path, "cannot open");
-  const absl::Cleanup close_file = [file] { close(file); };
   SealedFile sealed(file, path, what.synced);
   ESPALIER_RETURN_IF_ERROR(
       content([&](const void* bytes, std::size_t count) { sealed.Append(bytes, count); }));
   return sealed.Finish(what.value);
-}
-
-absl::Status SyncFolder(const std::string& folder) {
-  const int handle = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (handle < 0) return FileError(folder, "cannot open");
-  const absl::Cleanup close_handle = [handle] { close(handle); };
-  if (fsync(handle) != 0) return FileError(folder, "cannot sync");
-  return absl::OkStatus();
 }
 
 std::optional<std::int64_t> StepOf(std::string_view name, std::string_view suffix) {
@@ -220,15 +212,23 @@ absl::StatusOr<std::string> WriteCheckpointFile(const CheckpointFile& file,
     return absl::UnavailableError(
         absl::StrCat("checkpoint folder ", file.folder, ": ", made.message()));
   }
+  const bool first = FilesByStep(file.folder).empty();
   std::error_code failed;
   const std::string path = absl::StrCat(file.folder, "/step-", file.step, ".pt");
-  // Replicas that leave a broken group may all be writing the same step.
-  const std::string temporary = absl::StrCat(path, ".", getpid(), ".tmp");
+  // Replicas that leave a broken group may all be writing the same step, from several machines into
+  // one folder.
+  std::string temporary = absl::StrCat(path, ".XXXXXX", kTemporary);
+  const FileDescriptor written(
+      mkostemps(temporary.data(), static_cast<int>(kTemporary.size()), O_CLOEXEC));
+  if (!written.open()) return FileError(temporary, "cannot open");
   absl::Cleanup remove_temporary = [&] { fs::remove(temporary, failed); };
-  ESPALIER_RETURN_IF_ERROR(WriteAndSync(temporary, file, content));
+  ESPALIER_RETURN_IF_ERROR(WriteAndSync(written.get(), temporary, file, content));
   if (rename(temporary.c_str(), path.c_str()) != 0) return FileError(path, "cannot rename");
   std::move(remove_temporary).Cancel();
-  ESPALIER_RETURN_IF_ERROR(SyncFolder(file.folder));
+  if (const int error = SyncPath(file.folder); error != 0) {
+    return FileError(file.folder, "cannot sync", error);
+  }
+  if (first) SyncFoldersAbove(file.folder);
   RemoveOldCheckpoints(file);
   RemoveLeftovers(file.folder);
   return path;

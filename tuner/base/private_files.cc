@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "tuner/base/file_descriptor.h"
 #include "tuner/base/status.h"
+#include "tuner/base/sync_path.h"
 
 namespace espalier {
 namespace {
@@ -74,10 +75,8 @@ absl::Status WritePrivateFile(const std::string& path, const std::string& text) 
 absl::Status KeepPrivateFile(const std::string& path, const std::string& text) {
   ESPALIER_RETURN_IF_ERROR(Write(path, text, /*sync=*/true));
   const std::string folder = std::filesystem::path(path).parent_path().string();
-  const FileDescriptor entries(
-      open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!entries.open() || fsync(entries.get()) != 0) return CannotWrite(folder, errno);
-  return absl::OkStatus();
+  const int error = SyncPath(folder.empty() ? "." : folder);
+  return error == 0 ? absl::OkStatus() : CannotWrite(folder, error);
 }
 
 std::string TextOfFile(const std::string& path) {

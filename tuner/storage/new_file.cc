@@ -1,6 +1,5 @@
 #include "tuner/storage/new_file.h"
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -9,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "tuner/base/sync_path.h"
 #include "tuner/storage/database_file.h"
 
 namespace espalier {
@@ -33,11 +33,8 @@ absl::Status Failed(const std::string& path, const char* what, int error) {
                                             : absl::InternalError(message);
 }
 
-absl::Status Sync(const std::string& path, int flags) {
-  const int fd = open(path.c_str(), flags | O_CLOEXEC);
-  if (fd < 0) return Failed(path, "opening", errno);
-  const int error = fsync(fd) == 0 ? 0 : errno;
-  close(fd);
+absl::Status Sync(const std::string& path) {
+  const int error = SyncPath(path);
   return error == 0 ? absl::OkStatus() : Failed(path, "syncing", error);
 }
 
@@ -73,7 +70,7 @@ NewFile::~NewFile() {
 }
 
 absl::Status NewFile::Keep() {
-  ESPALIER_RETURN_IF_ERROR(Sync(unfinished_, O_RDWR));
+  ESPALIER_RETURN_IF_ERROR(Sync(unfinished_));
   // A link, unlike a rename, does not take the place of a file that has come meanwhile.
   if (link(unfinished_.c_str(), path_.c_str()) != 0) {
     const int error = errno;
@@ -82,7 +79,7 @@ absl::Status NewFile::Keep() {
     // A file system without links.
     if (rename(unfinished_.c_str(), path_.c_str()) != 0) return Failed(path_, "renaming", errno);
   }
-  return Sync(fs::path(path_).parent_path().string(), O_RDONLY | O_DIRECTORY);
+  return Sync(fs::path(path_).parent_path().string());
 }
 
 }  // namespace espalier

@@ -105,6 +105,21 @@ TEST_F(CheckpointFileTest, HoldsTheContentAndNothingElseIsLeft) {
   }
 }
 
+TEST_F(CheckpointFileTest, SeveralMayWriteOneStepAtOnce) {
+  absl::StatusOr<std::string> inner;
+  const auto outer =
+      WriteCheckpointFile({.folder = folder_.string(), .step = 4}, [&](const ByteSink& sink) {
+        inner = Write(4, std::string(3'000'000, 'i'));
+        return Archive(std::string(2'000'000, 'o'))(sink);
+      });
+  ASSERT_TRUE(inner.ok()) << inner.status();
+  ASSERT_TRUE(outer.ok()) << outer.status();
+  EXPECT_EQ(*inner, *outer);
+  const absl::Status whole = VerifyCheckpointFile(*outer);
+  EXPECT_TRUE(whole.ok()) << whole;
+  EXPECT_THAT(Names(), UnorderedElementsAre("step-4.pt"));
+}
+
 TEST_F(CheckpointFileTest, IsForItsUserAlone) {
   const mode_t former = umask(0);
   const auto path = Write(12);

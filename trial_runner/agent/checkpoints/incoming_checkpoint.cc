@@ -14,6 +14,7 @@
 #include "trial_runner/agent/checkpoints/checkpoint_damage.h"
 #include "tuner/base/file_descriptor.h"
 #include "tuner/base/private_files.h"
+#include "tuner/base/sync_path.h"
 
 namespace espalier {
 namespace {
@@ -28,10 +29,9 @@ absl::Status DiskError(const std::string& path, int error) {
   return absl::FailedPreconditionError(text);
 }
 
-absl::Status Sync(const std::string& path, int flags) {
-  const FileDescriptor handle(open(path.c_str(), flags | O_CLOEXEC));
-  if (!handle.open() || fsync(handle.get()) != 0) return DiskError(path, errno);
-  return absl::OkStatus();
+absl::Status Sync(const std::string& path) {
+  const int error = SyncPath(path);
+  return error == 0 ? absl::OkStatus() : DiskError(path, error);
 }
 
 absl::Status Rename(const std::string& from, const std::string& to) {
@@ -172,7 +172,7 @@ absl::Status IncomingCheckpoint::PutInPlace() {
       const FileDescriptor empty(open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
       if (!empty.open()) return DiskError(path, errno);
     }
-    ESPALIER_RETURN_IF_ERROR(Sync(path, O_RDONLY));
+    ESPALIER_RETURN_IF_ERROR(Sync(path));
   }
   return name_.empty() ? PutFolderInPlace() : PutFileInPlace();
 }
@@ -181,7 +181,8 @@ absl::Status IncomingCheckpoint::PutFileInPlace() {
   ESPALIER_RETURN_IF_ERROR(MakePrivateFolders(folder_));
   ESPALIER_RETURN_IF_ERROR(
       Rename(absl::StrCat(staging_, "/", name_), absl::StrCat(folder_, "/", name_)));
-  ESPALIER_RETURN_IF_ERROR(Sync(folder_, O_RDONLY | O_DIRECTORY));
+  ESPALIER_RETURN_IF_ERROR(Sync(folder_));
+  SyncFoldersAbove(folder_);
   std::error_code ignored;  // what else is under way there is of older checkpoints
   fs::remove_all(fs::path(staging_).parent_path(), ignored);
   return absl::OkStatus();
@@ -200,7 +201,8 @@ absl::Status IncomingCheckpoint::PutFolderInPlace() {
   fs::remove_all(old, ignored);
   if (fs::exists(folder_)) ESPALIER_RETURN_IF_ERROR(Rename(folder_, old));
   ESPALIER_RETURN_IF_ERROR(Rename(staging_, folder_));
-  ESPALIER_RETURN_IF_ERROR(Sync(fs::path(folder_).parent_path().string(), O_RDONLY | O_DIRECTORY));
+  ESPALIER_RETURN_IF_ERROR(Sync(folder_));
+  SyncFoldersAbove(folder_);
   fs::remove_all(fs::path(staging_).parent_path(), ignored);
   return absl::OkStatus();
 }
