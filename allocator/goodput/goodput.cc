@@ -61,7 +61,10 @@ BatchChoice GoodputModel::ChoiceNear(int nodes, int replicas, double global_batc
   if (bounds_.accumulation) {
     s = CeilOfSamples(local / static_cast<double>(bounds_.max_atomic)) - 1;
     if (replicas == 1 && bounds_.SplitsAlone(local)) s = std::max<std::int64_t>(s, 1);
-    s = std::max<std::int64_t>(s, 0);
+    // No more microbatches than there are samples for, with the least one of each.
+    const std::int64_t most =
+        std::max(bounds_.initial, bounds_.max_global) / (replicas * bounds_.min_atomic) - 1;
+    s = std::max<std::int64_t>(std::min(s, most), 0);
   }
   const std::int64_t m = std::clamp(CeilOfSamples(local / static_cast<double>(s + 1)),
                                     bounds_.min_atomic, bounds_.max_atomic);

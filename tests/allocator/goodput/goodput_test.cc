@@ -88,6 +88,23 @@ TEST(Goodput, OptimizeSaysWhereNoBatchFits) {
   EXPECT_EQ(GoodputModel(kParams, {}, bounds).Optimize(1, 9).goodput, 0);
 }
 
+TEST(Goodput, RoundingUpToTheLeastMicrobatchStaysBelowTheMost) {
+  // 130 samples on two replicas are 65 each: two microbatches, if 33 were not below the least one.
+  const BatchBounds bounds{.initial = 64, .max_global = 130, .min_atomic = 50, .max_atomic = 64};
+  const ThroughputParams slow_network{.alpha_c = 0.001,
+                                      .beta_c = 0.0001,
+                                      .alpha_n = 0.05,
+                                      .beta_n = 0,
+                                      .alpha_r = 0.05,
+                                      .beta_r = 0,
+                                      .gamma = 1};
+  const GoodputModel model(slow_network, {.sqr = 1, .var = 1e6}, bounds);
+  const BatchChoice choice = model.Optimize(1, 2);
+  EXPECT_EQ(choice.global(), 128);
+  EXPECT_EQ(choice.atomic_batch_size, 64);
+  EXPECT_LE(model.NearlyOptimalGoodput(1, 2), choice.goodput);
+}
+
 TEST(Goodput, FixedBatchIsSplitAndAccumulated) {
   const GoodputModel model(kParams, {.sqr = 1, .var = 1}, kBounds);
   const BatchChoice one = model.AtFixedGlobalBatch(1, 1, 1024);

@@ -65,6 +65,21 @@ class PausingTest : public CoreTest {
   }
 };
 
+TEST_F(PausingTest, TrialAtItsLastStepEndsWell) {
+  StudySpec spec = Pausing(3);
+  spec.pruner = {"asha", {{"eta", 2}}};
+  spec.max_step = 2;
+  Step(CreateStudy{spec, false});
+  Join(1);
+  TrainToTheEnd({0.5, 0.3});
+  TrainToTheEnd({0.4, 0.9});  // by its second value it is the worse half
+  EXPECT_EQ(trial(2).state, TrialState::kComplete);
+  EXPECT_EQ(trial(2).value, 0.9);
+  const ReplicaId third = Train();
+  Report(third, 1, 0.9);
+  EXPECT_EQ(trial(3).state, TrialState::kPruned) << "it had a step to go";
+}
+
 TEST_F(PausingTest, PausedTrialGivesItsSlotToTheNext) {
   Start(4);
   TrainToTheEnd({0.5, 0.4});  // the only one at its rungs

@@ -15,13 +15,15 @@ using testing::HasSubstr;
 // A core with one study whose clients ask for trials and tell of them.
 class Telling : public CoreTest {
  protected:
-  void Create(const PluginSpec& pruner = {"none", {}}, std::optional<double> target = {}) {
+  void Create(const PluginSpec& pruner = {"none", {}}, std::optional<double> target = {},
+              std::int64_t max_step = 0) {
     StudySpec spec;
     spec.name = "told";
     spec.kind = StudyKind::kByClients;
     spec.space = *SearchSpace::FromJson(R"({"x": {"_type": "uniform", "_value": [0, 1]}})");
     spec.pruner = pruner;
     spec.target = target;
+    spec.max_step = max_step;
     ASSERT_TRUE(Step(CreateStudy{spec, false}).status.ok());
   }
   TrialId Ask() { return Step(AskTrial{"told", {}, {}}).trial(); }
@@ -152,6 +154,21 @@ TEST_F(Telling, ThePrunerJudgesWithoutEndingTheTrial) {
   EXPECT_TRUE(Report(good, 0.5).ok());
   EXPECT_NE(core_.Verdict(good).action, PruneAction::kPrune);
   EXPECT_EQ(core_.Verdict(good).reason, "");
+}
+
+TEST_F(Telling, ATrialAtItsLastStepIsNotPruned) {
+  Create({"median", {{"startup_trials", 2}}}, {}, /*max_step=*/2);
+  for (int i = 0; i < 2; ++i) {
+    const TrialId id = Ask();
+    EXPECT_TRUE(Report(id, 1, 1).ok());
+    EXPECT_TRUE(Report(id, 1, 2).ok());
+    EXPECT_TRUE(Tell(id, TrialState::kComplete, {1}).ok());
+  }
+  const TrialId bad = Ask();
+  EXPECT_TRUE(Report(bad, 5, 1).ok());
+  EXPECT_EQ(core_.Verdict(bad).action, PruneAction::kPrune);
+  EXPECT_TRUE(Report(bad, 5, 2).ok());
+  EXPECT_EQ(core_.Verdict(bad).action, PruneAction::kKeep) << "it has nothing left to do";
 }
 
 TEST_F(Telling, APauseIsAnEndForWhoCannotPause) {

@@ -21,6 +21,8 @@ StudyPlugins& PluginsOfStudies::Of(const Study& study) {
 PruneVerdict PluginsOfStudies::Judge(const Study& study, const Curve& trial,
                                      std::span<const Curve> others, std::int64_t max_step,
                                      double pool_share) {
+  // All of its work is done, and there is nothing left to save.
+  if (max_step > 0 && !trial.points.empty() && trial.points.back().step >= max_step) return {};
   return Of(study).pruner->Judge({.direction = study.spec.direction(),
                                   .trial = trial,
                                   .others = others,

@@ -25,7 +25,7 @@ class PluginsOfStudies {
   // Good until the study ends. Requires a valid spec.
   StudyPlugins& Of(const Study& study);
   // What its pruner says of one of its trials, beside the others: by their curves, in steps up to
-  // `max_step`.
+  // `max_step`. One that is there is kept.
   PruneVerdict Judge(const Study& study, const Curve& trial, std::span<const Curve> others,
                      std::int64_t max_step, double pool_share);
   // Whether its sampler has, or may have, something left to draw.
