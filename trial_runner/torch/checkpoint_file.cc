@@ -217,7 +217,7 @@ absl::StatusOr<std::string> WriteCheckpointFile(const CheckpointFile& file,
   const std::string path = absl::StrCat(file.folder, "/step-", file.step, ".pt");
   // Replicas that leave a broken group may all be writing the same step, from several machines into
   // one folder.
-  std::string temporary = absl::StrCat(path, ".XXXXXX", kTemporary);
+  std::string temporary = absl::StrCat(path, ".XXXXXX", std::string(kTemporary));
   const FileDescriptor written(
       mkostemps(temporary.data(), static_cast<int>(kTemporary.size()), O_CLOEXEC));
   if (!written.open()) return FileError(temporary, "cannot open");

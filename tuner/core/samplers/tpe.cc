@@ -203,6 +203,7 @@ class TpeSampler final : public Sampler {
     if (tried && tried->Exhausted()) return std::nullopt;
     const TriedConfigurations* known = tried ? &*tried : nullptr;
     const std::vector<Group> groups = GroupsOf(input.space);
+    if (groups.empty()) return DrawNew(input.space, known, random);  // a program without parameters
     std::vector<std::vector<Seen>> seen;
     for (const Group& group : groups) seen.push_back(Observed(input, group));
     // The first group is active in every trial.
