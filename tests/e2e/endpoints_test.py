@@ -5,6 +5,7 @@ import hashlib
 import json
 import os
 import pathlib
+import pty
 import shutil
 import socket
 import ssl
@@ -14,7 +15,7 @@ import tempfile
 import threading
 import unittest
 
-from harness import LEASE_S, PATIENCE_S, TUNER, TunerTest, wait_for
+from harness import LEASE_S, PATIENCE_S, TUNER, TunerTest, kill, wait_for
 
 NOBODY = 65534
 IS_ROOT = os.geteuid() == 0
@@ -173,9 +174,12 @@ class Reachable(Frontends):
     """A service on all addresses: TLS, and tokens that carry the hash of its certificate. Clients come over loopback, but
     speak TLS as from elsewhere; the test of a word keeps the kernel's word out of it."""
 
-    def serve_open(self, *options):
+    def serve_open(self, *options, **keys):
         self.address = self.held_address("0.0.0.0")
-        process = self.start("serve", "--grpc", self.address, "--db", self.dir / "pool.db", *options)
+        return self.serve_again(*options, **keys)
+
+    def serve_again(self, *options, **keys):
+        process = self.start("serve", "--grpc", self.address, "--db", self.dir / "pool.db", *options, **keys)
         wait_for(lambda: "database" in self.output(process) or process.poll() is not None, "the service to start")
         self.assertEqual(self.told_address(process, "gRPC"), self.address)
         self.grpc = f"127.0.0.1:{self.address.rpartition(':')[2]}"
@@ -185,10 +189,11 @@ class Reachable(Frontends):
     def test_one_line_and_one_file_are_enough(self):
         process = self.serve_open()
         printed = self.output(process)
-        self.assertIn("to join: ", printed)
-        join = next(line for line in printed.splitlines() if line.startswith("to join: "))
-        token = join.split("echo ")[1].split(" ")[0]
+        token = (self.folder / "join.token").read_text().strip()
         self.assertRegex(token, r"^esp1\.[0-9a-f]{8}\.[0-9a-f]{64}\.[0-9a-f]{64}$")
+        self.assertIn(f"to join: copy {self.folder}/join.token to the machine, for its user alone, and there: tuner agent "
+                      f"--join ", printed)
+        self.assertNotIn(token.split(".")[2], printed, "others may read a log")
         for path in self.folder.iterdir():
             self.assertEqual(stat.S_IMODE(path.stat().st_mode), 0o600, path)
         self.assertEqual(stat.S_IMODE(self.folder.stat().st_mode), 0o700)
@@ -198,8 +203,10 @@ class Reachable(Frontends):
         where = ("--service", self.grpc, "--token-file", self.folder / "administer.token")
         self.run_tuner("ls", *where)
         joined = self.write("join.token", token + "\n", 0o600)
+        # A proxy for the web, at which nobody answers, does not matter.
+        proxies = {name: f"http://{self.unanswered_address()}" for name in ("http_proxy", "https_proxy", "grpc_proxy")}
         self.start("agent", "--join", self.grpc, "--slots", 2, "--name", "n1", "--dir", self.dir / "n1", "--token-file",
-                   joined)
+                   joined, env={**proxies, "no_proxy": "", "no_grpc_proxy": ""})
         script = self.write("trial.sh", "#!/bin/bash\n"
                             "cp $ESPALIER_TOKEN_FILE token-of-$ESPALIER_TRIAL_NUMBER\n"
                             "tuner tell --value 0.5 --final\n", 0o755)
@@ -209,6 +216,39 @@ class Reachable(Frontends):
         tokens = {path.read_text().split(".")[1] for path in self.dir.rglob("token-of-*")}
         self.assertEqual(len(tokens), 2, "each replica has a token of its own")
         self.assertTrue(all(name.startswith("trial-") for name in tokens))
+
+    def test_a_terminal_shows_the_token_to_join_with(self):
+        ours, theirs = pty.openpty()
+        self.addCleanup(os.close, ours)
+        process = subprocess.Popen([TUNER, "serve", "--grpc", "0.0.0.0:0", "--db", self.dir / "pool.db"],
+                                   stdin=subprocess.DEVNULL, stdout=theirs, stderr=subprocess.DEVNULL)
+        self.processes.append(process)
+        os.close(theirs)
+        printed = b""
+        while b"database" not in printed:
+            printed += os.read(ours, 4096)
+        token = (self.dir / "pool.db.credentials/join.token").read_text().strip()
+        self.assertIn(f"to join: (umask 077; echo {token} > join.token) && tuner agent --join ", printed.decode())
+
+    def test_an_agent_reads_its_token_again_when_the_service_has_new_ones(self):
+        service = self.serve_open()
+        joined = self.write("join.token", (self.folder / "join.token").read_text(), 0o600)
+        agent = self.start("agent", "--join", self.grpc, "--slots", 1, "--name", "n1", "--dir", self.dir / "n1",
+                           "--token-file", joined)
+
+        def pool():
+            return self.run_tuner("pool", "--json", "--service", self.grpc, "--token-file", self.folder / "administer.token")
+
+        wait_for(lambda: json.loads(pool().stdout)["slots"] == 1, "the agent to join")
+        kill(service.pid)
+        service.wait()
+        shutil.rmtree(self.folder)
+        self.serve_again()
+        wait_for(lambda: "trying again" in self.output(agent), "the agent to be refused")
+        self.assertEqual(json.loads(pool().stdout).get("slots", 0), 0)
+        joined.write_text((self.folder / "join.token").read_text())
+        wait_for(lambda: json.loads(pool().stdout).get("slots", 0) == 1, "the agent to join by the new token")
+        self.assertIn(f"{joined} holds another token now", self.output(agent))
 
     def test_errors_name_what_is_wrong(self):
         self.serve_open()

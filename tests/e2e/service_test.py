@@ -192,6 +192,27 @@ class Service(TunerTest):
         record = self.export("--service", self.grpc)
         self.assertEqual([t["state"] for t in record["trials"]], ["TRIAL_COMPLETE"] * 4)
 
+    def test_signals_that_nohup_ignores_end_nothing(self):
+        ignored = {"preexec_fn": lambda: [signal.signal(n, signal.SIG_IGN) for n in (signal.SIGHUP, signal.SIGINT)]}
+        self.grpc, self.http = self.held_address(), self.held_address()
+        service = self.start("serve", "--grpc", self.grpc, "--http", self.http, "--db", self.dir / "pool.db", **ignored)
+        self.wait_service(service)
+        agent = self.agent(1, "kept", **ignored)
+        # One whose terminal has gone takes it for a notice as well: it reads its program again.
+        wait_for(lambda: "is number 1 of the pool" in self.output(agent), "the agent to join")
+        for number in (signal.SIGHUP, signal.SIGINT):
+            kill(service.pid, number)
+        for replacements in (1, 2):
+            kill(agent.pid, signal.SIGHUP)
+            wait_for(lambda: self.output(agent).count("node kept with 1 slot joins") == 1 + replacements,
+                     "the agent to become its program anew")
+        kill(agent.pid, signal.SIGINT)
+        self.run_tuner("submit", self.study([self.script(1, 0)], trials=1), "--service", self.grpc, "--wait")
+        self.assertEqual([agent.poll(), service.poll()], [None, None])
+        for process in (agent, service):
+            kill(process.pid, signal.SIGTERM)
+            self.assertEqual(process.wait(), 0, self.output(process))
+
     def test_a_study_with_the_name_of_a_removed_one_begins_anew(self):
         self.serve(self.dir / "pool.db")
         self.agent(1)

@@ -27,6 +27,7 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> Dial(const std::string& address,
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetMaxReceiveMessageSize(-1);
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);  // a proxy for the web is none for the tuner
   std::string roots = tls_roots;
   if (const std::string pin = PinOf(token); roots.empty() && !pin.empty()) {
     ESPALIER_ASSIGN_OR_RETURN(const PinnedService pinned, PinService(address, pin));

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <filesystem>
 #include <set>
 #include <utility>
@@ -11,9 +12,11 @@
 
 #include "absl/strings/numbers.h"
 #include "allocator/pool_size/pool_size.h"
+#include "tuner/cli/client.h"
 #include "tuner/cli/machine.h"
 #include "tuner/cli/plugin_argument.h"
 #include "tuner/server/engines.h"
+#include "tuner/server/listen_address.h"
 #include "tuner/server/template_engines.h"
 
 namespace espalier {
@@ -180,6 +183,9 @@ absl::StatusOr<std::unique_ptr<Engine>> EngineArguments::Make(const std::string&
   TemplateEngines::ByTemplate engines;
   for (Part& part : parts) {
     ESPALIER_RETURN_IF_ERROR(MakePart(token_file, options.tls, all_nodes, part));
+    if (part.engine->capabilities().elsewhere) {
+      ESPALIER_RETURN_IF_ERROR(CheckReachable(options.grpc_address));
+    }
     if (!part.released_only) size.templates.push_back(part.of.node);
     engines.emplace(part.of.node.name, std::move(part.engine));
   }
@@ -190,6 +196,20 @@ absl::StatusOr<std::unique_ptr<Engine>> EngineArguments::Make(const std::string&
   options.engine = engine.get();
   options.pool_size = size;
   return engine;
+}
+
+// Machines elsewhere would dial their own loopback, and obey whoever listens there.
+absl::Status EngineArguments::CheckReachable(const std::string& address) const {
+  const absl::StatusOr<ListenAddress> parsed = ParseListenAddress(address);
+  if (!parsed.ok() || !parsed->loopback()) return absl::OkStatus();
+  const std::string machines = fmt::format(
+      "--engine {}: its nodes are other machines, which do not reach {}", engine_, address);
+  if (address == kDefaultService) {
+    return absl::InvalidArgumentError(fmt::format(
+        "{}: give --grpc 0.0.0.0:{}, or HOST:PORT of one network", machines, parsed->port));
+  }
+  std::fprintf(stderr, "warning: %s, unless they are this one\n", machines.c_str());
+  return absl::OkStatus();
 }
 
 // Those of the file, or the only one; and those that the folder has nodes of, from an earlier time.

@@ -39,6 +39,8 @@ class EngineArguments {
   absl::Status MakePart(const std::string& token_file, const TlsFiles& tls, int all_nodes,
                         Part& part) const;
   absl::Status Fit(const EngineCapabilities& machines, Part& part) const;
+  // Whether machines elsewhere can reach the service there.
+  absl::Status CheckReachable(const std::string& address) const;
 
   std::string engine_;
   std::vector<std::string> engine_options_;

@@ -25,6 +25,7 @@ std::atomic<bool> notice{false};
 std::atomic<int> hangup_notices{0};
 std::atomic<bool> hangups_are_notices{false};
 std::atomic<bool> had_terminal{false};
+std::atomic<bool> hangups_ignored{false};  // by who started us, as nohup does
 int wake_pipe[2] = {-1, -1};
 struct sigaction former[std::size(kSignals)];
 
@@ -37,7 +38,8 @@ bool HasTerminal() {
 }
 
 void OnSignal(int signal) {
-  if (signal == SIGHUP && hangups_are_notices && (!had_terminal || HasTerminal())) {
+  if (signal == SIGHUP && hangups_are_notices &&
+      (hangups_ignored || !had_terminal || HasTerminal())) {
     ++hangup_notices;
     return WakeUp();
   }
@@ -73,7 +75,12 @@ Interrupts::Interrupts(Hangup hangup) {
   action.sa_flags = SA_RESTART;
   sigemptyset(&action.sa_mask);
   for (std::size_t i = 0; i < std::size(kSignals); ++i) {
-    sigaction(kSignals[i], &action, &former[i]);
+    sigaction(kSignals[i], nullptr, &former[i]);
+    const bool ignored = former[i].sa_handler == SIG_IGN;
+    if (kSignals[i] == SIGHUP) hangups_ignored = ignored;
+    // Under nohup, or in the background of a script, they stay ignored.
+    const bool ends_us = kSignals[i] == SIGINT || (kSignals[i] == SIGHUP && !hangups_are_notices);
+    if (!ignored || !ends_us) sigaction(kSignals[i], &action, nullptr);
   }
   // The program that became this one by exec may have blocked them until now.
   sigset_t ours;

@@ -3,12 +3,14 @@
 namespace espalier {
 
 // What a SIGHUP means: the end, as Ctrl-C does; or a notice, if a process has sent it (it is not
-// that our terminal has gone).
+// that our terminal has gone) or if it was ignored until now.
 enum class Hangup { kEnds, kNotice };
 
-// Ctrl-C, SIGTERM and SIGHUP (and, as a notice, SIGUSR1) as something to wait for. The first is
-// counted and wakes Wait; the second ends the process at once with exit code 130 (replicas die with
-// the process that holds their agent). One object at a time; it restores the former handlers.
+// Ctrl-C, SIGTERM and SIGHUP (and, as a notice, SIGUSR1) as something to wait for. What was ignored
+// when the process began (nohup ignores SIGHUP, a script's `&` ignores SIGINT) ends nothing. The
+// first is counted and wakes Wait; the second ends the process at once with exit code 130 (replicas
+// die with the process that holds their agent). One object at a time; it restores the former
+// handlers.
 class Interrupts {
  public:
   explicit Interrupts(Hangup hangup = Hangup::kEnds);

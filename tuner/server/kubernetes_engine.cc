@@ -199,7 +199,8 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeKubernetes(const OptionValues& optio
   plan.capabilities = {.notice_s = options["notice_s"],
                        .start_s = 10,
                        .queue_s = options["queue_s"],
-                       .most_nodes = kMaxEngineNodes};
+                       .most_nodes = kMaxEngineNodes,
+                       .elsewhere = plan.address.empty()};
   NodeAgents pods = agents;
   pods.executable =
       TextOr(options, "agent", TextOr(options, "bundle", "/opt/espalier") + "/bin/tuner");

@@ -54,11 +54,20 @@ class Channel {
   int ends_[2] = {-1, -1};
 };
 
+// Of a job that we may be in ourselves, and what would narrow a list of jobs, or a request to end
+// some, to less than was asked for.
+bool IsOfOtherJobs(std::string_view entry) {
+  if (entry.starts_with("SLURM_CONF=")) return false;
+  constexpr std::string_view kLeftOut[] = {"SLURM_", "SQUEUE_", "SCANCEL_",
+                                           "SBATCH_WAIT=", "SBATCH_ARRAY_INX="};
+  return std::any_of(std::begin(kLeftOut), std::end(kLeftOut),
+                     [entry](std::string_view start) { return entry.starts_with(start); });
+}
+
 std::vector<std::string> Environment() {
   std::vector<std::string> all;
   for (char** entry = environ; *entry != nullptr; ++entry) {
-    const std::string_view text = *entry;
-    if (!text.starts_with("SLURM_") || text.starts_with("SLURM_CONF=")) all.emplace_back(text);
+    if (!IsOfOtherJobs(*entry)) all.emplace_back(*entry);
   }
   return all;
 }

@@ -164,7 +164,8 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeSlurm(const OptionValues& options,
                                       EngineCapabilities{.notice_s = static_cast<double>(notice_s),
                                                          .start_s = 5,
                                                          .queue_s = options["queue_s"],
-                                                         .most_nodes = kMaxEngineNodes}),
+                                                         .most_nodes = kMaxEngineNodes,
+                                                         .elsewhere = true}),
       std::move(jobs), std::move(directory), MachineTimes{.end_grace_s = options["end_grace_s"]});
 }
 

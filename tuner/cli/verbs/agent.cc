@@ -32,6 +32,7 @@ namespace {
 constexpr double kAgentIdle_s = 3600;  // between looks at whether it was interrupted
 constexpr double kAgentGrace_s = 10;   // for replicas between SIGTERM and SIGKILL
 constexpr double kDrainPace_s = 0.2;   // between looks at whether a node that leaves is empty
+constexpr double kTokenPace_s = 5;     // between looks at whether the token's file has another one
 
 struct AgentArguments {
   AgentArguments() { options.directory = "espalier-trials"; }
@@ -81,6 +82,28 @@ absl::StatusOr<AgentOptions> CheckAgent(const AgentArguments& arguments) {
   return options;
 }
 
+// The service has made its credentials anew, and the file has been brought up to date (an engine
+// does so by itself), while the agent still shows the token that it has read at its start.
+class TokenWatch {
+ public:
+  explicit TokenWatch(const AgentOptions& options)
+      : file_(options.token_file), shown_(options.token) {}
+
+  bool any() const { return !file_.empty(); }
+  // Whether the file holds another token than at the last look.
+  bool Changed() {
+    if (!any()) return false;
+    const absl::StatusOr<std::string> token = ReadToken(file_);
+    if (!token.ok() || *token == shown_) return false;
+    shown_ = *token;
+    return true;
+  }
+
+ private:
+  const std::string file_;
+  std::string shown_;
+};
+
 // Until the agent is to stop: refused by its pool, interrupted, or told that its machine goes away
 // and then empty or out of time.
 void ServeUntilTheEnd(Agent& agent, const AgentArguments& arguments, const Interrupts& interrupts,
@@ -96,6 +119,11 @@ void ServeUntilTheEnd(Agent& agent, const AgentArguments& arguments, const Inter
   bool noticed = false;
   bool terminated = false;
   int hangups = 0;
+  TokenWatch token(arguments.options);
+  const auto replace = [&] {
+    agent.Replace(ProgramToBecome(arguments.options.directory, arguments.options.node_name),
+                  OwnArguments());
+  };
   while (!refused && (!ends || (Now() < *ends && !agent.empty()))) {
     if (interrupts.interrupted() && !terminated) {
       terminated = interrupts.terminated() && arguments.drain_on_term_s > 0;
@@ -108,10 +136,15 @@ void ServeUntilTheEnd(Agent& agent, const AgentArguments& arguments, const Inter
     }
     if (interrupts.hangups() > hangups) {
       hangups = interrupts.hangups();
-      agent.Replace(ProgramToBecome(arguments.options.directory, arguments.options.node_name),
-                    OwnArguments());
+      replace();
     }
-    interrupts.Wait(ends ? kDrainPace_s : kAgentIdle_s);
+    if (!agent.connected() && token.Changed()) {
+      std::printf("%s holds another token now: the agent reads it again, its replicas train on\n",
+                  arguments.options.token_file.c_str());
+      std::fflush(stdout);
+      replace();
+    }
+    interrupts.Wait(ends ? kDrainPace_s : token.any() ? kTokenPace_s : kAgentIdle_s);
   }
 }
 

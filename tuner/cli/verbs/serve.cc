@@ -1,6 +1,7 @@
 // `tuner serve`: the service of a pool.
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <cstdio>
@@ -84,10 +85,16 @@ void PrintEndpoints(const Service& service, const ServeArguments& arguments,
         "network (--plaintext)\n");
   }
   const std::string grpc = NameFromElsewhere(service.grpc_address());
-  std::printf(
-      "to join: (umask 077; echo %s > join.token) && tuner agent --join %s --slots N "
-      "--token-file join.token%s\n",
-      credentials.join_token.c_str(), grpc.c_str(), options.tls.on() ? " --tls-ca CA.pem" : "");
+  const std::string agent = fmt::format("tuner agent --join {} --slots N --token-file join.token{}",
+                                        grpc, options.tls.on() ? " --tls-ca CA.pem" : "");
+  // Others may read what is not a terminal: logs of services, jobs and pods.
+  if (options.engine == nullptr && isatty(STDOUT_FILENO)) {
+    std::printf("to join: (umask 077; echo %s > join.token) && %s\n",
+                credentials.join_token.c_str(), agent.c_str());
+  } else if (options.engine == nullptr) {
+    std::printf("to join: copy %s to the machine, for its user alone, and there: %s\n",
+                credentials.join_token_file.c_str(), agent.c_str());
+  }
   std::printf("to administer: tuner ls --service %s --token-file %s\n", grpc.c_str(),
               credentials.administer_token_file.c_str());
 }

@@ -11,10 +11,11 @@ namespace espalier {
 // What an engine's machines are like. What --node-start, --max-nodes and the like leave out is
 // taken from here.
 struct EngineCapabilities {
-  double notice_s = 0;  // between the word that a machine is taken away and its end; 0: no word
-  double start_s = 5;   // from asking for a machine to its first replica, where one is free
-  double queue_s = 0;   // that it may have to wait until one is free; 0: there is no queue
-  int most_nodes = 0;   // 0: as many as this machine's CPU cores make
+  double notice_s = 0;     // between the word that a machine is taken away and its end; 0: no word
+  double start_s = 5;      // from asking for a machine to its first replica, where one is free
+  double queue_s = 0;      // that it may have to wait until one is free; 0: there is no queue
+  int most_nodes = 0;      // 0: as many as this machine's CPU cores make
+  bool elsewhere = false;  // they are other machines, which do not reach our loopback
 };
 
 // What gives a pool its machines: processes of this machine, a batch system, a cloud. The tuner
