@@ -132,6 +132,36 @@ TEST(ReconcilingEngine, TheNextOneTakesMachinesOverOnTheSameAddressAndElseReleas
   EXPECT_TRUE(fake.Await([&] { return fake.machines().Nodes().empty(); }));
 }
 
+TEST(ReconcilingEngine, PeopleAreToldOfMachinesWhoseAgentsDoNotJoin) {
+  FakeUnderTest fake;
+  const ScratchFolder folder;
+  auto directory = NodeDirectory::Open(folder.path());
+  ASSERT_TRUE(directory.ok());
+  MachineTimes soon = kSoon;
+  soon.join_s = 0.05;
+  ReconcilingEngine engine(fake.machines().Provider(), {"tuner", {}}, *std::move(directory), soon,
+                           kOften);
+  engine.NodeJoined("pool-1");  // of an earlier process
+  engine.Open("10.0.0.1:1", "");
+  for (const char* node : {"pool-1", "pool-2", "pool-3"}) engine.StartNode(node);
+  engine.NodeJoined("pool-2");
+  ASSERT_TRUE(fake.Await([&] { return !engine.Troubles().empty(); }));
+  EXPECT_THAT(engine.Troubles(),
+              ElementsAre(::testing::AllOf(
+                  HasSubstr("engine: node pool-3 runs (machine "),
+                  HasSubstr("), but its agent does not join: can it reach 10.0.0.1:1?"),
+                  HasSubstr(folder.path() + "/pool-3/agent.log"))));
+  engine.NodeJoined("pool-3");
+  EXPECT_TRUE(fake.Await([&] { return engine.Troubles().empty(); }));
+  // A new node of that name is another one.
+  engine.ReleaseNode("pool-3");
+  ASSERT_TRUE(fake.Await([&] { return fake.machines().Nodes().size() == 2; }));
+  engine.StartNode("pool-3");
+  EXPECT_TRUE(fake.Await([&] { return !engine.Troubles().empty(); }));
+  engine.Stop();
+  EXPECT_THAT(engine.Troubles(), IsEmpty());
+}
+
 // Of other engines on the same provider.
 TEST(ReconcilingEngine, TheMachinesOfOtherPoolsAreLeftAlone) {
   FakeUnderTest fake;

@@ -95,6 +95,7 @@ class LoopTest : public testing::Test {
       studies_at_ask_ = journal_.studies.load();
       asked_ += request.start ? 1 : 0;
     };
+    options.tell_engine_joined = [](const std::string&) {};
     loop_ = std::make_unique<Loop>(std::make_unique<JournalStorage>(journal_), std::move(state),
                                    options, metrics_,
                                    [this](const std::vector<Command>& commands, const TunerState&) {

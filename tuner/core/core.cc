@@ -60,6 +60,7 @@ void Append(StepResult&& from, StepResult& to) {
   Append(std::move(from.changes), to.changes);
   Append(std::move(from.commands), to.commands);
   Append(std::move(from.node_requests), to.node_requests);
+  Append(std::move(from.nodes_joined), to.nodes_joined);
   if (from.plan) to.plan = std::move(from.plan);
   // What was answered before may hold no longer.
   for (auto& [trial, reply] : from.late) to.late.insert_or_assign(trial, std::move(reply));

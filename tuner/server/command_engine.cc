@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <utility>
@@ -13,6 +14,8 @@ namespace espalier::engines {
 namespace {
 
 using Json = nlohmann::json;
+
+constexpr double kJoinPatience = 3;  // start-up times, for an agent to join
 
 // Machines of a program of the user's. It is run once for each call, with one line of JSON on its
 // standard input, and answers by lines of JSON and by its exit code; docs/extending.md describes
@@ -119,7 +122,9 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeCommand(const OptionValues& options,
                              .queue_s = options["queue_s"],
                              .most_nodes = static_cast<int>(options.Whole("most_nodes"))}),
       std::move(with_notice), std::move(directory),
-      MachineTimes{.settle_s = options["settle_s"], .end_grace_s = options["end_grace_s"]});
+      MachineTimes{.settle_s = options["settle_s"],
+                   .end_grace_s = options["end_grace_s"],
+                   .join_s = std::max(MachineTimes{}.join_s, kJoinPatience * options["start_s"])});
 }
 
 }  // namespace

@@ -99,6 +99,7 @@ class KubernetesEngine final : public Engine {
   }
   void StartNode(const std::string& name) override { engine_->StartNode(name); }
   void ReleaseNode(const std::string& name) override { engine_->ReleaseNode(name); }
+  void NodeJoined(const std::string& name) override { engine_->NodeJoined(name); }
   std::vector<std::string> Troubles() const override { return engine_->Troubles(); }
   void Stop() override { engine_->Stop(); }
 

@@ -271,6 +271,7 @@ void Loop::Finish(std::vector<Item> batch, const Outcome& outcome) {
   Answer(batch, all.late);
   if (!all.commands.empty()) send_(all.commands, core_.state());
   if (!options_.ask_engine) return;
+  for (const std::string& node : all.nodes_joined) options_.tell_engine_joined(node);
   for (const NodeRequest& request : all.node_requests) options_.ask_engine(request);
 }
 

@@ -43,6 +43,8 @@ struct LoopOptions {
   double max_batch_s = kMaxBatch_s;
   // Does what the core asks of an engine, after the commit: on the owner thread, must not wait.
   std::function<void(const NodeRequest&)> ask_engine;
+  // See Engine::NodeJoined. Given where ask_engine is.
+  std::function<void(const std::string& node)> tell_engine_joined;
   // What keeps it from doing so, for people: on the owner thread, must not wait.
   std::function<std::vector<std::string>()> engine_troubles;
   bool users_add_machines = false;  // see View

@@ -20,16 +20,25 @@ void MachineBook::Want(const std::string& node) {
 
 void MachineBook::Release(const std::string& node) {
   wanted_.erase(node);
+  joined_.erase(node);
   reasons_.erase(node);
+  silent_.erase(node);
   waits_.erase(node);
   if (!looked_) released_early_.insert(node);
 }
 
 void MachineBook::ReleaseAll() {
   wanted_.clear();
+  joined_.clear();
   reasons_.clear();
+  silent_.clear();
   waits_.clear();
   looked_ = true;  // nothing is taken over any more
+}
+
+void MachineBook::Joined(const std::string& node) {
+  joined_.insert(node);
+  silent_.erase(node);
 }
 
 // Of a key of this pool; none: it is another's, or of an address that nobody serves any more.
@@ -110,14 +119,23 @@ void MachineBook::ReleaseUnwanted(Time now, const std::vector<Machine>& there, S
   told_ = std::move(told);
 }
 
+void MachineBook::NoteSilent(Time now, const std::string& node, const Machine& machine,
+                             WantedMachine& wanted) {
+  if (machine.state != MachineState::kRunning || joined_.contains(node)) return;
+  if (!wanted.runs_since) wanted.runs_since = now;
+  if (SecondsBetween(*wanted.runs_since, now) >= times_.join_s) silent_[node] = machine;
+}
+
 void MachineBook::NoteWanted(Time now, Steps& steps) {
   reasons_.clear();
+  silent_.clear();
   for (auto it = wanted_.begin(); it != wanted_.end();) {
     auto& [node, wanted] = *it;
     const auto kept = kept_.find(wanted.key);
     if (kept != kept_.end()) {
       wanted.seen = true;
       if (!kept->second.reason.empty()) reasons_[node] = kept->second.reason;
+      NoteSilent(now, node, kept->second, wanted);
       ++it;
       continue;
     }
@@ -127,6 +145,7 @@ void MachineBook::NoteWanted(Time now, Steps& steps) {
       Machine machine{.key = wanted.key, .state = MachineState::kEnded};
       if (ended != ended_.end()) machine = ended->second;
       steps.ended.emplace_back(node, machine);
+      joined_.erase(node);
       it = wanted_.erase(it);
       continue;
     }

@@ -19,6 +19,7 @@ struct MachineTimes {
   double retry_s = 1;        // until a request is tried again; doubles
   double most_retry_s = 60;  // up to this
   double end_grace_s = 30;   // between telling an agent to end and ending its machine
+  double join_s = 60;        // for the agent of a machine that runs to join
   double successor_wait_s =
       90;  // for a node's last machine to be gone before its next is requested
 };
@@ -40,6 +41,8 @@ class MachineBook {
   void Want(const std::string& node);
   void Release(const std::string& node);
   void ReleaseAll();
+  // The node's agent has joined; it may be that of a machine that is not known yet.
+  void Joined(const std::string& node);
 
   struct Order {
     std::string key;
@@ -64,18 +67,23 @@ class MachineBook {
   bool wants_any() const { return !wanted_.empty(); }
   // The reasons why wanted nodes wait, as of the last look, by node.
   const std::map<std::string, std::string>& reasons() const { return reasons_; }
+  // Machines, by node, that run for longer than an agent may take to join, and whose agents have
+  // not joined; as of the last look.
+  const std::map<std::string, Machine>& silent() const { return silent_; }
 
  private:
   struct WantedMachine {
     std::string key{};  // empty: not requested yet
     std::optional<Time> requested{};
-    bool seen = false;    // in a look
-    double settle_s = 0;  // doubles with each loss
+    bool seen = false;                 // in a look
+    double settle_s = 0;               // doubles with each loss
+    std::optional<Time> runs_since{};  // as far as looks have told
   };
 
   std::optional<std::string> NodeOf(const std::string& key) const;
   void TakeOver(const std::vector<Machine>& there, Steps& steps);
   void ReleaseUnwanted(Time now, const std::vector<Machine>& there, Steps& steps);
+  void NoteSilent(Time now, const std::string& node, const Machine& machine, WantedMachine& wanted);
   void NoteWanted(Time now, Steps& steps);
   void RequestMissing(Time now, Steps& steps);
   bool PredecessorLeft(const std::string& node, Time now);
@@ -90,6 +98,8 @@ class MachineBook {
   std::map<std::string, Machine> ended_;        // of this look: by key
   std::map<std::string, int> leaving_;          // of this look: by node, those that are to go
   std::map<std::string, std::string> reasons_;  // by node
+  std::set<std::string> joined_;                // nodes whose agents have, since they were wanted
+  std::map<std::string, Machine> silent_;       // by node
   std::map<std::string, Time> told_;            // by id: machines that were told to end
   std::map<std::string, Time> waits_;           // by node: since when for its predecessor
   std::optional<Time> next_request_;            // after a refusal

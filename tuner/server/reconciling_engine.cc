@@ -65,6 +65,7 @@ void ReconcilingEngine::Open(const std::string& grpc_address, const std::string&
       absl::StrCat(family_, HashOf(grpc_address).substr(0, kAddressDigits)), times_,
       [] { return RandomHexadecimal(kIdBytes); });
   for (const std::string& name : std::exchange(wanted_before_, {})) book_->Want(name);
+  for (const std::string& name : std::exchange(joined_before_, {})) book_->Joined(name);
   thread_ = std::thread([this] { Run(); });
 }
 
@@ -80,6 +81,14 @@ void ReconcilingEngine::ReleaseNode(const std::string& name) {
   const std::lock_guard lock(mutex_);
   if (stopping_) return;
   book_ ? book_->Release(name) : static_cast<void>(wanted_before_.erase(name));
+  woken_ = true;
+  wake_.notify_all();
+}
+
+void ReconcilingEngine::NodeJoined(const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  if (stopping_) return;
+  book_ ? book_->Joined(name) : static_cast<void>(joined_before_.insert(name));
   woken_ = true;
   wake_.notify_all();
 }
@@ -166,6 +175,7 @@ ReconcilingEngine::Pace ReconcilingEngine::LookOnce() {
   Tell(steps);
   Perform(steps);
   NoteReasons();
+  NoteSilent();
   if (wants_any) {
     nothing_wanted_since_.reset();
   } else if (!nothing_wanted_since_) {
@@ -291,6 +301,27 @@ void ReconcilingEngine::NoteReasons() {
     if (!reasons.contains(reason)) Note("waiting, " + reason, "");
   }
   told_reasons_ = std::move(reasons);
+}
+
+// Machines that are held, and perhaps paid for, in vain.
+void ReconcilingEngine::NoteSilent() {
+  std::map<std::string, Machine> silent;
+  {
+    const std::lock_guard lock(mutex_);
+    silent = book_->silent();
+  }
+  for (const auto& [node, machine] : silent) {
+    Note("silent, " + node,
+         absl::StrCat("node ", node, " runs (machine ", machine.id,
+                      machine.host.empty() ? "" : ", on " + machine.host,
+                      "), but its agent does not join: can it reach ", grpc_address_, "?",
+                      agents_.paths ? "" : " It writes " + directory_.Of(node) + "/agent.log"));
+  }
+  for (const std::string& node : told_silent_) {
+    if (!silent.contains(node)) Note("silent, " + node, "");
+  }
+  told_silent_.clear();
+  for (const auto& [node, machine] : silent) told_silent_.insert(node);
 }
 
 }  // namespace espalier

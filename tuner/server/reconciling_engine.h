@@ -47,6 +47,7 @@ class ReconcilingEngine final : public Engine {
   void Open(const std::string& grpc_address, const std::string& http_address) override;
   void StartNode(const std::string& name) override;
   void ReleaseNode(const std::string& name) override;
+  void NodeJoined(const std::string& name) override;
   std::vector<std::string> Troubles() const override;
   void Stop() override;
 
@@ -66,6 +67,7 @@ class ReconcilingEngine final : public Engine {
   // nothing any more.
   void Note(const std::string& what, const std::string& problem);
   void NoteReasons();
+  void NoteSilent();
 
   const std::unique_ptr<MachineProvider> provider_;
   const EngineCapabilities capabilities_;
@@ -85,11 +87,13 @@ class ReconcilingEngine final : public Engine {
   bool had_machines_ = false;
   std::optional<Time> nothing_wanted_since_;
   std::set<std::string> told_reasons_;
+  std::set<std::string> told_silent_;  // nodes
 
   mutable std::mutex mutex_;  // guards what follows
   std::condition_variable wake_;
   std::unique_ptr<MachineBook> book_;  // none: not opened
   std::set<std::string> wanted_before_;
+  std::set<std::string> joined_before_;
   std::map<std::string, std::string> troubles_;  // by what is affected
   bool woken_ = false;
   bool stopping_ = false;

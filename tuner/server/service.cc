@@ -202,6 +202,9 @@ class ServiceImpl final : public Service {
       loop_options.ask_engine = [engine = options.engine](const NodeRequest& request) {
         request.start ? engine->StartNode(request.name) : engine->ReleaseNode(request.name);
       };
+      loop_options.tell_engine_joined = [engine = options.engine](const std::string& node) {
+        engine->NodeJoined(node);
+      };
       loop_options.engine_troubles = [engine = options.engine] { return engine->Troubles(); };
     }
     // A service for one study alone brings its machine.

@@ -45,6 +45,10 @@ void TemplateEngines::ReleaseNode(const std::string& name) {
   if (Engine* engine = Of(name)) engine->ReleaseNode(name);
 }
 
+void TemplateEngines::NodeJoined(const std::string& name) {
+  if (Engine* engine = Of(name)) engine->NodeJoined(name);
+}
+
 std::vector<std::string> TemplateEngines::Troubles() const {
   std::vector<std::string> lines;
   for (const auto& [name, engine] : engines_) {

@@ -23,6 +23,7 @@ class TemplateEngines final : public Engine {
   void Open(const std::string& grpc_address, const std::string& http_address) override;
   void StartNode(const std::string& name) override;
   void ReleaseNode(const std::string& name) override;
+  void NodeJoined(const std::string& name) override;
   std::vector<std::string> Troubles() const override;
   void Stop() override;  // all at the same time
 

@@ -53,6 +53,8 @@ TEST_F(PoolSizerTest, NodesThatDoNotComeAreGivenUpAndAskedForAnew) {
   PoolSizer sizer(turn_, pool_, AtLeast(2), kLease_s);
   EXPECT_THAT(Look(sizer), ElementsAre("+pool-1", "+pool-2"));
   Come(sizer, 1, "pool-2");
+  Come(sizer, 2, "of-its-own");
+  EXPECT_THAT(turn_.Finish().nodes_joined, ElementsAre("pool-2")) << "as the engine is told";
   EXPECT_THAT(Look(sizer, kNodePatience_s - 1), IsEmpty());
   EXPECT_THAT(Look(sizer, 1), ElementsAre("-pool-1", "+pool-1"));
 }

@@ -25,8 +25,8 @@ struct EngineCapabilities {
 // how long that takes is the engine's affair. A node is released when no trial holds its slots, or
 // when it has not come in time: its agent may end at once, or never begin. Requests may come twice,
 // and for nodes that are gone or were never asked for: both change nothing. A name that was
-// released may be asked for again, and then means a new node. These two calls come from one thread
-// and must not wait; the others come from another.
+// released may be asked for again, and then means a new node. These calls, and NodeJoined, come
+// from one thread and must not wait; the others come from another.
 //
 // An engine with remote machines may be unable to list them: then it concludes nothing, keeps what
 // there is, and goes on trying. No fault of it costs more than growth.
@@ -54,6 +54,8 @@ class Engine {
 
   virtual void StartNode(const std::string& name) = 0;
   virtual void ReleaseNode(const std::string& name) = 0;
+  // Its agent has said Hello: for an engine that tells people of machines whose agents do not.
+  virtual void NodeJoined(const std::string& /*name*/) {}
 
   // What keeps it from giving the nodes that are wanted, a line each, for people. From any thread.
   virtual std::vector<std::string> Troubles() const { return {}; }

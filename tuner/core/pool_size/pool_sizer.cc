@@ -49,6 +49,7 @@ PoolSizer::PoolSizer(Turn& turn, PoolState& pool, const PoolSizeOptions& options
 
 void PoolSizer::NodeCame(const std::string& name) {
   came_.insert(name);
+  if (IsEngineNode(name)) turn_.TellJoined(name);
   if (Find(name) == nullptr) unknown_came_ = IsEngineNode(name) || unknown_came_;
   if (asked_.erase(name) == 0) return;
   if (OfTemplate* of = Find(name)) of->rests_until.reset();

@@ -55,6 +55,7 @@ struct StepResult {
   std::vector<Change> changes;    // commit these before anything else is done
   std::vector<Command> commands;  // then send these
   std::vector<NodeRequest> node_requests{};
+  std::vector<std::string> nodes_joined{};  // whose agents have said Hello: for the engine, too
   // The plan to be made by a Planner, on any thread, and brought back as PlanMade. There is never
   // more than one under way: the next one sees what happens meanwhile.
   std::shared_ptr<const PlanRequest> plan{};

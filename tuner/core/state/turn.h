@@ -14,8 +14,8 @@ namespace espalier {
 
 // What a part of the core may do within a step: read the durable state, change it, and say what
 // follows from that. All parts share one turn, so that their changes come in one order. Durable
-// state changes only by Emit. Only the part itself changes any other state that it holds, except for
-// PoolState, which the parts that act on the pool share.
+// state changes only by Emit. Only the part itself changes any other state that it holds, except
+// for PoolState, which the parts that act on the pool share.
 //
 // A part calls the parts that were given to its constructor, and returns what happened to its
 // caller. Its Observe(const Change&) is called for every change once it has been applied: it may
@@ -49,6 +49,7 @@ class Turn {
   void Send(Command command) { result_.commands.push_back(std::move(command)); }
   // To the engine of the pool's nodes.
   void Request(NodeRequest request) { result_.node_requests.push_back(std::move(request)); }
+  void TellJoined(const std::string& node) { result_.nodes_joined.push_back(node); }
   // To a planner beside the owner's thread.
   void RequestPlan(std::shared_ptr<const PlanRequest> request) {
     result_.plan = std::move(request);
