@@ -70,6 +70,10 @@ TEST(AgentConvert, RefusesHelloWithoutNameOrSlots) {
   v1::AgentMessage message;
   message.mutable_hello()->set_slots(1);
   EXPECT_TRUE(absl::IsInvalidArgument(FromProto(message).status()));
+  for (const char* name : {"a\nb", "a\"b", "a\\b", "\x7f"}) {
+    message.mutable_hello()->set_node_name(name);
+    EXPECT_TRUE(absl::IsInvalidArgument(FromProto(message).status())) << name;
+  }
   message.mutable_hello()->set_node_name("oak");
   EXPECT_TRUE(FromProto(message).ok());
   message.mutable_hello()->set_slots(0);

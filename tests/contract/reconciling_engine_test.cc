@@ -132,6 +132,21 @@ TEST(ReconcilingEngine, TheNextOneTakesMachinesOverOnTheSameAddressAndElseReleas
   EXPECT_TRUE(fake.Await([&] { return fake.machines().Nodes().empty(); }));
 }
 
+TEST(ReconcilingEngine, TheMachinesThatItLeavesAreTheNextOnes) {
+  FakeUnderTest fake;
+  fake.engine().StartNode("pool-1");
+  ASSERT_TRUE(fake.Await([&] { return fake.Here("pool-1"); }));
+  fake.engine().Leave();
+  EXPECT_THAT(fake.machines().Nodes(), ElementsAre(Pair("pool-1", 1)));
+  fake.engine().StartNode("pool-2");
+  fake.Restart();  // destroys the one that has left
+  fake.engine().StartNode("pool-1");
+  fake.engine().StartNode("pool-3");
+  ASSERT_TRUE(fake.Await([&] { return fake.Here("pool-3"); }));
+  EXPECT_THAT(fake.machines().Nodes(), ElementsAre(Pair("pool-1", 1), Pair("pool-3", 1)));
+  EXPECT_EQ(fake.Joined("pool-1"), 1) << "it was there all the time";
+}
+
 TEST(ReconcilingEngine, PeopleAreToldOfMachinesWhoseAgentsDoNotJoin) {
   FakeUnderTest fake;
   const ScratchFolder folder;

@@ -1,10 +1,13 @@
 #include "tuner/api/agent_convert.h"
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <string_view>
 #include <utility>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "tuner/api/convert.h"
 #include "tuner/base/check.h"
@@ -136,10 +139,20 @@ CheckpointFailure CheckpointFailureOf(const v1::ReplicaExited& exited) {
   return exited.checkpoint_gone() ? CheckpointFailure::kGone : CheckpointFailure::kMissing;
 }
 
+bool IsUnfitForNames(char c) {
+  return c == '"' || c == '\\' || absl::ascii_iscntrl(static_cast<unsigned char>(c));
+}
+
 absl::StatusOr<FromAgent> FromHello(const v1::Hello& hello) {
   if (hello.node_name().empty() || hello.node_name().size() > kMaxNodeName) {
     return absl::InvalidArgumentError(absl::StrCat("a node's name has 1 to ", kMaxNodeName,
                                                    " bytes, got ", hello.node_name().size()));
+  }
+  if (std::any_of(hello.node_name().begin(), hello.node_name().end(), IsUnfitForNames)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("node \"", absl::CEscape(hello.node_name()),
+                     "\": its name may not have quotes, backslashes and control characters, "
+                     "which would spoil logs and tables"));
   }
   if (hello.slots() < 1 || hello.slots() > kMaxSlotsPerNode) {
     return absl::InvalidArgumentError(absl::StrCat("node \"", hello.node_name(), "\" needs 1 to ",

@@ -25,6 +25,7 @@ namespace {
 constexpr double kStopNotice_s = 6;  // for trials to leave a node with a checkpoint
 constexpr double kLongestStart_s = 86400;
 constexpr const char* kKubernetes = "kubernetes";
+constexpr const char* kLocal = "local";
 
 // Agents run in folders of their own.
 std::string AbsolutePath(const std::string& path) {
@@ -146,6 +147,10 @@ void EngineArguments::AddTo(CLI::App& app) {
                              "Folder for the nodes' logs, parameters and checkpoints; a service "
                              "restarted with it and at the same address takes its nodes over"))
       ->capture_default_str();
+  with_engine(app.add_flag("--keep-nodes", keep_nodes_,
+                           "Leave the nodes running when the service ends; one that is started "
+                           "with the same --node-dir and address goes on with them and their "
+                           "trials (default: nodes end with the service, and trials save first)"));
   with_engine(app.add_flag("--adaptdl-jobs", adaptdl_jobs_,
                            "With --engine kubernetes: also run the AdaptDLJobs in its namespace, "
                            "as elastic jobs on the pool, and write their status back"));
@@ -175,6 +180,11 @@ absl::StatusOr<std::optional<ApiServer>> EngineArguments::JobServer() const {
 absl::StatusOr<std::unique_ptr<Engine>> EngineArguments::Make(const std::string& token_file,
                                                               ServiceOptions& options) const {
   if (engine_.empty()) return nullptr;
+  ESPALIER_ASSIGN_OR_RETURN(const PluginSpec plugin, ParsePlugin("--engine", engine_));
+  if (keep_nodes_ && plugin.name == kLocal) {
+    return absl::InvalidArgumentError(
+        "--keep-nodes: the nodes of --engine local are processes of the service, and end with it");
+  }
   PoolSizeOptions size{.templates = {}};
   ESPALIER_ASSIGN_OR_RETURN(std::vector<Part> parts, Parts());
   ESPALIER_ASSIGN_OR_RETURN(size.rule, ParsePlugin("--pool-size", rule_));

@@ -24,6 +24,9 @@ class EngineArguments {
   absl::StatusOr<std::unique_ptr<Engine>> Make(const std::string& token_file,
                                                ServiceOptions& options) const;
 
+  // Whether its nodes stay when the service ends.
+  bool keeps_nodes() const { return keep_nodes_; }
+
   // Where AdaptDL's jobs are taken from (--adaptdl-jobs); nothing: from nowhere.
   absl::StatusOr<std::optional<ApiServer>> JobServer() const;
 
@@ -45,6 +48,7 @@ class EngineArguments {
   std::string engine_;
   std::vector<std::string> engine_options_;
   bool adaptdl_jobs_ = false;
+  bool keep_nodes_ = false;
   std::string rule_ = "utility_price";
   std::string directory_ = "espalier-nodes";
   std::string templates_;  // a file

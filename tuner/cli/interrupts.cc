@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <cstdint>
+#include <ctime>
 #include <iterator>
 
 #include "tuner/base/check.h"
@@ -16,11 +18,13 @@
 namespace espalier {
 namespace {
 
+constexpr std::int64_t kOneTerm_ms = 1000;
 constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
 
 // A signal handler reaches nothing but globals.
 std::atomic<int> interrupts{0};
 std::atomic<bool> first_was_term{false};
+std::atomic<std::int64_t> first_at_ms{0};
 std::atomic<bool> notice{false};
 std::atomic<int> hangup_notices{0};
 std::atomic<bool> hangups_are_notices{false};
@@ -37,6 +41,12 @@ bool HasTerminal() {
   return terminal >= 0;
 }
 
+std::int64_t Milliseconds() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * 1000 + now.tv_nsec / 1'000'000;
+}
+
 void OnSignal(int signal) {
   if (signal == SIGHUP && hangups_are_notices &&
       (hangups_ignored || !had_terminal || HasTerminal())) {
@@ -47,6 +57,9 @@ void OnSignal(int signal) {
     notice = true;
     return WakeUp();
   }
+  // What ends a process and its group at once, as `timeout` does, sends the same signal twice.
+  const std::int64_t now_ms = Milliseconds();
+  if (signal == SIGTERM && first_was_term && now_ms < first_at_ms + kOneTerm_ms) return;
   if (interrupts.fetch_add(1) > 0) {
     // The live table hides the cursor.
     constexpr char kShowCursorAndEndLine[] = "\x1b[?25h\n";
@@ -56,6 +69,7 @@ void OnSignal(int signal) {
     }
     _exit(static_cast<int>(ExitCode::kInterrupted));
   }
+  first_at_ms = now_ms;
   first_was_term = signal == SIGTERM;
   WakeUp();
 }

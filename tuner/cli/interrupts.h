@@ -8,9 +8,9 @@ enum class Hangup { kEnds, kNotice };
 
 // Ctrl-C, SIGTERM and SIGHUP (and, as a notice, SIGUSR1) as something to wait for. What was ignored
 // when the process began (nohup ignores SIGHUP, a script's `&` ignores SIGINT) ends nothing. The
-// first is counted and wakes Wait; the second ends the process at once with exit code 130 (replicas
-// die with the process that holds their agent). One object at a time; it restores the former
-// handlers.
+// first is counted and wakes Wait; the second (of SIGTERM, after a second) ends the process at once
+// with exit code 130 (replicas die with the process that holds their agent). One object at a time;
+// it restores the former handlers.
 class Interrupts {
  public:
   explicit Interrupts(Hangup hangup = Hangup::kEnds);

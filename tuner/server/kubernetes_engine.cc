@@ -102,6 +102,7 @@ class KubernetesEngine final : public Engine {
   void NodeJoined(const std::string& name) override { engine_->NodeJoined(name); }
   std::vector<std::string> Troubles() const override { return engine_->Troubles(); }
   void Stop() override { engine_->Stop(); }
+  void Leave() override { engine_->Leave(); }
 
  private:
   const Plan plan_;
@@ -212,6 +213,15 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeKubernetes(const OptionValues& optio
   for (const std::string& word : NoticeArguments(agents, 0)) pods.arguments.push_back(word);
   const std::vector<std::string> more = options.Texts("agent_argument");
   pods.arguments.insert(pods.arguments.end(), more.begin(), more.end());
+  const bool shared = std::any_of(more.begin(), more.end(), [](const std::string& word) {
+    return word.starts_with("--shared-dir");
+  });
+  if (!shared) {
+    spdlog::warn(
+        "event=checkpoints_in_pods text=\"checkpoints go with the pods: a study that is stopped "
+        "cannot be resumed once its pods have gone. Want a volume that all pods see, and "
+        "agent_argument=--shared-dir=FOLDER of it\"");
+  }
   return std::make_unique<KubernetesEngine>(std::move(plan), std::move(pods));
 }
 

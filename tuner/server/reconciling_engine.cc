@@ -100,13 +100,17 @@ std::vector<std::string> ReconcilingEngine::Troubles() const {
   return lines;
 }
 
-void ReconcilingEngine::Stop() {
+void ReconcilingEngine::Stop() { End(/*with_machines=*/true); }
+void ReconcilingEngine::Leave() { End(/*with_machines=*/false); }
+
+void ReconcilingEngine::End(bool with_machines) {
   std::thread thread;
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
+    leaving_ = !with_machines;
     wanted_before_.clear();
-    if (book_) book_->ReleaseAll();
+    if (book_ && with_machines) book_->ReleaseAll();
     thread = std::move(thread_);
     woken_ = true;
   }
@@ -121,7 +125,7 @@ void ReconcilingEngine::Run() {
     std::unique_lock lock(mutex_);
     double next_s = pace.next_s;
     if (stopping_) {
-      if (pace.empty) return;
+      if (pace.empty || leaving_) return;
       if (!stopping_since) stopping_since = Now();
       const double waited_s = SecondsBetween(*stopping_since, Now());
       if (waited_s >= MostStop_s()) {

@@ -50,8 +50,10 @@ class ReconcilingEngine final : public Engine {
   void NodeJoined(const std::string& name) override;
   std::vector<std::string> Troubles() const override;
   void Stop() override;
+  void Leave() override;
 
  private:
+  void End(bool with_machines);
   void Run();
   struct Pace {
     double next_s = 0;   // until the next comparison is due
@@ -97,6 +99,7 @@ class ReconcilingEngine final : public Engine {
   std::map<std::string, std::string> troubles_;  // by what is affected
   bool woken_ = false;
   bool stopping_ = false;
+  bool leaving_ = false;
   std::thread thread_;
 };
 

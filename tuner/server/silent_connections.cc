@@ -3,8 +3,10 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <spdlog/spdlog.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -15,6 +17,7 @@
 #include <cstring>
 #include <deque>
 #include <map>
+#include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -32,6 +35,7 @@ using SteadyClock = std::chrono::steady_clock;
 constexpr int kWaiting = 4096;  // connections that the kernel keeps for us
 constexpr int kRound_ms = 1000;
 constexpr auto kNoDescriptors = std::chrono::milliseconds(20);
+constexpr auto kTellAgain = std::chrono::minutes(1);
 
 struct Silent {
   bool trusted = false;
@@ -149,6 +153,7 @@ class SilentConnectionsImpl final : public SilentConnections {
       const int socket = accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
       if (socket < 0) {
         if (errno == EMFILE || errno == ENFILE) {
+          TellNoDescriptors();
           CloseOldestStranger();
           std::this_thread::sleep_for(kNoDescriptors);
         }
@@ -194,6 +199,18 @@ class SilentConnectionsImpl final : public SilentConnections {
     }
   }
 
+  void TellNoDescriptors() {
+    const auto now = SteadyClock::now();
+    if (told_ && now - *told_ < kTellAgain) return;
+    told_ = now;
+    rlimit limit{};
+    getrlimit(RLIMIT_NOFILE, &limit);
+    spdlog::error(
+        "event=no_descriptors limit={} text=\"no more connections are taken: want a higher limit "
+        "of open files (ulimit -n, LimitNOFILE=)\"",
+        limit.rlim_cur);
+  }
+
   void CloseOldestStranger() {
     while (!strangers_.empty()) {
       const int socket = strangers_.front();
@@ -225,6 +242,7 @@ class SilentConnectionsImpl final : public SilentConnections {
   std::map<int, Silent> silent_;  // by socket
   std::deque<int> strangers_;     // of them, by age
   std::size_t stranger_count_ = 0;
+  std::optional<SteadyClock::time_point> told_;  // that there are no descriptors
   std::thread thread_;
 };
 

@@ -59,6 +59,10 @@ std::vector<std::string> TemplateEngines::Troubles() const {
   return lines;
 }
 
+void TemplateEngines::Leave() {
+  for (const auto& [name, engine] : engines_) engine->Leave();
+}
+
 void TemplateEngines::Stop() {
   std::vector<std::thread> stops;
   for (const auto& [name, engine] : engines_) {

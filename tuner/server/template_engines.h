@@ -26,6 +26,7 @@ class TemplateEngines final : public Engine {
   void NodeJoined(const std::string& name) override;
   std::vector<std::string> Troubles() const override;
   void Stop() override;  // all at the same time
+  void Leave() override;
 
  private:
   Engine* Of(const std::string& node) const;

@@ -17,7 +17,7 @@ run_inside(__file__)
 from api_client import path_of
 from cluster import BARE_IMAGE, IMAGE, NAMESPACE, Cluster, manifests
 from faults import FaultyPath
-from harness import LEASE_S, ROOT, TUNER, EngineTest, processes, wait_for
+from harness import LEASE_S, LONG_S, ROOT, TUNER, EngineTest, processes, wait_for
 
 NODES = 4
 LOST_S = 3  # after which a node is given up, where one is lost
@@ -339,11 +339,26 @@ class DeploymentTest(Kubernetes):
         with urllib.request.urlopen("https://127.0.0.1:7078/healthz", context=ca) as answer:  # its probes' question
             self.assertEqual(answer.status, 200)
         self.assertEqual(self.run_tuner("version").stdout.split()[1], IMAGE.split(":")[1], "the tag in the manifests")
-        self.cluster.delete_pod("service")
-        def gone():
-            return self.cluster.admin.call("GET", path_of("pods", "service"))[0] == 404
-        wait_for(gone, "the service to end")
-        self.assertEqual(self.names(), [], "it ends its pods first")
+        long_study = self.study([self.resumable_trial(100_000, 0.1)], name="long", trials=1)
+        self.run_tuner("submit", long_study, *service)
+        def steps():
+            trials = self.export(*service, study="long")["trials"]
+            return len(trials[0].get("values", [])) if trials else 0
+        wait_for(lambda: steps() > 2, "the trial to train")
+        def end_service():
+            self.cluster.delete_pod("service")
+            wait_for(lambda: self.cluster.admin.call("GET", path_of("pods", "service"))[0] == 404, "the service to end")
+        before = self.names("Running")
+        end_service()
+        self.assertLessEqual(set(before), set(self.names("Running")), "it keeps its pods")
+        self.create_service_pod()
+        wait_for(answers, "the service to answer again")
+        so_far = steps()
+        wait_for(lambda: steps() > so_far, "the trial to go on")
+        self.assertEqual(self.export(*service, study="long")["trials"][0]["restarts"], 0)
+        self.run_tuner("stop", "long", *service)
+        wait_for(lambda: not self.names(), "the pool to shrink to nothing", LONG_S)
+        end_service()
         self.assertEqual(self.forbidden_used(), [])
 
     def test_the_manifests_say_the_same_image_and_names(self):

@@ -29,10 +29,11 @@
 namespace espalier {
 namespace {
 
-constexpr double kAgentIdle_s = 3600;  // between looks at whether it was interrupted
-constexpr double kAgentGrace_s = 10;   // for replicas between SIGTERM and SIGKILL
-constexpr double kDrainPace_s = 0.2;   // between looks at whether a node that leaves is empty
-constexpr double kTokenPace_s = 5;     // between looks at whether the token's file has another one
+constexpr double kAgentIdle_s = 3600;   // between looks at whether it was interrupted
+constexpr double kAgentGrace_s = 10;    // for replicas between SIGTERM and SIGKILL
+constexpr double kDrainPace_s = 0.2;    // between looks at whether a node that leaves is empty
+constexpr double kTokenPace_s = 5;      // between looks at whether the token's file has another one
+constexpr double kReplaceAgain_s = 60;  // between replacements for it
 
 struct AgentArguments {
   AgentArguments() { options.directory = "espalier-trials"; }
@@ -90,18 +91,19 @@ class TokenWatch {
       : file_(options.token_file), shown_(options.token) {}
 
   bool any() const { return !file_.empty(); }
-  // Whether the file holds another token than at the last look.
+  // Whether the file holds another token; said once a minute, since what came of it may fail.
   bool Changed() {
-    if (!any()) return false;
+    if (!any() || Now() < next_) return false;
     const absl::StatusOr<std::string> token = ReadToken(file_);
     if (!token.ok() || *token == shown_) return false;
-    shown_ = *token;
+    next_ = After(Now(), kReplaceAgain_s);
     return true;
   }
 
  private:
   const std::string file_;
-  std::string shown_;
+  const std::string shown_;
+  Time next_{};
 };
 
 // Until the agent is to stop: refused by its pool, interrupted, or told that its machine goes away

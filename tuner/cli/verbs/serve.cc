@@ -1,8 +1,10 @@
 // `tuner serve`: the service of a pool.
 
 #include <fmt/format.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <memory>
@@ -99,6 +101,15 @@ void PrintEndpoints(const Service& service, const ServeArguments& arguments,
               credentials.administer_token_file.c_str());
 }
 
+// Each agent, client and trial has a connection: more than the 1,024 that most systems begin with.
+void RaiseLimitOfOpenFiles() {
+  constexpr rlim_t kEnough = 65536;
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= kEnough) return;
+  limit.rlim_cur = std::min(limit.rlim_max, kEnough);
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 ExitCode Serve(const ServeArguments& arguments) {
   ServiceOptions options = arguments.options;
   if (!(options.lease_s > 0)) {
@@ -143,6 +154,7 @@ ExitCode Serve(const ServeArguments& arguments) {
   if (jobs->has_value()) {
     options.frontends.emplace_back([server = **jobs] { return adaptdl::MakeFrontend(server); });
   }
+  RaiseLimitOfOpenFiles();
   const Interrupts interrupts;
   if (*engine != nullptr) {
     const absl::Status turn = (*engine)->AwaitTurn([&interrupts](double seconds) {
@@ -165,7 +177,7 @@ ExitCode Serve(const ServeArguments& arguments) {
   std::fflush(stdout);
   while (!interrupts.interrupted()) interrupts.Wait(kIdleWait_s);
   // While the service answers: trials leave their nodes with a checkpoint.
-  if (*engine != nullptr) (*engine)->Stop();
+  if (*engine != nullptr) arguments.engine.keeps_nodes() ? (*engine)->Leave() : (*engine)->Stop();
   (*service)->Shutdown();
   return ExitCode::kOk;
 }

@@ -4,12 +4,15 @@
 
 #include <charconv>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include "tuner/base/clock.h"
+#include "tuner/base/private_files.h"
 #include "tuner/cli/client.h"
 #include "tuner/cli/connected_verb.h"
 #include "tuner/cli/service_options.h"
@@ -25,6 +28,7 @@ struct TokenArguments {
   std::string role;
   std::string name;
   std::string expires = "never";
+  std::string out;
   std::string token;
   bool json = false;
 };
@@ -45,22 +49,29 @@ absl::StatusOr<double> LifeOf(const std::string& text) {
       fmt::format("--expires {}: must be a time such as 30d, 12h, 45m or 90s, or never", text));
 }
 
-// The token alone goes to stdout, so that it can be sent to a file.
+// The token alone goes to stdout, where it does not go to a file for its user alone.
 absl::Status Create(const TokenArguments& arguments) {
   v1::CreateTokenRequest request;
   request.set_role(arguments.role);
   request.set_name(arguments.name);
   ESPALIER_ASSIGN_OR_RETURN(const double life_s, LifeOf(arguments.expires));
   request.set_expires_in_s(life_s);
+  std::error_code ignored;
+  if (!arguments.out.empty() && std::filesystem::exists(arguments.out, ignored)) {
+    return absl::AlreadyExistsError(fmt::format(
+        "--out {}: exists already and is not overwritten; give another name", arguments.out));
+  }
   ESPALIER_ASSIGN_OR_RETURN(const ClientOptions options, arguments.service.Resolve());
   ESPALIER_ASSIGN_OR_RETURN(const v1::Token token, Client(options).CreateToken(request));
-  std::fprintf(stderr,
-               "token %s (%s), role %s, %s; it is shown only once: keep it in a file of mode 0600, "
-               "and give that file as --token-file\n",
+  std::fprintf(stderr, "token %s (%s), role %s, %s; %s, and give that file as --token-file\n",
                token.name().c_str(), token.id().c_str(), token.role().c_str(),
                token.expires_s() > 0
                    ? ("until " + MomentText(TimeFromSeconds(token.expires_s()))).c_str()
-                   : "for ever");
+                   : "for ever",
+               arguments.out.empty()
+                   ? "it is shown only once: keep it in a file of mode 0600"
+                   : fmt::format("it is in {}, for its user alone", arguments.out).c_str());
+  if (!arguments.out.empty()) return WritePrivateFile(arguments.out, token.text() + "\n");
   std::printf("%s\n", token.text().c_str());
   return absl::OkStatus();
 }
@@ -105,7 +116,7 @@ VerbAction AddTokens(CLI::App& app) {
   app.require_subcommand(1);
   CLI::App* create = app.add_subcommand("create", "Create a token and print it");
   create->footer(
-      "Example:\n  tuner token create --role submit --name ada --expires 90d > ada.token");
+      "Example:\n  tuner token create --role submit --name ada --expires 90d --out ada.token");
   create
       ->add_option("--role", a->role,
                    "administer: everything; submit: studies and trials, and so any command on the "
@@ -115,6 +126,8 @@ VerbAction AddTokens(CLI::App& app) {
   create->add_option("--name", a->name, "Its owner or purpose; unique")->required();
   create->add_option("--expires", a->expires, "Lifetime: 30d, 12h, 45m, 90s or never")
       ->capture_default_str();
+  create->add_option("--out", a->out,
+                     "File to write it to, readable by you alone (default: it is printed)");
   CLI::App* list = app.add_subcommand("ls", "List tokens, without their text");
   list->footer("Example:\n  tuner token ls");
   AddJson(*list, a->json, "ListTokensResponse in tuner.proto");

@@ -62,6 +62,9 @@ class Engine {
 
   // Ends all nodes, and waits for them. Requests that come later change nothing.
   virtual void Stop() = 0;
+  // Instead of Stop: leaves the nodes to the next engine of the same directory and address, as a
+  // crash would, where they can outlive this process.
+  virtual void Leave() { Stop(); }
 };
 
 }  // namespace espalier
