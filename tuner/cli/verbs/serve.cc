@@ -110,28 +110,30 @@ void RaiseLimitOfOpenFiles() {
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-ExitCode Serve(const ServeArguments& arguments) {
-  ServiceOptions options = arguments.options;
+absl::Status CheckTimes(const ServiceOptions& options) {
+  const auto refuse = [](const std::string& what) { return absl::InvalidArgumentError(what); };
   if (!(options.lease_s > 0)) {
-    return Fail("serve", ExitCode::kBadInput,
-                fmt::format("--lease {}: must be more than 0 seconds", options.lease_s));
+    return refuse(fmt::format("--lease {}: must be more than 0 seconds", options.lease_s));
   }
   const ClientLease& lease = options.client_lease;
   if (!(lease.seconds >= 0) || std::isinf(lease.seconds)) {
-    return Fail("serve", ExitCode::kBadInput,
-                fmt::format("--client-lease {}: must be seconds, or 0 for none", lease.seconds));
+    return refuse(fmt::format("--client-lease {}: must be seconds, or 0 for none", lease.seconds));
   }
   if (lease.max_retries < 0 || (lease.max_retries > 0 && lease.seconds == 0)) {
-    return Fail("serve", ExitCode::kBadInput,
-                fmt::format("--client-retries {}: must be 0 or more, and needs --client-lease",
-                            lease.max_retries));
+    return refuse(fmt::format("--client-retries {}: must be 0 or more, and needs --client-lease",
+                              lease.max_retries));
   }
   if (!(options.slot_lease_s > 0)) {
-    return Fail("serve", ExitCode::kBadInput,
-                fmt::format("--slot-lease {}: must be more than 0 seconds", options.slot_lease_s));
+    return refuse(
+        fmt::format("--slot-lease {}: must be more than 0 seconds", options.slot_lease_s));
   }
-  if (const absl::Status timeouts = CheckTimeouts(options.timeouts); !timeouts.ok()) {
-    return Fail("serve", timeouts);
+  return CheckTimeouts(options.timeouts);
+}
+
+ExitCode Serve(const ServeArguments& arguments) {
+  ServiceOptions options = arguments.options;
+  if (const absl::Status times = CheckTimes(options); !times.ok()) {
+    return Fail("serve", ExitCode::kBadInput, std::string(times.message()));
   }
   if (!arguments.token_file.empty()) {
     const absl::StatusOr<std::string> token = ReadToken(arguments.token_file);
