@@ -198,6 +198,9 @@ class Reachable(Frontends):
             self.assertEqual(stat.S_IMODE(path.stat().st_mode), 0o600, path)
         self.assertEqual(stat.S_IMODE(self.folder.stat().st_mode), 0o700)
 
+        stranger = self.start("agent", "--join", self.grpc, "--slots", 1, "--name", "n0", "--dir", self.dir / "n0")
+        wait_for(lambda: "if it speaks TLS, show the token of its agents with --token-file FILE" in self.output(stranger),
+                 "the agent to say what it lacks")
         shut_out = self.run_tuner("ls", "--service", self.grpc, code=3).stderr
         self.assertIn("if it speaks TLS, give a token of it with --token-file FILE", shut_out)
         where = ("--service", self.grpc, "--token-file", self.folder / "administer.token")
