@@ -147,6 +147,22 @@ TEST(ReconcilingEngine, TheMachinesThatItLeavesAreTheNextOnes) {
   EXPECT_EQ(fake.Joined("pool-1"), 1) << "it was there all the time";
 }
 
+// The list leaves it out: filtered, perhaps, by a setting of the user's.
+TEST(MachineBook, TheMachineOfAnAgentThatHasJoinedIsNotLost) {
+  for (const bool joined : {false, true}) {
+    MachineBook book("pool", {.settle_s = 2}, [] { return std::string("1"); });
+    book.Want("pool-1");
+    const Time start{1'000'000};
+    MachineBook::Steps steps = book.Look(start, {});
+    ASSERT_EQ(steps.requests.size(), 1u);
+    book.Requested(steps.requests[0].key, start, absl::OkStatus());
+    if (joined) book.Joined("pool-1");
+    steps = book.Look(After(start, 3), {});
+    EXPECT_EQ(steps.lost.size(), joined ? 0u : 1u);
+    EXPECT_EQ(steps.requests.size(), joined ? 0u : 1u);
+  }
+}
+
 TEST(ReconcilingEngine, PeopleAreToldOfMachinesWhoseAgentsDoNotJoin) {
   FakeUnderTest fake;
   const ScratchFolder folder;

@@ -149,7 +149,9 @@ void MachineBook::NoteWanted(Time now, Steps& steps) {
       it = wanted_.erase(it);
       continue;
     }
-    if (wanted.requested && SecondsBetween(*wanted.requested, now) >= wanted.settle_s) {
+    // An agent that has joined runs somewhere, whatever the list leaves out.
+    if (wanted.requested && !joined_.contains(node) &&
+        SecondsBetween(*wanted.requested, now) >= wanted.settle_s) {
       wanted.requested.reset();
       wanted.settle_s = std::min(2 * wanted.settle_s, times_.most_retry_s);
       steps.lost.push_back(wanted.key);
