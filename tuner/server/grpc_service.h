@@ -17,8 +17,8 @@ inline constexpr int kMaxMessage = 64 << 20;   // bytes, either way
 inline constexpr int kMaxGrpcThreads = 512;    // of calls under way; agents' streams take none
 inline constexpr double kShutdownGrace_s = 2;  // for calls under way
 
-inline constexpr int kHandshake_s = 10;      // for a stranger to begin to speak gRPC
-inline constexpr int kMaxGrpcIdle_s = 300;   // of a connection without a call
+inline constexpr int kHandshake_s = 10;     // for a stranger to begin to speak gRPC
+inline constexpr int kMaxGrpcIdle_s = 300;  // of a connection without a call
 
 // The gRPC services: espalier.v1.Tuner, espalier.v1.Slots and those of the frontends. The user of a
 // connection is looked up when it comes (it waits outside until its client says something), the
