@@ -3,6 +3,7 @@ Python's standard library or print what they find. No NNI is needed."""
 import http.client
 import json
 import re
+import shutil
 import sys
 import time
 import unittest
@@ -189,6 +190,23 @@ sys.exit(parameters["exit"])
         self.assertIn("stdout", self.file("a", "stderr"))
         self.assertIn("start, 0 to 1 slots", self.file("a", "trial.log"))
         self.assertIn("known: stdout", self.file("a", "passwd", code=404)["error"])
+
+    def test_a_command_is_run_by_bash_or_else_by_sh(self):
+        self.agent(1)
+        self.write("activate", "ACTIVE=yes\n")
+        self.open("source ./activate && [[ $ACTIVE = yes ]] && echo {1..3}")
+        self.submit("a")
+        trials, _ = self.follow(self.ended("a"))
+        self.assertEqual((trials["a"]["state"], self.file("a", "stdout")), ("SUCCEEDED", "1 2 3\n"))
+        # As on a machine without bash: no folder of PATH has it.
+        programs = self.dir / "programs"
+        programs.mkdir()
+        (programs / "mkdir").symlink_to(shutil.which("mkdir"))
+        self.experiment = "exp2"
+        self.open('. ./activate && echo "$ACTIVE, $BASH_VERSION"', environment={"PATH": str(programs)})
+        self.submit("a")
+        trials, _ = self.follow(self.ended("a"))
+        self.assertEqual((trials["a"]["state"], self.file("a", "stdout")), ("SUCCEEDED", "yes, \n"))
 
     def test_a_submission_again_changes_nothing_and_an_ended_trial_is_not_run_again(self):
         self.agent(1)

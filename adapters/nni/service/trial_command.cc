@@ -9,7 +9,8 @@ namespace espalier::nni {
 namespace {
 
 // The agent's word of where the service is goes first: it may be another machine than that of NNI.
-// What the trial should not meet itself is taken out of its environment.
+// What the trial should not meet itself is taken out of its environment. NNI's local service gives
+// commands to bash, for which many are written.
 constexpr char kPrelude[] = R"(
 folder=${ESPALIER_PARAMETERS%/*}
 url=${ESPALIER_HTTP:-$ESPALIER_NNI_SERVICE}
@@ -27,6 +28,7 @@ case $ESPALIER_PARAM_SAVE_CHECKPOINT_DIR in
 esac
 mkdir -p "$@" || exit
 unset ESPALIER_NNI_SERVICE ESPALIER_NNI_CHANNEL ESPALIER_NNI_CHECKPOINTS folder url host
+command -v bash > /dev/null && exec bash -c "$0"
 exec /bin/sh -c "$0"
 )";
 

@@ -18,8 +18,8 @@ struct TrialPlace {
 };
 
 // The study's command: a shell that gives the trial what NNI's trials expect of their environment
-// (docs/nni_protocol.md) and becomes `command`, which /bin/sh runs. Only the shell on the trial's
-// own machine knows its folders and the agent's way to the service.
+// (docs/nni_protocol.md) and becomes `command`, which bash runs, or /bin/sh where there is no bash.
+// Only the shell on the trial's own machine knows its folders and the agent's way to the service.
 std::vector<std::string> TrialCommand(const std::string& command);
 
 // A trial's environment for that command.
