@@ -208,6 +208,18 @@ sys.exit(parameters["exit"])
         trials, _ = self.follow(self.ended("a"))
         self.assertEqual((trials["a"]["state"], self.file("a", "stdout")), ("SUCCEEDED", "yes, \n"))
 
+    def test_the_machines_exceptions_from_its_proxy_stay(self):
+        self.agent(1)
+        for name, lower, upper, found in (("lower", "own", "", "own,127.0.0.1 own,127.0.0.1"),
+                                          ("upper", "", "own", "own,127.0.0.1 own,127.0.0.1"),
+                                          ("both", "own", "other", "own,127.0.0.1 other,127.0.0.1")):
+            with self.subTest(name):
+                self.experiment = name
+                self.open('echo "$no_proxy $NO_PROXY"', environment={"no_proxy": lower, "NO_PROXY": upper})
+                self.submit("a")
+                self.follow(self.ended("a"))
+                self.assertEqual(self.file("a", "stdout"), f"{found}\n")
+
     def test_a_submission_again_changes_nothing_and_an_ended_trial_is_not_run_again(self):
         self.agent(1)
         self.open(f"echo run >> {self.dir}/runs")

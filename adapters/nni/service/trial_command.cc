@@ -9,8 +9,9 @@ namespace espalier::nni {
 namespace {
 
 // The agent's word of where the service is goes first: it may be another machine than that of NNI.
-// What the trial should not meet itself is taken out of its environment. NNI's local service gives
-// commands to bash, for which many are written.
+// What the trial should not meet itself is taken out of its environment. Of the two spellings of
+// no_proxy some programs read the one and some the other. NNI's local service gives commands to
+// bash, for which many are written.
 constexpr char kPrelude[] = R"(
 folder=${ESPALIER_PARAMETERS%/*}
 url=${ESPALIER_HTTP:-$ESPALIER_NNI_SERVICE}
@@ -20,8 +21,8 @@ export NNI_SYS_DIR="$folder" NNI_OUTPUT_DIR="$folder" NNI_CODE_DIR="$PWD"
 export ESPALIER_CHECKPOINT_DIR="${ESPALIER_NNI_CHECKPOINTS:-$ESPALIER_CHECKPOINT_DIR}"
 export ADAPTDL_CHECKPOINT_PATH="$ESPALIER_CHECKPOINT_DIR" ADAPTDL_SHARE_PATH="$folder/share"
 export ADAPTDL_TENSORBOARD_LOGDIR="$folder/tensorboard"
-export NO_PROXY="${NO_PROXY:+$NO_PROXY,}$host"
-export no_proxy="$NO_PROXY"
+NO_PROXY=${NO_PROXY:-$no_proxy}; no_proxy=${no_proxy:-$NO_PROXY}
+export NO_PROXY="${NO_PROXY:+$NO_PROXY,}$host" no_proxy="${no_proxy:+$no_proxy,}$host"
 set -- "$ADAPTDL_CHECKPOINT_PATH" "$ADAPTDL_SHARE_PATH" "$ADAPTDL_TENSORBOARD_LOGDIR"
 case $ESPALIER_PARAM_SAVE_CHECKPOINT_DIR in
   /*/*) set -- "$@" "${ESPALIER_PARAM_SAVE_CHECKPOINT_DIR%/*}" ;;
