@@ -2,8 +2,6 @@
 
 #include <rapidjson/document.h>
 
-#include <cmath>
-
 #include "absl/strings/str_cat.h"
 #include "adapters/nni/service/body.h"
 #include "adapters/nni/service/names.h"
@@ -97,7 +95,7 @@ std::optional<double> NumberOf(const std::string& value) {
     if (member == json.MemberEnd()) return std::nullopt;
     number = &member->value;
   }
-  if (!number->IsNumber() || !std::isfinite(number->GetDouble())) return std::nullopt;
+  if (!number->IsNumber()) return std::nullopt;
   return number->GetDouble();
 }
 

@@ -30,7 +30,7 @@ struct ChannelRequest {
 absl::StatusOr<ChannelRequest> ReadChannelRequest(std::string_view body, std::string_view trial);
 
 // A value as a trial reported it, JSON as Python writes it: the number that it is, or that its
-// "default" is. None: there is no such number, or it is not finite.
+// "default" is, NaN and infinities included. None: there is no such number.
 std::optional<double> NumberOf(const std::string& value);
 
 }  // namespace espalier::nni

@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <limits>
+
 namespace espalier::nni {
 namespace {
 
@@ -32,7 +35,8 @@ TEST(Channel, TheSecretIsTheTrialsOwn) {
   EXPECT_NE(secret, ChannelSecret("l", "e", "t"));
   EXPECT_EQ(ChannelPath(kKey, "e", "t"), "/nni/v1/channel/e/t/" + secret);
   EXPECT_NE(NewChannelKey(), NewChannelKey());
-  EXPECT_EQ(secret, "65bcfcbf3ff18cac78aedf59c80f8bd7");  // as trials of an earlier release have it in their URL
+  // As trials of an earlier release have it in their URL.
+  EXPECT_EQ(secret, "65bcfcbf3ff18cac78aedf59c80f8bd7");
 }
 
 TEST(Channel, AnIntermediateValueIsAStepOfTheCurve) {
@@ -57,12 +61,17 @@ TEST(Channel, AFinalValueHasOnePlaceWhateverItsSequence) {
   EXPECT_FALSE(request->report->step);
 }
 
-TEST(Channel, WhatIsNoFiniteNumberHasNone) {
+TEST(Channel, ANumberIsTheValueOrItsDefault) {
   EXPECT_EQ(NumberOf("0.25"), 0.25);
   EXPECT_EQ(NumberOf("-3"), -3);
   EXPECT_EQ(NumberOf(R"({"default": 1e-3, "x": []})"), 1e-3);
-  for (const char* text : {"NaN", "Infinity", "-Infinity", R"("0.5")", "true", "[1]", "{}", "",
-                           R"({"default": "0.5"})", R"({"default": NaN})", "0.5 0.5"}) {
+  EXPECT_EQ(NumberOf("-Infinity"), -std::numeric_limits<double>::infinity());
+  for (const char* text : {"NaN", R"({"default": NaN})"}) {
+    ASSERT_TRUE(NumberOf(text)) << text;
+    EXPECT_TRUE(std::isnan(*NumberOf(text))) << text;
+  }
+  for (const char* text :
+       {R"("0.5")", "true", "[1]", "{}", "", R"({"default": "0.5"})", "0.5 0.5"}) {
     EXPECT_FALSE(NumberOf(text)) << text;
   }
 }

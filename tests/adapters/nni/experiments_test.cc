@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cmath>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <thread>
@@ -201,6 +202,7 @@ TEST_F(ExperimentsTest, ReportsCountOnceAndComeBeforeTheEnd) {
   news = Events(cursor);
   EXPECT_EQ(news["trials"][0]["state"], "SUCCEEDED");
   EXPECT_EQ(news["trials"][0]["metrics"], json::array());
+  EXPECT_TRUE(std::isnan(TrialNamed("a").value.value_or(0))) << "not what it reported before";
   EXPECT_EQ(Report("a", "PERIODICAL", 1, "1").code, 410);
   EXPECT_EQ(experiments_->ChannelGet("e", "a", Secret("a")).code, 410);
 }

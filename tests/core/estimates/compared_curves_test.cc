@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <vector>
 
 #include "tuner/base/random.h"
@@ -95,6 +96,27 @@ TEST_P(ComparedCurvesTest, AreWhatTheyWouldBeIfNothingWereKept) {
     EXPECT_GT(course.trials(), 5u);
     if (HasFailure()) return;
   }
+}
+
+TEST(CurvesOfStudies, ATrialThatEndedWithNanIsNotComplete) {
+  TunerState state;
+  StudySpec spec;
+  spec.name = "s";
+  state.Apply(StudyCreated{kComparedStudy, spec, Time{1}});
+  for (const std::int64_t number : {0, 1}) {
+    const TrialId id(number + 1);
+    state.Apply(TrialCreated{id, kComparedStudy, number, {}, Time{1}});
+    state.Apply(TrialStateChanged{id, TrialState::kRunning, Time{2}, "", std::nullopt, ""});
+    state.Apply(ValueReported{id, {1, 0.01, 0, Time{2}, 0}});
+    state.Apply(FinalValueReported{id, number == 0 ? std::nan("") : 0.5});
+    state.Apply(TrialStateChanged{id, TrialState::kComplete, Time{3}, "", std::nullopt, ""});
+  }
+  CurvesOfStudies curves;
+  const std::span<const Curve> seen = curves.Of(state, state.studies.at(kComparedStudy));
+  ASSERT_EQ(seen.size(), 2U);
+  EXPECT_TRUE(seen[0].ended);
+  EXPECT_FALSE(seen[0].complete);
+  EXPECT_TRUE(seen[1].complete);
 }
 
 INSTANTIATE_TEST_SUITE_P(Core, ComparedCurvesTest,

@@ -2,9 +2,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 
 #include "tests/core/core_fixture.h"
 #include "tuner/core/clients/request_keys.h"
+#include "tuner/core/state/study_facts.h"
 
 namespace espalier {
 namespace {
@@ -237,6 +239,24 @@ TEST_F(Queue, WhatIsNoFiniteNumberIsKeptButEntersNoCurve) {
   EXPECT_TRUE(Step(RecordReport{id, "p1", "{}", std::nullopt, 2}).updated());
   EXPECT_TRUE(trial().values.empty());
   EXPECT_EQ(trial().attributes.system.at("p0"), "NaN");
+}
+
+TEST_F(Queue, ATrialThatHasDivergedIsNotTheBest) {
+  Open(3);
+  const double infinity = std::numeric_limits<double>::infinity();
+  std::vector<ReplicaId> replicas;
+  for (const double last : {std::nan(""), -infinity, 0.5}) {
+    const TrialId id = Enqueue(std::to_string(last));
+    replicas.push_back(starts_.at(0).replica);
+    Report(id, "p0", 0.01, 1);
+    EXPECT_TRUE(Report(id, "final", last, std::nullopt).updated());
+  }
+  for (const ReplicaId replica : replicas) Step(ReplicaExited{replica, 0, 0, "", ""});
+  EXPECT_TRUE(std::isnan(trial(1).value.value_or(0)));
+  EXPECT_TRUE(std::isnan(trial(2).value.value_or(0)));
+  EXPECT_EQ(trial(3).value, 0.5);
+  for (const std::int64_t id : {1, 2, 3}) EXPECT_EQ(trial(id).state, TrialState::kComplete);
+  EXPECT_EQ(BestTrial(core_.state(), study()), 2);
 }
 
 TEST_F(Queue, ATrialThatFailsAfterItsFinalReportHasFailed) {

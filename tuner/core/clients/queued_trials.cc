@@ -1,6 +1,7 @@
 #include "tuner/core/clients/queued_trials.h"
 
 #include <cmath>
+#include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -135,10 +136,13 @@ void QueuedTrials::On(const RecordReport& event) {
   }
   turn_.Emit(TrialAttributeSet{trial->id, true, event.key, event.value});
   turn_.reply().content = TrialReply{event.trial, false, true};
-  if (!event.number || !std::isfinite(*event.number)) return;
+  if (!event.number) return;
+  const bool finite = std::isfinite(*event.number);
   if (!event.step) {
-    turn_.Emit(FinalValueReported{trial->id, *event.number});
-  } else if (trial->state == TrialState::kRunning) {
+    // A trial that has diverged must not end with the value that it had before.
+    turn_.Emit(FinalValueReported{
+        trial->id, finite ? *event.number : std::numeric_limits<double>::quiet_NaN()});
+  } else if (finite && trial->state == TrialState::kRunning) {
     trials_.TakeValue(trial->id, {.step = *event.step, .value = *event.number, .at = turn_.now()});
   }
 }

@@ -32,7 +32,7 @@ struct Curve {
   std::int64_t trial_number = 0;
   std::span<const IntermediateValue> points;
   bool ended = false;     // COMPLETE, PRUNED or FAIL: nothing will be added
-  bool complete = false;  // COMPLETE: ran its whole length
+  bool complete = false;  // COMPLETE, and not with NaN: ran its whole length
 };
 
 }  // namespace espalier

@@ -149,7 +149,7 @@ struct RecordReport {
   TrialId trial;
   std::string key;                 // a system attribute; if there is one, nothing happens
   std::string value;               // JSON
-  std::optional<double> number{};  // of it; what is no finite number enters no curve
+  std::optional<double> number{};  // of it; what is not finite enters no curve, and ends as NaN
   std::optional<std::int64_t>
       step{};  // absent: it is final, and counts once the trial has succeeded
 };
