@@ -73,6 +73,9 @@ class NniTest(TunerTest):
         return self.call("PUT", f"/experiments/{experiment or self.experiment}", body, code)
 
     def submit(self, trial, sequence=0, code=200, **parameters):
+        return self.submit_any(trial, parameters, sequence, code)
+
+    def submit_any(self, trial, parameters, sequence=0, code=200):
         text = json.dumps({"parameter_id": sequence, "parameter_source": "algorithm", "parameters": parameters,
                            "parameter_index": 0})
         return self.call("PUT", f"/experiments/{self.experiment}/trials/{trial}",
@@ -219,6 +222,17 @@ sys.exit(parameters["exit"])
                 self.submit("a")
                 self.follow(self.ended("a"))
                 self.assertEqual(self.file("a", "stdout"), f"{found}\n")
+
+    def test_parameters_may_be_any_json(self):
+        self.agent(1)
+        self.open(self.trial_program("""
+report("FINAL", 0, [parameters, json.load(open(os.environ["ESPALIER_PARAMETERS"]))])
+"""))
+        for sequence, (trial, parameters) in enumerate((("list", [1, {"x": 2}]), ("number", 0.5))):
+            self.submit_any(trial, parameters, sequence)
+            trials, metrics = self.follow(self.ended(trial))
+            self.assertEqual(trials[trial]["state"], "SUCCEEDED", self.file(trial, "stdout"))
+            self.assertEqual(json.loads(metrics[(trial, "FINAL", 0)]), [parameters, {"parameters": parameters}])
 
     def test_a_submission_again_changes_nothing_and_an_ended_trial_is_not_run_again(self):
         self.agent(1)
@@ -384,7 +398,7 @@ class Frontend(NniTest):
         self.call("PUT", "/experiments/e", good)
         self.assertIn("wait_s", self.call("GET", "/experiments/e/events?wait_s=x", code=400)["error"])
         self.assertIn("has no trial", self.call("DELETE", "/experiments/e/trials/a", code=404)["error"])
-        for parameter in (None, "x", json.dumps({"parameters": 1})):
+        for parameter in (None, "x", json.dumps({"parameter_id": 1})):
             reply = self.call("PUT", "/experiments/e/trials/a", {"sequence": 0, "parameter": parameter}, 400)
             self.assertIn('"parameter"', reply["error"])
         reply = self.call("PUT", "/experiments/e", {**good, "command": "false", "priority": 2}, 409)

@@ -1,6 +1,7 @@
 #include "adapters/nni/service/submission.h"
 
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "adapters/nni/service/body.h"
@@ -17,13 +18,19 @@ constexpr char kExample[] =
 
 absl::StatusOr<OrderedJson> ParseParameter(const std::string& text) {
   OrderedJson parameter = OrderedJson::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (parameter.is_object() && parameter.contains("parameters") &&
-      parameter["parameters"].is_object()) {
-    return parameter;
-  }
+  if (parameter.is_object() && parameter.contains("parameters")) return parameter;
   return absl::InvalidArgumentError(
       absl::StrCat("\"parameter\": needs NNI's text of a parameter, such as ", kExample, ", got \"",
                    text.substr(0, 80), "\""));
+}
+
+// A tuner, or a user who adds a trial by hand, may also give a list or a number. It has no name of
+// its own.
+OrderedJson Named(OrderedJson parameters) {
+  if (parameters.is_object()) return parameters;
+  OrderedJson named;
+  named["parameters"] = std::move(parameters);
+  return named;
 }
 
 absl::StatusOr<Parameters> AsParameters(const OrderedJson& object) {
@@ -54,8 +61,9 @@ absl::StatusOr<Submission> ReadSubmission(std::string_view text) {
   submission.parameter = body.Text("parameter");
   ESPALIER_RETURN_IF_ERROR(body.Finish());
   ESPALIER_ASSIGN_OR_RETURN(const OrderedJson parameter, ParseParameter(submission.parameter));
-  submission.parameters = parameter["parameters"].dump();
-  submission.for_showing = Flat(parameter["parameters"]);
+  const OrderedJson parameters = Named(parameter["parameters"]);
+  submission.parameters = parameters.dump();
+  submission.for_showing = Flat(parameters);
   return submission;
 }
 

@@ -12,7 +12,7 @@ namespace espalier::nni {
 struct Submission {
   std::int64_t sequence = 0;
   std::string parameter;   // NNI's text
-  std::string parameters;  // its "parameters" as JSON
+  std::string parameters;  // its "parameters" as a JSON object
   Parameters for_showing;  // the same, flat; what has no flat form is a text
 };
 

@@ -171,6 +171,29 @@ TEST_F(ExperimentsTest, ATrialRunsWithNnisParametersToTheLetter) {
   EXPECT_EQ(environment.at("ESPALIER_NNI_CHECKPOINTS"), "/c/a");
 }
 
+TEST_F(ExperimentsTest, ParametersMayBeAnyJson) {
+  Open();
+  const std::map<std::string, std::pair<json, ParameterValue>> all = {
+      {"list", {{1, 2}, std::string("[1,2]")}},
+      {"number", {3, std::int64_t{3}}},
+      {"text", {"a", std::string("a")}},
+      {"none", {nullptr, std::string("null")}}};
+  for (const auto& [name, given] : all) {
+    const auto& [parameters, shown] = given;
+    Submit(name, parameters.dump());
+    const json told = json::parse(experiments_->ChannelGet("e", name, Secret(name)).body);
+    EXPECT_EQ(json::parse(told["parameter"].get<std::string>())["parameters"], parameters) << name;
+    const Trial trial = TrialNamed(name);
+    EXPECT_EQ(json::parse(trial.attributes.system.at(kTrialParameters)),
+              (json{{"parameters", parameters}}))
+        << name;
+    EXPECT_EQ(trial.parameters, (Parameters{{"parameters", shown}})) << name;
+  }
+  const std::string without = json{{"parameter", R"({"parameter_id": 1})"}}.dump();
+  EXPECT_THAT(Refusal(experiments_->Submit("e", "a", without, kUrl)),
+              HasSubstr("needs NNI's text of a parameter"));
+}
+
 TEST_F(ExperimentsTest, WhatHasTooLongAFlatFormIsShownAsText) {
   Open();
   json choice = {{"_name", std::string(20'000, 'x')}};

@@ -17,6 +17,9 @@ from nni_harness import HERE, TRIAL, NniTest, alive
 SDK_TRIAL = """
 import nni
 parameters = nni.get_next_parameter()
+if isinstance(parameters, list):
+    nni.report_final_result(sum(parameters))
+    raise SystemExit
 again = nni.get_next_parameter()
 assert again == parameters, (parameters, again)
 for step in range(3):
@@ -119,6 +122,15 @@ class ExperimentTest(NniTest):
             drawn = json.loads(trial["hyperParameters"][0])["parameters"]
             self.assertEqual(self.metrics(experiment, id, "FINAL")[0][1], {"default": drawn["x"], "width": drawn["net"]["width"]})
             self.assertEqual([sequence for sequence, _ in self.metrics(experiment, id)], [0, 1, 2])
+        # A user may add a trial whose parameters are any JSON.
+        before = set(self.trials(experiment))
+        self.rest(experiment, "experiment?update_type=MAX_TRIAL_NUM", "PUT", {"params": {"maxTrialNumber": 3}})
+        self.rest(experiment, "trial-jobs", "POST", [1, 2])
+        wait_for(lambda: len(self.trials(experiment)) == 3, "a third trial")
+        self.wait_done(experiment)
+        [added] = set(self.trials(experiment)) - before
+        self.assertEqual(self.trials(experiment)[added]["status"], "SUCCEEDED")
+        self.assertEqual(self.metrics(experiment, added, "FINAL")[0][1], 3)
 
     def test_failures_time_limits_and_trials_of_the_users_own(self):
         self.pool(2)
