@@ -7,10 +7,12 @@
 #include <rapidjson/writer.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <limits>
 #include <variant>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
@@ -51,20 +53,61 @@ std::string Canonical(const rapidjson::Value& value) {
   return ToJson(value);
 }
 
-// Escapes of surrogates, which Python writes also where they are alone, become those of U+FFFD.
-std::string WithoutSurrogates(std::string_view text) {
+// The UTF-16 code unit that is escaped at that place; 0 if there is no escape.
+unsigned EscapedUnit(std::string_view text, std::size_t at) {
+  const std::string_view escape = text.substr(std::min(at, text.size()), 6);
+  if (escape.size() < 6 || !escape.starts_with("\\u")) return 0;
+  unsigned unit = 0;
+  const char* const end = escape.data() + escape.size();
+  return std::from_chars(escape.data() + 2, end, unit, 16).ptr == end ? unit : 0;
+}
+
+bool IsHighSurrogate(unsigned unit) { return unit >= 0xD800 && unit < 0xDC00; }
+bool IsLowSurrogate(unsigned unit) { return unit >= 0xDC00 && unit < 0xE000; }
+
+// Python also writes escapes of surrogates that have no other half. They become those of U+FFFD.
+std::string WithoutLoneSurrogates(std::string_view text) {
   std::string copy(text);
-  for (std::size_t i = 0; i + 5 < copy.size(); ++i) {
+  for (std::size_t i = 0; i < copy.size(); ++i) {
     if (copy[i] != '\\') continue;
-    if (copy[i + 1] == 'u' && (copy[i + 2] == 'd' || copy[i + 2] == 'D') &&
-        std::string_view("89abcdefABCDEF").find(copy[i + 3]) != std::string_view::npos) {
-      copy.replace(i + 2, 2, "FF");
-      if (std::isxdigit(static_cast<unsigned char>(copy[i + 4])) != 0 &&
-          std::isxdigit(static_cast<unsigned char>(copy[i + 5])) != 0) {
-        copy.replace(i + 4, 2, "FD");
-      }
+    const unsigned unit = EscapedUnit(copy, i);
+    if (IsHighSurrogate(unit) && IsLowSurrogate(EscapedUnit(copy, i + 6))) {
+      i += 11;
+      continue;
     }
+    if (IsHighSurrogate(unit) || IsLowSurrogate(unit)) copy.replace(i + 2, 4, "FFFD");
     ++i;
+  }
+  return copy;
+}
+
+// RapidJSON refuses integers that no double holds, also where numbers stay text. Of a long integer
+// the last digits are left, with spaces before them: offsets stay as they are.
+std::string WithShortIntegers(std::string_view text) {
+  constexpr std::size_t kKept = 18;
+  constexpr const char* kDigits = "0123456789";
+  std::string copy(text);
+  bool quoted = false;
+  for (std::size_t i = 0; i < copy.size();) {
+    if (quoted && copy[i] == '\\') {
+      i += 2;
+      continue;
+    }
+    if (copy[i] == '"') quoted = !quoted;
+    const bool negative = copy[i] == '-';
+    if (quoted || !(negative || absl::ascii_isdigit(static_cast<unsigned char>(copy[i])))) {
+      ++i;
+      continue;
+    }
+    const std::size_t first = i + (negative ? 1 : 0);
+    const std::size_t end = std::min(copy.find_first_not_of(kDigits, first), copy.size());
+    if (end - first > kKept && copy[first] != '0') {
+      const std::size_t kept = end - kKept;
+      copy.replace(i, kept - i, kept - i, ' ');
+      if (negative) copy[kept - 1] = '-';
+      copy[kept] = '1';  // 0 may not come first
+    }
+    i = std::min(copy.find_first_not_of("0123456789.eE+-", end), copy.size());
   }
   return copy;
 }
@@ -149,8 +192,9 @@ std::string ClassOfShortForm(const rapidjson::Document& document) {
 }  // namespace
 
 absl::StatusOr<OptunaDistribution> ParseOptunaDistribution(std::string_view json) {
+  const std::string text = WithoutLoneSurrogates(json);
   rapidjson::Document document;
-  document.Parse<kPython>(json.data(), json.size());
+  document.Parse<kPython>(text.data(), text.size());
   if (document.HasParseError()) {
     return ParseError("a distribution is not JSON", document.GetParseError(),
                       document.GetErrorOffset());
@@ -270,19 +314,30 @@ double ToOptunaStored(const Distribution& distribution, const ParameterValue& va
   return ToJsonOfOptuna{value}.Stored();
 }
 
-absl::Status CheckPythonJson(std::string_view text) {
-  std::string copy;
-  if (text.find("\\u") != std::string_view::npos) {
-    copy = WithoutSurrogates(text);
-    text = copy;
-  }
+namespace {
+
+// Numbers stay text: Python has integers of any length.
+rapidjson::ParseResult ReadPythonJson(std::string_view text) {
   rapidjson::Reader reader;
   rapidjson::BaseReaderHandler<> nothing;
   rapidjson::MemoryStream stream(text.data(), text.size());
-  // Numbers stay text: Python has integers of any length.
-  reader.Parse<kPython | rapidjson::kParseNumbersAsStringsFlag>(stream, nothing);
-  if (!reader.HasParseError()) return absl::OkStatus();
-  return ParseError("not JSON", reader.GetParseErrorCode(), reader.GetErrorOffset());
+  return reader.Parse<kPython | rapidjson::kParseNumbersAsStringsFlag>(stream, nothing);
+}
+
+}  // namespace
+
+absl::Status CheckPythonJson(std::string_view text) {
+  std::string copy;
+  if (text.find("\\u") != std::string_view::npos) {
+    copy = WithoutLoneSurrogates(text);
+    text = copy;
+  }
+  rapidjson::ParseResult result = ReadPythonJson(text);
+  if (result.Code() == rapidjson::kParseErrorNumberTooBig) {
+    result = ReadPythonJson(WithShortIntegers(text));
+  }
+  if (!result.IsError()) return absl::OkStatus();
+  return ParseError("not JSON", result.Code(), result.Offset());
 }
 
 }  // namespace espalier

@@ -23,7 +23,8 @@ struct OptunaDistribution {
   double high = 0;
   bool log = false;
   std::optional<double> step;
-  std::vector<std::string> choices;  // JSON as Python writes it, which includes NaN and Infinity
+  // JSON as Python writes it, which includes NaN and Infinity. Lone surrogates are U+FFFD.
+  std::vector<std::string> choices;
   // Two distributions that Optuna lets a study use for one parameter have equal kinds: the same
   // class, the same scale, the same choices by Python's comparison (1, 1.0 and true are equal).
   std::string kind;
@@ -41,8 +42,8 @@ ParameterValue OptunaValue(const OptunaDistribution& distribution, double stored
 std::string ToOptunaJson(const Distribution& distribution, const ParameterValue& value);
 double ToOptunaStored(const Distribution& distribution, const ParameterValue& value);
 
-// Whether the text is JSON as Python writes it: NaN, Infinity and -Infinity are numbers, lone
-// surrogates may be escaped. The error names the offset.
+// Whether the text is JSON as Python writes it: NaN, Infinity and -Infinity are numbers, integers
+// have any number of digits, lone surrogates may be escaped. The error names the offset.
 absl::Status CheckPythonJson(std::string_view text);
 
 }  // namespace espalier

@@ -45,6 +45,15 @@ TEST(OptunaDistribution, ReadsWhatOptunaWrites) {
             0.5);
 }
 
+TEST(OptunaDistribution, ReadsChoicesWithLoneSurrogates) {
+  // As Python writes the name of a file that is not UTF-8.
+  const OptunaDistribution lone = Parse(Choices(R"(["a\udcff", "\ud800", "\ud83d\ude00"])"));
+  EXPECT_EQ(lone.choices,
+            (std::vector<std::string>{"\"a\uFFFD\"", "\"\uFFFD\"", "\"\U0001F600\""}));
+  EXPECT_EQ(OptunaValue(lone, 0), ParameterValue(std::string("a\uFFFD")));
+  EXPECT_EQ(Parse(Choices(R"(["\\ud800"])")).choices.front(), R"("\\ud800")");
+}
+
 TEST(OptunaDistribution, RefusesWhatItCannotRead) {
   for (const char* json :
        {"", "{bad", "[]", "{}", R"({"name": "FloatDistribution"})",
@@ -123,6 +132,22 @@ TEST(PythonJson, TakesWhatPythonWritesAndNothingElse) {
   }
   const std::string deep(1'000'000, '[');
   EXPECT_FALSE(CheckPythonJson(deep).ok()) << "and the stack holds";
+}
+
+TEST(PythonJson, TakesIntegersOfAnyLength) {
+  const std::string digits(1000, '9');
+  const std::string round = "1" + std::string(1000, '0');
+  for (const std::string& text :
+       {digits, "-" + digits, "[" + round + ", -" + round + ",1]",
+        "{\"a\": " + digits + ", \"" + digits + "\\\"1\": 0.5e-3}", digits + ".5"}) {
+    EXPECT_TRUE(CheckPythonJson(text).ok()) << text << ": " << CheckPythonJson(text);
+  }
+  for (const std::string& text : {"0" + digits, digits + " 1", digits + "x", "[" + digits + " 1]",
+                                  "--" + digits, "+" + digits, digits + "-", digits + "."}) {
+    EXPECT_TRUE(absl::IsInvalidArgument(CheckPythonJson(text))) << text;
+  }
+  EXPECT_EQ(CheckPythonJson("[" + digits + ", x]").message(),
+            "not JSON at byte 1003: Invalid value.");
 }
 
 }  // namespace
