@@ -1,4 +1,4 @@
-// Which environment variables the parameters of a space are in.
+// Which environment variables the parameters of a space, or of a trial, are in.
 
 #include <algorithm>
 #include <map>
@@ -9,6 +9,19 @@
 #include "tuner/base/environment.h"
 
 namespace espalier {
+
+namespace {
+
+bool HasOwnVariable(const std::string& name) {
+  return std::all_of(name.begin(), name.end(), absl::ascii_isascii);
+}
+
+absl::Status BothIn(const std::string& variable, const std::string& one, const std::string& other) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("\"", one, "\" and \"", other, "\" would both be ", variable, ": rename one"));
+}
+
+}  // namespace
 
 bool SearchSpace::Exclude(std::size_t i, std::size_t j) const {
   std::map<std::size_t, std::size_t> option_of;  // by choice
@@ -26,16 +39,25 @@ absl::Status SearchSpace::CheckVariables() const {
   std::multimap<std::string, std::size_t> seen;
   for (std::size_t i = 0; i < dimensions_.size(); ++i) {
     const std::string& name = dimensions_[i].name;
-    if (!std::all_of(name.begin(), name.end(), absl::ascii_isascii)) continue;
+    if (!HasOwnVariable(name)) continue;
     const std::string variable = ParameterVariable(name);
     const auto [first, last] = seen.equal_range(variable);
     for (auto other = first; other != last; ++other) {
       if (Exclude(i, other->second)) continue;
-      return absl::InvalidArgumentError(absl::StrCat("\"", dimensions_[other->second].name,
-                                                     "\" and \"", name, "\" would both be ",
-                                                     variable, ": rename one"));
+      return BothIn(variable, dimensions_[other->second].name, name);
     }
     seen.emplace(variable, i);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckVariables(const Parameters& parameters) {
+  std::map<std::string, std::string> seen;
+  for (const auto& [name, value] : parameters) {
+    if (!HasOwnVariable(name)) continue;
+    const std::string variable = ParameterVariable(name);
+    const auto [other, is_new] = seen.emplace(variable, name);
+    if (!is_new) return BothIn(variable, other->second, name);
   }
   return absl::OkStatus();
 }

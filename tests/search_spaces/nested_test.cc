@@ -165,6 +165,13 @@ TEST(CheckVariables, RefusesTwoParametersThatOneTrialHasInOneVariable) {
       << "programs read these from the file";
 }
 
+TEST(CheckVariables, RefusesATrialWithTwoParametersInOneVariable) {
+  EXPECT_TRUE(
+      CheckVariables(Parameters{{"lr", 0.1}, {"l", 0.1}, {"\u03b1", 1.0}, {"\u03b2", 1.0}}).ok());
+  EXPECT_EQ(CheckVariables(Parameters{{"lr", 0.1}, {"x", 0.1}, {"LR", 0.2}}).message(),
+            "\"lr\" and \"LR\" would both be ESPALIER_PARAM_LR: rename one");
+}
+
 TEST(NestedChoice, GoesAsDeepAsJsonMay) {
   std::string json = R"({"_type": "uniform", "_value": [0, 1]})";
   for (int depth = 0; depth < 18; ++depth) {

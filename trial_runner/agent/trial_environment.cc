@@ -33,10 +33,16 @@ absl::Status AddParameters(const std::string& parameters_json, Variables& variab
         absl::StrCat("cannot start the trial: its parameters should be one JSON object, got ",
                      parameters_json.substr(0, 200)));
   }
+  std::map<std::string, int> named;
   ForEachParameter(parameters, [&](const std::string& name, const nlohmann::json& value) {
-    variables[ParameterVariable(name)] =
-        value.is_string() ? value.get<std::string>() : value.dump();
+    const std::string variable = ParameterVariable(name);
+    variables[variable] = value.is_string() ? value.get<std::string>() : value.dump();
+    ++named[variable];
   });
+  // One parameter must not be taken for another: the file has both.
+  for (const auto& [variable, count] : named) {
+    if (count > 1) variables.erase(variable);
+  }
   return absl::OkStatus();
 }
 

@@ -292,7 +292,8 @@ absl::StatusOr<std::string> Experiments::Submit(const std::string& experiment,
                                              {kSequence, absl::StrCat(submission.sequence)},
                                              {kParameter, QuoteJson(submission.parameter)},
                                              {kTrialParameters, submission.parameters}},
-                       .environment = environment};
+                       .environment = environment,
+                       .reads_variables = false};
     const Reply reply = tuner_.Post(std::move(event));
     if (!reply.status.ok()) return reply.status;
     return Show(experiment, trial);

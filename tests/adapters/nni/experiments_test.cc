@@ -171,6 +171,11 @@ TEST_F(ExperimentsTest, ATrialRunsWithNnisParametersToTheLetter) {
   EXPECT_EQ(environment.at("ESPALIER_NNI_CHECKPOINTS"), "/c/a");
 }
 
+TEST_F(ExperimentsTest, NamesThatDifferInCaseAloneAreFine) {
+  Open();
+  EXPECT_EQ(Submit("a", R"({"lr": 1, "LR": 2})")["state"], "RUNNING");
+}
+
 TEST_F(ExperimentsTest, ParametersMayBeAnyJson) {
   Open();
   const std::map<std::string, std::pair<json, ParameterValue>> all = {

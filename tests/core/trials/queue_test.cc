@@ -88,6 +88,17 @@ TEST_F(Queue, ASearchSpaceIsToBeGivenInFull) {
   EXPECT_TRUE(Step(EnqueueTrial{"s", {{"x", 0.5}}, {}, ""}).status.ok());
 }
 
+TEST_F(Queue, ParametersThatShareAVariableAreRefusedWhereTheProgramMayReadIt) {
+  Open(1);
+  EnqueueTrial event{"s", {{"lr", 0.1}, {"LR", 0.2}}, {}, ""};
+  EXPECT_EQ(
+      Step(event).status.message(),
+      "study \"s\": parameters \"lr\" and \"LR\" would both be ESPALIER_PARAM_LR: rename one");
+  EXPECT_TRUE(core_.state().trials.empty());
+  event.reads_variables = false;
+  EXPECT_TRUE(Step(event).status.ok());
+}
+
 TEST_F(Queue, OnlyActiveParametersAreToBeGiven) {
   StudySpec spec = Spec(0);
   spec.kind = StudyKind::kQueued;

@@ -28,6 +28,16 @@ TEST(TrialEnvironment, YieldsToThreadsTheUserSet) {
   EXPECT_FALSE(variables->contains("ESPALIER_LAST_STEP"));
 }
 
+TEST(TrialEnvironment, AVariableThatTwoParametersWouldShareIsNotSet) {
+  v1::StartReplica start;
+  start.set_parameters_json(R"({"lr": 0.1, "a-b": 1, "a_b": 2})");
+  const auto variables =
+      TrialEnvironment({{"ESPALIER_PARAM_A_B", "of an outer trial"}}, {}, {}, 1, {}, start, {});
+  ASSERT_TRUE(variables.ok()) << variables.status();
+  EXPECT_EQ(variables->at("ESPALIER_PARAM_LR"), "0.1");
+  EXPECT_FALSE(variables->contains("ESPALIER_PARAM_A_B"));
+}
+
 TEST(TrialEnvironment, ThreadsThatWaitSpinForAWhileUnlessTheUserSaysOtherwise) {
   v1::StartReplica start;
   start.set_parameters_json("{}");

@@ -11,10 +11,19 @@ namespace espalier {
 
 namespace {
 
+absl::Status CheckVariablesGiven(const Study& study, const EnqueueTrial& event) {
+  if (!event.reads_variables) return absl::OkStatus();
+  const absl::Status status = CheckVariables(event.fixed);
+  if (status.ok()) return status;
+  return absl::InvalidArgumentError(
+      absl::StrCat("study \"", study.spec.name, "\": parameters ", std::string(status.message())));
+}
+
 // All of the space that is active, where there is one, and nothing else.
-absl::Status CheckGiven(const Study& study, const Parameters& given) {
+absl::Status CheckGiven(const Study& study, const EnqueueTrial& event) {
   const SearchSpace& space = study.spec.space;
-  if (space.dimensions().empty()) return absl::OkStatus();
+  const Parameters& given = event.fixed;
+  if (space.dimensions().empty()) return CheckVariablesGiven(study, event);
   std::vector<std::string> missing;
   for (std::size_t i = 0; i < space.dimensions().size(); ++i) {
     const std::string& name = space.dimensions()[i].name;
@@ -45,7 +54,7 @@ void QueuedTrials::EnqueueOnPool(const Study& study, const EnqueueTrial& event) 
     status = NotRunning(study);
     return;
   }
-  status = CheckGiven(study, event.fixed);
+  status = CheckGiven(study, event);
   if (status.ok()) status = clients_.MayCreateTrial(study);
   if (!status.ok()) return;
   const TrialId id(turn_.state().last_trial.value + 1);

@@ -120,6 +120,9 @@ struct EnqueueTrial {
   std::string request_key;
   std::map<std::string, std::string> system_attributes{};
   ProcessVariables environment{};  // of a trial that the pool runs
+  // Its program may read its parameters from environment variables, so no two may share one. False:
+  // it is told of them in another way.
+  bool reads_variables = true;
 };
 // A system attribute of enqueued trials: the JSON object that the trial's parameter file holds,
 // byte for byte.
