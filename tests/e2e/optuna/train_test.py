@@ -3,6 +3,7 @@ import environment
 
 environment.run_inside(__file__)
 
+import concurrent.futures
 import json
 import os
 import signal
@@ -17,9 +18,11 @@ import espalier.optuna
 import optuna
 from optuna.trial import TrialState
 
-from harness import TunerTest, wait_for
+from harness import PATIENCE_S, TunerTest, wait_for
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
+
+LEASE_S = 25  # longer than a busy machine keeps a program that waits from its word, which it gives every ten seconds
 
 # Reports its parameter at each of 20 steps; waits for the file go after the second; fails where x is above 1.
 SCRIPT = """#!/bin/bash
@@ -40,9 +43,16 @@ class PruneFromStep(optuna.pruners.BasePruner):
 
 
 class Train(TunerTest):
-    def optuna_study(self, **keys):
-        self.serve(self.dir / "train.db")
+    def optuna_study(self, options=(), **keys):
+        self.serve(self.dir / "train.db", options=options)
         return optuna.create_study(study_name="our study", storage=espalier.optuna.storage(self.grpc), **keys)
+
+    def train_beside(self, trial):
+        """Trains a trial with SCRIPT while the test goes on; a future of its value."""
+        script = self.write("trial.sh", SCRIPT, 0o755)
+        beside = concurrent.futures.ThreadPoolExecutor(1)
+        self.addCleanup(beside.shutdown)  # when the service is gone, and with it what train waits for
+        return beside.submit(espalier.optuna.train, trial, [script], 1, directory=self.dir)
 
     def pool_trials(self):
         name = self.run_tuner("ls", "--service", self.grpc).stdout
@@ -93,6 +103,19 @@ class Train(TunerTest):
         (trial,) = self.pool_trials()
         self.assertEqual(trial["state"], "TRIAL_FAIL")
         self.assertIn("Optuna's trial 0 has ended (KeyboardInterrupt)", trial["reason"])
+
+    def test_a_trial_whose_program_waits_is_not_silent(self):
+        study = self.optuna_study(options=["--client-lease", LEASE_S])
+        waits = study.ask({"x": optuna.distributions.FloatDistribution(0, 0.9)})
+        value = self.train_beside(waits)  # of a pool without slots
+        wait_for(lambda: "espalier" in study.trials[0].user_attrs, "the pool's trial")
+        study.ask()  # is left alone, and heard of later than the other was at its beginning
+        wait_for(lambda: study.trials[1].state == TrialState.FAIL, "the silent trial to fail")
+        self.assertEqual(study.trials[0].state, TrialState.RUNNING)
+        (self.dir / "go").touch()
+        self.agent(1)
+        study.tell(waits, value.result(PATIENCE_S))
+        self.assertEqual(study.trials[0].value, waits.params["x"])
 
     def test_what_cannot_be_is_said(self):
         study = self.optuna_study()

@@ -22,6 +22,7 @@ from espalier_optuna._slots import channel_of
 
 CALL_S = 60.0  # that an answer may take
 POLL_S = 0.2
+WRITE_S = 10.0  # of no report, after which Optuna's trial is written to nevertheless
 MOST_NAME = 100  # characters of a study's name that come from Optuna's
 OUTPUT_BYTES = 2000  # of a failed trial's, in the exception
 WAITING, RUNNING, PAUSED, COMPLETE, PRUNED, FAIL = range(1, 7)  # espalier.v1.TrialState
@@ -135,6 +136,7 @@ class _PoolTrial:
             study=study.name, parameters=json.dumps(parameters), request_key=str(uuid.uuid4()),
             user_attributes=[_messages.TextByName(key=key, value=json.dumps(value)) for key, value in whose.items()]))
         self._id = queued.trial_id
+        self._study = study.name
         self.name = f"{study.name}/{queued.number}"
 
     def follow(self, trial: optuna.Trial) -> float:
@@ -152,6 +154,7 @@ class _PoolTrial:
 
     def _wait(self, trial):
         reported = set()
+        written = time.monotonic()
         while True:
             try:
                 record = self._get(_messages.TrialId(trial_id=self._id))
@@ -161,6 +164,7 @@ class _PoolTrial:
                 if point.step not in reported:
                     reported.add(point.step)
                     trial.report(point.value, point.step)
+                    written = time.monotonic()
             if record.state == COMPLETE:
                 if not record.values:
                     raise TrainError(f"{self.name} has ended without a value")
@@ -168,11 +172,14 @@ class _PoolTrial:
             if record.state == PRUNED:
                 raise optuna.TrialPruned(f"{self.name} was ended: {record.reason}")
             if record.state == FAIL:
-                study, _, number = self.name.rpartition("/")
                 raise TrainError(f"{self.name} has failed: {record.reason}{self._last_words()}\n"
-                                 f"all of its output: tuner logs {study} {number}")
+                                 f"all of its output: tuner logs {self._study} {record.number}")
             if reported and trial.should_prune():
                 raise optuna.TrialPruned(f"at step {max(reported)}")
+            if time.monotonic() - written >= WRITE_S:
+                # A service with --client-lease ends trials whose programs are silent, and this one only waits.
+                trial.set_user_attr("espalier", self.name)
+                written = time.monotonic()
             time.sleep(POLL_S)
 
     def _last_words(self):
