@@ -117,6 +117,21 @@ class Train(TunerTest):
         study.tell(waits, value.result(PATIENCE_S))
         self.assertEqual(study.trials[0].value, waits.params["x"])
 
+    def test_a_stopped_study_is_told_to_those_who_wait(self):
+        study = self.optuna_study()
+        study.enqueue_trial({"x": 0.25})
+        with self.assertLogs("espalier_optuna", "WARNING") as logs:
+            value = self.train_beside(study.ask({"x": optuna.distributions.FloatDistribution(0, 1)}))
+            wait_for(lambda: "espalier" in study.trials[0].user_attrs, "the pool's trial")
+            name = study.trials[0].user_attrs["espalier"].split("/")[0]
+            self.run_tuner("stop", name, "--service", self.grpc)
+            wait_for(lambda: logs.output, "the warning")
+        self.assertIn(f"{name}/0 waits: study {name} is stopped, and `tuner resume {name}` lets it go on", logs.output[0])
+        self.run_tuner("resume", name, "--service", self.grpc)
+        (self.dir / "go").touch()
+        self.agent(1)
+        self.assertEqual(value.result(PATIENCE_S), 0.25)
+
     def test_what_cannot_be_is_said(self):
         study = self.optuna_study()
         trial = study.ask({"x": optuna.distributions.FloatDistribution(0, 1)})

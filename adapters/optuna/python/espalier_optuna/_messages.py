@@ -19,7 +19,10 @@ _MESSAGES = {
     "TextByName": [("key", 1, _Field.TYPE_STRING), ("value", 2, _Field.TYPE_STRING)],  # an entry of a map
     "CreateStudyRequest": [("study_json", 1, _Field.TYPE_STRING), ("directory", 2, _Field.TYPE_STRING),
                            ("exist_ok", 3, _Field.TYPE_BOOL)],
-    "Study": [("name", 2, _Field.TYPE_STRING)],
+    "Study": [("name", 2, _Field.TYPE_STRING), ("state", 3, _Field.TYPE_INT32)],
+    "GetStudyRequest": [("name", 1, _Field.TYPE_STRING), ("active_only", 2, _Field.TYPE_BOOL),
+                        ("without_values", 3, _Field.TYPE_BOOL)],
+    "StudyDetails": [("study", 1, "Study")],
     "EnqueueRequest": [("study", 1, _Field.TYPE_STRING), ("parameters", 2, _Field.TYPE_STRING),
                        ("user_attributes", 3, ["TextByName"]), ("request_key", 4, _Field.TYPE_STRING)],
     "TrialId": [("trial_id", 1, _Field.TYPE_INT64)],
@@ -61,6 +64,8 @@ ReleaseSlotsResponse = _CLASSES["ReleaseSlotsResponse"]
 TextByName = _CLASSES["TextByName"]
 CreateStudyRequest = _CLASSES["CreateStudyRequest"]
 Study = _CLASSES["Study"]
+GetStudyRequest = _CLASSES["GetStudyRequest"]
+StudyDetails = _CLASSES["StudyDetails"]
 EnqueueRequest = _CLASSES["EnqueueRequest"]
 TrialId = _CLASSES["TrialId"]
 TrialRecord = _CLASSES["TrialRecord"]

@@ -23,9 +23,11 @@ from espalier_optuna._slots import channel_of
 CALL_S = 60.0  # that an answer may take
 POLL_S = 0.2
 WRITE_S = 10.0  # of no report, after which Optuna's trial is written to nevertheless
+LOOK_S = 10.0  # between two looks at the pool's study, while a trial does not run
 MOST_NAME = 100  # characters of a study's name that come from Optuna's
 OUTPUT_BYTES = 2000  # of a failed trial's, in the exception
 WAITING, RUNNING, PAUSED, COMPLETE, PRUNED, FAIL = range(1, 7)  # espalier.v1.TrialState
+STUDY_STOPPED = 2  # espalier.v1.StudyState
 
 _logger = logging.getLogger("espalier_optuna")
 
@@ -129,6 +131,7 @@ class _PoolTrial:
         self._get = call("GetTrial", record)
         self._cancel = call("CancelTrial", record)
         self._output = call("GetTrialOutput", _messages.TrialOutput)
+        self._get_study = call("GetStudy", _messages.StudyDetails)
         study = call("CreateStudy", _messages.Study)(_messages.CreateStudyRequest(
             study_json=json.dumps(definition), directory=directory, exist_ok=True))
         whose = {"optuna_study": trial.study.study_name, "optuna_trial": trial.number}
@@ -137,6 +140,7 @@ class _PoolTrial:
             user_attributes=[_messages.TextByName(key=key, value=json.dumps(value)) for key, value in whose.items()]))
         self._id = queued.trial_id
         self._study = study.name
+        self._stopped = False
         self.name = f"{study.name}/{queued.number}"
 
     def follow(self, trial: optuna.Trial) -> float:
@@ -154,7 +158,7 @@ class _PoolTrial:
 
     def _wait(self, trial):
         reported = set()
-        written = time.monotonic()
+        written = looked = time.monotonic()
         while True:
             try:
                 record = self._get(_messages.TrialId(trial_id=self._id))
@@ -180,7 +184,22 @@ class _PoolTrial:
                 # A service with --client-lease ends trials whose programs are silent, and this one only waits.
                 trial.set_user_attr("espalier", self.name)
                 written = time.monotonic()
+            if record.state in (WAITING, PAUSED) and time.monotonic() - looked >= LOOK_S:
+                self._warn_if_stopped()
+                looked = time.monotonic()
             time.sleep(POLL_S)
+
+    def _warn_if_stopped(self):
+        """Once each time that the study is stopped."""
+        try:
+            study = self._get_study(_messages.GetStudyRequest(name=self._study, active_only=True, without_values=True)).study
+        except grpc.RpcError:
+            return  # a service that is gone, or a study that is, ends the wait at its next turn
+        stopped = study.state == STUDY_STOPPED
+        if stopped and not self._stopped:
+            _logger.warning("%s waits: study %s is stopped, and `tuner resume %s` lets it go on", self.name, self._study,
+                            self._study)
+        self._stopped = stopped
 
     def _last_words(self):
         try:
