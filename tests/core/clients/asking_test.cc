@@ -287,6 +287,106 @@ TEST_F(Asking, PastItsTimeTheStudyEnds) {
   EXPECT_EQ(study().state, StudyState::kComplete);
 }
 
+TEST_F(Asking, PastItsTimeNoWaitingTrialIsHandedOut) {
+  StudySpec spec = AskSpec();
+  spec.time_limit_s = 60;
+  Create(spec);
+  const TrialId waiting = Enqueue({}).trial();
+  Wait(61);
+  EXPECT_THAT(std::string(Ask().status.message()), HasSubstr("time limit of 60 s"));
+  EXPECT_EQ(At(waiting).state, TrialState::kWaiting);
+  EXPECT_EQ(study().state, StudyState::kComplete);
+}
+
+// Programs that draw parameters by themselves, as Optuna's do, create trials instead of asking.
+class Creating : public Asking {
+ protected:
+  Reply CreateAs(TrialState state, std::vector<double> values = {}) {
+    auto content = std::make_shared<TrialTemplate>();
+    content->state = state;
+    content->values = std::move(values);
+    return Step(CreateTrial{study().id, content});
+  }
+  Reply CreateOne() { return Step(CreateTrial{study().id, nullptr}); }
+  Reply Start(TrialId id) { return Step(SetTrialState{id, TrialState::kRunning, {}}); }
+  absl::Status Complete(TrialId id) {
+    return Step(SetTrialState{id, TrialState::kComplete, {1}}).status;
+  }
+};
+
+TEST_F(Creating, TheNumberOfTrialsIsLimitedAndTheStudyEndsWithThem) {
+  StudySpec spec = AskSpec();
+  spec.max_trials = 2;
+  Create(spec);
+  const TrialId first = CreateOne().trial();
+  const TrialId second = CreateAs(TrialState::kWaiting).trial();
+  for (const Reply& refused :
+       {CreateOne(), CreateAs(TrialState::kRunning), CreateAs(TrialState::kWaiting)}) {
+    EXPECT_TRUE(absl::IsFailedPrecondition(refused.status)) << refused.status;
+    EXPECT_THAT(std::string(refused.status.message()), HasSubstr("has all its 2 trials"));
+  }
+  EXPECT_EQ(study().trials.size(), 2u);
+  EXPECT_TRUE(Start(second).updated()) << "a waiting one is within the limit";
+  EXPECT_TRUE(CreateAs(TrialState::kComplete, {1}).status.ok()) << "a record";
+  EXPECT_TRUE(Complete(first).ok());
+  EXPECT_EQ(study().state, StudyState::kRunning);
+  EXPECT_TRUE(Complete(second).ok());
+  EXPECT_EQ(study().state, StudyState::kComplete);
+}
+
+TEST_F(Creating, SoManyRunAtATime) {
+  StudySpec spec = AskSpec();
+  spec.max_concurrent_trials = 1;
+  Create(spec);
+  const TrialId first = CreateOne().trial();
+  const TrialId waiting = CreateAs(TrialState::kWaiting).trial();
+  ASSERT_TRUE(waiting);
+  EXPECT_TRUE(absl::IsResourceExhausted(CreateOne().status));
+  EXPECT_TRUE(absl::IsResourceExhausted(CreateAs(TrialState::kRunning).status));
+  EXPECT_TRUE(absl::IsResourceExhausted(Start(waiting).status));
+  EXPECT_EQ(At(waiting).state, TrialState::kWaiting);
+  EXPECT_FALSE(Start(first).updated()) << "it runs already, which is no error";
+  EXPECT_TRUE(Complete(first).ok());
+  EXPECT_TRUE(Start(waiting).updated());
+}
+
+TEST_F(Creating, PastItsTimeTheStudyEnds) {
+  StudySpec spec = AskSpec();
+  spec.time_limit_s = 60;
+  Create(spec);
+  const TrialId running = CreateOne().trial();
+  ASSERT_TRUE(running);
+  Wait(61);
+  EXPECT_THAT(std::string(CreateOne().status.message()), HasSubstr("time limit of 60 s"));
+  EXPECT_EQ(study().state, StudyState::kComplete);
+  EXPECT_THAT(std::string(CreateOne().status.message()), HasSubstr("COMPLETE"));
+  EXPECT_TRUE(Complete(running).ok()) << "what was done until then is not lost";
+}
+
+TEST_F(Creating, PastItsTimeNoWaitingTrialStarts) {
+  StudySpec spec = AskSpec();
+  spec.time_limit_s = 60;
+  Create(spec);
+  const TrialId waiting = CreateAs(TrialState::kWaiting).trial();
+  ASSERT_TRUE(waiting);
+  Wait(61);
+  EXPECT_THAT(std::string(Start(waiting).status.message()), HasSubstr("time limit of 60 s"));
+  EXPECT_EQ(At(waiting).state, TrialState::kWaiting);
+  EXPECT_EQ(study().state, StudyState::kComplete);
+  ASSERT_TRUE(Step(ResumeStudy{"asked", 0, 600}).status.ok());
+  EXPECT_EQ(Ask().trial(), waiting);
+}
+
+TEST_F(Creating, AStoppedStudyStartsNoWaitingTrial) {
+  Create(AskSpec());
+  const TrialId waiting = CreateAs(TrialState::kWaiting).trial();
+  ASSERT_TRUE(Step(StopStudy{"asked"}).status.ok());
+  EXPECT_TRUE(absl::IsFailedPrecondition(Start(waiting).status));
+  EXPECT_EQ(At(waiting).state, TrialState::kWaiting);
+  ASSERT_TRUE(Step(ResumeStudy{"asked", 0, 0}).status.ok());
+  EXPECT_TRUE(Start(waiting).updated());
+}
+
 TEST_F(Asking, AGridEndsWithItsLastPoint) {
   StudySpec spec = AskSpec(R"({"kind": {"_type": "choice", "_value": ["a", "b"]}})");
   spec.sampler = {"grid", {}};

@@ -16,6 +16,7 @@ import unittest
 sys.path.insert(0, str(environment.ROOT / "adapters" / "optuna" / "python"))
 
 import espalier_optuna
+import grpc
 import optuna
 from optuna.storages import GrpcStorageProxy
 from optuna.trial import TrialState
@@ -117,6 +118,27 @@ class Clients(TunerTest):
         trials = optuna.load_study(study_name="shared", storage=storage_at(self.grpc)).trials
         self.assertEqual([t.number for t in trials], list(range(40)))
         self.assertTrue(all(t.state in (TrialState.COMPLETE, TrialState.PRUNED) for t in trials))
+
+    def test_the_limits_of_a_study_file_hold(self):
+        self.run_tuner("submit", self.write("limits.json", {
+            "name": "limited", "ask_and_tell": True, "trials": 3, "max_concurrent_trials": 2,
+            "metric": {"name": "loss", "direction": "minimize"}}), "--service", self.grpc)
+        study = optuna.load_study(study_name="limited", storage=storage_at(self.grpc))
+
+        def refused(code, message):
+            with self.assertRaises(grpc.RpcError) as raised:
+                study.ask()
+            self.assertEqual(raised.exception.code(), code)
+            self.assertIn(message, raised.exception.details())
+
+        first, second = study.ask(), study.ask()
+        refused(grpc.StatusCode.RESOURCE_EXHAUSTED, "as many trials as it may at a time (2)")
+        study.tell(first, 1.0)
+        study.add_trial(optuna.create_trial(value=0.5))  # the third
+        refused(grpc.StatusCode.FAILED_PRECONDITION, "has all its 3 trials")
+        study.tell(second, 2.0)
+        refused(grpc.StatusCode.FAILED_PRECONDITION, "is COMPLETE")
+        self.assertEqual(len(study.trials), 3)
 
     def test_a_study_of_the_pool_opens_in_optuna(self):
         self.agent(2)

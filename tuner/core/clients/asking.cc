@@ -75,10 +75,8 @@ void ClientTrials::On(const AskTrial& event) {
   if (!status.ok()) return;
   TrialId id;
   if (event.fixed.empty()) id = FirstWaiting(*study);
-  if (!id) {
-    status = MayCreateTrial(*study);
-    if (!status.ok()) return;
-  }
+  status = id ? HasTimeLeft(*study) : MayCreateTrial(*study);
+  if (!status.ok()) return;
   const Parameters fixed = id ? FixedOf(turn_.TrialAt(id)) : event.fixed;
   const std::int64_t number = id ? turn_.TrialAt(id).number : std::ssize(study->trials);
   const std::optional<Parameters> parameters = Draw(*study, number, id, fixed);
@@ -117,6 +115,11 @@ absl::Status ClientTrials::MayAsk(const Study& study, const Parameters& fixed) {
                      "file's \"search_space\" gives it one"));
   }
   ESPALIER_RETURN_IF_ERROR(spec.space.ValidateSome(fixed));
+  return MayRunOneMore(study);
+}
+
+absl::Status ClientTrials::MayRunOneMore(const Study& study) const {
+  const StudySpec& spec = study.spec;
   if (spec.max_concurrent_trials == 0) return absl::OkStatus();
   const auto running = std::count_if(study.trials.begin(), study.trials.end(), [this](TrialId id) {
     return turn_.state().trials.at(id).state == TrialState::kRunning;
@@ -133,6 +136,17 @@ absl::Status ClientTrials::MayCreateTrial(const Study& study) {
     return absl::FailedPreconditionError(absl::StrCat(
         "study \"", spec.name, "\" has all its ", spec.max_trials, " trials: resume it with more"));
   }
+  return HasTimeLeft(study);
+}
+
+absl::Status ClientTrials::MayStart(const Study& study) {
+  if (study.state != StudyState::kRunning) return NotRunning(study);
+  ESPALIER_RETURN_IF_ERROR(HasTimeLeft(study));
+  return MayRunOneMore(study);
+}
+
+absl::Status ClientTrials::HasTimeLeft(const Study& study) {
+  const StudySpec& spec = study.spec;
   if (spec.time_limit_s > 0 && ElapsedSeconds(study, turn_.now()) >= spec.time_limit_s) {
     const absl::Status status = absl::FailedPreconditionError(absl::StrCat(
         "study \"", spec.name, "\" has reached its time limit of ", spec.time_limit_s, " s"));

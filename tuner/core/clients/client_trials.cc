@@ -50,7 +50,14 @@ void ClientTrials::On(const CreateTrial& event) {
   TrialTemplate running;
   running.state = TrialState::kRunning;
   running.started = turn_.now();
-  const TrialId id = CreateFrom(study.id, event.content ? *event.content : running);
+  const TrialTemplate& content = event.content ? *event.content : running;
+  // One that has ended is a record of what was done elsewhere.
+  if (!Ended(content.state)) turn_.reply().status = MayCreateTrial(study);
+  if (turn_.reply().status.ok() && content.state == TrialState::kRunning) {
+    turn_.reply().status = MayRunOneMore(study);
+  }
+  if (!turn_.reply().status.ok()) return;
+  const TrialId id = CreateFrom(study.id, content);
   KeepRequestKey(id, kCreationKey, event.request_key);
   turn_.reply().content = TrialReply{id};
 }
@@ -186,6 +193,8 @@ void ClientTrials::On(const SetTrialState& event) {
         std::string(ToString(event.state))));
     return;
   }
+  if (starts) turn_.reply().status = MayStart(turn_.StudyAt(trial->study));
+  if (!turn_.reply().status.ok()) return;
   turn_.Emit(TrialTold{.id = event.trial,
                        .state = event.state,
                        .values = event.values,

@@ -89,6 +89,11 @@ class ClientTrials {
   const Study* StudyToAsk(const std::string& name, const char* key_attribute,
                           const std::string& key);
   absl::Status MayAsk(const Study& study, const Parameters& fixed);
+  // Past its time the study ends.
+  absl::Status HasTimeLeft(const Study& study);
+  absl::Status MayRunOneMore(const Study& study) const;
+  // Whether a WAITING trial may run now.
+  absl::Status MayStart(const Study& study);
   TrialId FirstWaiting(const Study& study) const;
   void NoteWaiting(const Trial& trial);
   Parameters FixedOf(const Trial& trial);
