@@ -7,6 +7,7 @@
 #include "absl/time/time.h"
 #include "search_spaces/formats/optuna/distribution.h"
 #include "tuner/api/shown_attributes.h"
+#include "tuner/core/state/study_facts.h"
 #include "tuner/study_file/study_file.h"
 
 namespace espalier::optuna_storage {
@@ -85,8 +86,13 @@ optuna::Trial ToMessage(const Trial& trial, const Study& study) {
   optuna::Trial message;
   message.set_trial_id(trial.id.value);
   message.set_number(trial.number);
-  message.set_state(ToMessage(trial.state));
-  if (trial.value) message.add_values(*trial.value);
+  // Optuna compares the values of all COMPLETE trials, and knows none without.
+  if (CompleteWithoutValue(study, trial)) {
+    message.set_state(optuna::FAIL);
+  } else {
+    message.set_state(ToMessage(trial.state));
+    if (trial.value) message.add_values(*trial.value);
+  }
   for (const double value : trial.other_values) message.add_values(value);
   message.set_datetime_start(ToLocalTime(trial.started));
   message.set_datetime_complete(ToLocalTime(trial.ended));

@@ -11,6 +11,7 @@
 #include "absl/time/time.h"
 #include "adapters/optuna/file/schema.h"
 #include "search_spaces/formats/optuna/distribution.h"
+#include "tuner/core/state/study_facts.h"
 #include "tuner/storage/database.h"
 #include "tuner/storage/new_file.h"
 #include "tuner/storage/storage.h"
@@ -107,7 +108,9 @@ absl::Status Exporter::Begin() {
 }
 
 absl::StatusOr<ExportedStudy> Exporter::Write(const Study& study, const TunerState& state) {
-  ExportedStudy exported{study.spec.name, std::ssize(study.trials), 0};
+  ExportedStudy exported;
+  exported.name = study.spec.name;
+  exported.trials = std::ssize(study.trials);
   ESPALIER_RETURN_IF_ERROR(study_.Bind(study.id, study.spec.name).Run());
   for (std::size_t i = 0; i < study.spec.directions.size(); ++i) {
     const bool least = study.spec.directions[i] == Direction::kMinimize;
@@ -142,6 +145,9 @@ absl::Status Exporter::WriteTrial(const Trial& trial, const Study& study, Export
     values.clear();
     if (state == TrialState::kComplete) state = TrialState::kFail;
     ++exported.nan_values;
+  } else if (CompleteWithoutValue(study, trial)) {
+    state = TrialState::kFail;
+    ++exported.without_value;
   }
   const std::string started = UtcText(trial.started);
   const std::string ended = UtcText(trial.ended);

@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 #include <ctime>
+#include <limits>
 
 namespace espalier::optuna_storage {
 namespace {
@@ -55,6 +56,33 @@ TEST(Trials, OfThePoolAppearWithTheParametersOfTheirSpace) {
   EXPECT_NE(message.distributions().at("rule").find("adascale"), std::string::npos);
   EXPECT_EQ(message.intermediate_values().at(1), 0.25);
   EXPECT_EQ(message.values_size(), 0);
+}
+
+TEST(Trials, OfThePoolAreCompleteForOptunaOnlyWithAValue) {
+  Study study;
+  study.spec.has_metric = false;
+  Trial trial;
+  trial.id = TrialId(4);
+  trial.state = TrialState::kComplete;
+  EXPECT_EQ(ToMessage(trial, study).state(), optuna::FAIL);
+  trial.value = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_EQ(ToMessage(trial, study).state(), optuna::FAIL);
+  EXPECT_EQ(ToMessage(trial, study).values_size(), 0);
+  trial.value = std::numeric_limits<double>::infinity();
+  EXPECT_EQ(ToMessage(trial, study).state(), optuna::COMPLETE);
+  EXPECT_EQ(ToMessage(trial, study).values_size(), 1);
+}
+
+TEST(Trials, ThatClientsEndedStayAsTheyAre) {
+  Study study;
+  study.spec.kind = StudyKind::kByClients;
+  Trial trial;
+  trial.id = TrialId(4);
+  trial.state = TrialState::kComplete;
+  EXPECT_EQ(ToMessage(trial, study).state(), optuna::COMPLETE);
+  trial.value = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_EQ(ToMessage(trial, study).state(), optuna::COMPLETE);
+  EXPECT_EQ(ToMessage(trial, study).values_size(), 1);
 }
 
 }  // namespace

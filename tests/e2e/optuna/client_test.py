@@ -12,6 +12,7 @@ import socket
 import sys
 import threading
 import unittest
+import urllib.request
 
 sys.path.insert(0, str(environment.ROOT / "adapters" / "optuna" / "python"))
 
@@ -153,6 +154,33 @@ class Clients(TunerTest):
         self.assertEqual(set(study.trials[0].params), {"lr", "rule"})
         study.set_user_attr("seen", True)
         self.assertEqual(study.user_attrs, {"seen": True})
+
+
+    def test_trials_of_the_pool_without_a_value_disturb_nobody(self):
+        """A job's, and that of a queue whose program tells no value."""
+        self.agent(2)
+        job = self.study(["true"], name="job", metric=False, search_space=None, trials=1)
+        self.run_tuner("submit", job, "--service", self.grpc, "--wait")
+        script = self.write("trial.sh", "#!/bin/bash\n"
+                            "if [ $ESPALIER_PARAM_X = 1 ]; then tuner tell --value 0.5 --final; fi\n", 0o755)
+        queue = self.study([script], name="queue", sampler="queue", search_space=None, trials=None)
+        self.run_tuner("submit", queue, "--service", self.grpc)
+        for x in (0, 1):
+            urllib.request.urlopen(f"http://{self.http}/api/studies/queue/enqueue",
+                                   json.dumps({"parameters": {"x": x}}).encode()).close()
+        where = ("--service", self.grpc)
+        wait_for(lambda: [t["state"] for t in self.export(*where, study="queue")["trials"]] == ["TRIAL_COMPLETE"] * 2,
+                 "both trials to complete")
+        file = self.dir / "exported.db"
+        told = self.run_tuner("db", "export-optuna", self.dir / "optuna.db", file).stdout
+        self.assertIn("completed without a value, and FAIL in Optuna's file: 1 trial", told)
+        for storage in (storage_at(self.grpc), f"sqlite:///{file}"):
+            summaries = {s.study_name: s for s in optuna.get_all_study_summaries(storage)}
+            self.assertEqual(summaries["queue"].best_trial.value, 0.5)
+            self.assertIsNone(summaries["job"].best_trial)
+            study = optuna.load_study(study_name="queue", storage=storage)
+            self.assertEqual([t.state for t in study.trials], [TrialState.FAIL, TrialState.COMPLETE])
+            self.assertEqual(study.best_trial.number, 1)
 
 
 class SilentClients(TunerTest):

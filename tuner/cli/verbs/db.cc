@@ -126,6 +126,10 @@ absl::StatusOr<ExitCode> ExportToOptuna(const DbArguments& arguments) {
           "them: of %s\n",
           Count(study.nan_values, "trial").c_str());
     }
+    if (study.without_value > 0) {
+      std::printf("  completed without a value, and FAIL in Optuna's file: %s\n",
+                  Count(study.without_value, "trial").c_str());
+    }
   }
   std::printf("open it with: optuna.load_study(storage=\"sqlite:///%s\", study_name=...)\n",
               arguments.to.c_str());

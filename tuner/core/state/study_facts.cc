@@ -57,6 +57,11 @@ std::optional<std::int64_t> BestTrial(const TunerState& state, const Study& stud
   return std::nullopt;
 }
 
+bool CompleteWithoutValue(const Study& study, const Trial& trial) {
+  return !study.spec.by_clients() && trial.state == TrialState::kComplete &&
+         (!trial.value || std::isnan(*trial.value));
+}
+
 const IntermediateValue* ValueAt(const Trial& trial, std::int64_t step) {
   const auto at =
       std::lower_bound(trial.values.begin(), trial.values.end(), step,

@@ -25,6 +25,10 @@ std::optional<std::int64_t> BestTrial(const TunerState& state, const Study& stud
 // one.
 std::optional<double> BestValue(const Trial& trial, Direction direction);
 
+// Whether the pool ran the trial to its end, and there is no number as its value: its study has no
+// metric, or the client that enqueued it knows what it was for.
+bool CompleteWithoutValue(const Study& study, const Trial& trial);
+
 // What the trial has told of the step; null: nothing.
 const IntermediateValue* ValueAt(const Trial& trial, std::int64_t step);
 

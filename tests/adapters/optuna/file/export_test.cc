@@ -123,6 +123,29 @@ TEST_F(OptunaExport, MakesATrialThatEndedInNaNAFailedOne) {
   EXPECT_FALSE(trial.value.has_value());
 }
 
+TEST_F(OptunaExport, MakesATrialOfThePoolThatCompletedWithoutAValueAFailedOne) {
+  auto spec =
+      ParseStudy(R"({"name": "queued", "command": ["true"], "sampler": "queue"})", "study", "/");
+  ASSERT_TRUE(spec.ok()) << spec.status();
+  Fill({StudyCreated{StudyId(1), *spec, kAt}, StudyCreated{StudyId(2), ByClients("theirs"), kAt},
+        TrialCreated{TrialId(1), StudyId(1), 0, {}, kAt},
+        TrialStateChanged{TrialId(1), TrialState::kRunning, kAt, "", {}, ""},
+        TrialStateChanged{TrialId(1), TrialState::kComplete, kAt, "", {}, ""},
+        TrialCreated{TrialId(2), StudyId(2), 0, {}, kAt},
+        TrialTold{TrialId(2), TrialState::kComplete, {}, kAt, kAt}});
+  const auto exported = ExportOptuna(from(), file(), {});
+  ASSERT_TRUE(exported.ok()) << exported.status();
+  EXPECT_EQ(exported->at(0).without_value, 1);
+  EXPECT_EQ(exported->at(1).without_value, 0) << "what a client ended stays as it is";
+  ASSERT_TRUE(ImportOptuna(file(), again(), {}, Time{1}).ok());
+  const TunerState state = Load(again());
+  const auto first_of = [&](const char* study) {
+    return state.trials.at(state.FindStudy(study)->trials.front()).state;
+  };
+  EXPECT_EQ(first_of("queued"), TrialState::kFail);
+  EXPECT_EQ(first_of("theirs"), TrialState::kComplete);
+}
+
 TEST_F(OptunaExport, WritesWhatWasChosenAndNamesWhatIsNotThere) {
   Fill({StudyCreated{StudyId(1), ByClients("a"), kAt},
         StudyCreated{StudyId(2), ByClients("b"), kAt}});
