@@ -42,6 +42,9 @@ absl::StatusOr<ParameterValue> ParameterValueFromJson(std::string_view json);
 // n/A/p = 0.3. The inverse needs to know the choices: SearchSpace::NestedJson.
 // The limits on what users send hold for the flat form too, so that this can read its ToJson.
 absl::StatusOr<Parameters> ParametersFromJson(std::string_view json);
+// The same for programs that take any JSON: what is no parameter value (null, a list, an object
+// that is no nested choice) is its JSON text.
+absl::StatusOr<Parameters> ParametersOrTextsFromJson(std::string_view json);
 // The inverse of ToJson for what Espalier has kept, which may have any size.
 absl::StatusOr<Parameters> ParametersFromRecord(std::string_view json);
 

@@ -19,10 +19,12 @@ absl::Status Bad(const std::string& name, const std::string& what) {
   return absl::InvalidArgumentError(absl::StrCat("parameter \"", name, "\" ", what));
 }
 
+enum class OtherValues { kRefused, kTexts };
+
 // Gathers what an object nests as flat parameters.
 class Flattened {
  public:
-  explicit Flattened(Author author) : author_(author) {}
+  Flattened(Author author, OtherValues others) : author_(author), others_(others) {}
 
   // The members of an object, under names that begin with `prefix`.
   absl::Status Add(const Json& object, const std::string& prefix) {
@@ -31,6 +33,7 @@ class Flattened {
       const std::string name = prefix + key;
       if (!element.is_object()) {
         absl::StatusOr<ParameterValue> value = ToParameterValue(element);
+        if (!value.ok() && others_ == OtherValues::kTexts) value = Text(element);
         if (!value.ok()) {
           return absl::InvalidArgumentError(
               absl::StrCat("parameter \"", name, "\": ", value.status().message()));
@@ -40,6 +43,10 @@ class Flattened {
       }
       const auto option = element.find("_name");
       if (option == element.end() || !option->is_string()) {
+        if (others_ == OtherValues::kTexts) {
+          ESPALIER_RETURN_IF_ERROR(Keep({name, Text(element)}));
+          continue;
+        }
         return Bad(name, absl::StrCat("is an object, so it needs a text \"_name\", the option of a "
                                       "nested choice, got ",
                                       search_spaces_json::Quote(element)));
@@ -60,6 +67,8 @@ class Flattened {
   }
 
  private:
+  static ParameterValue Text(const Json& value) { return value.dump(-1, ' ', true); }
+
   // Names repeat those above them, so that a short text may have a very long flat form: it is given
   // up as soon as it is too long.
   absl::Status Keep(Parameter parameter) {
@@ -83,18 +92,20 @@ class Flattened {
   }
 
   const Author author_;
+  const OtherValues others_;
   Parameters parameters_;
   std::size_t bytes_ = 1;  // of their JSON: its braces, and no comma after the last one
 };
 
-absl::StatusOr<Parameters> ReadParameters(std::string_view json, Author author) {
+absl::StatusOr<Parameters> ReadParameters(std::string_view json, Author author,
+                                          OtherValues others = OtherValues::kRefused) {
   ESPALIER_ASSIGN_OR_RETURN(const Json parsed,
                             search_spaces_json::Parse("parameters", json, author));
   if (!parsed.is_object()) {
     return absl::InvalidArgumentError(absl::StrCat("parameters: expected a JSON object, got ",
                                                    search_spaces_json::Quote(parsed)));
   }
-  Flattened flattened(author);
+  Flattened flattened(author, others);
   ESPALIER_RETURN_IF_ERROR(flattened.Add(parsed, ""));
   return std::move(flattened).Take();
 }
@@ -122,6 +133,10 @@ absl::StatusOr<ParameterValue> ParameterValueFromJson(std::string_view json) {
 
 absl::StatusOr<Parameters> ParametersFromJson(std::string_view json) {
   return ReadParameters(json, Author::kUser);
+}
+
+absl::StatusOr<Parameters> ParametersOrTextsFromJson(std::string_view json) {
+  return ReadParameters(json, Author::kUser, OtherValues::kTexts);
 }
 
 absl::StatusOr<Parameters> ParametersFromRecord(std::string_view json) {

@@ -96,8 +96,8 @@ class Trial:
 
     def get(self, name: str, default: typing.Any = _ABSENT) -> typing.Any:
         """The parameter's value, or `default` if the study does not sweep it. It is converted to the type of `default`:
-        an integer to a float, a float without a fraction to an integer. Raises UsageError for any other type, and for a
-        parameter that is neither swept nor has a default."""
+        an integer to a float, a float without a fraction to an integer; None stays None. Raises UsageError for any other
+        type, and for a parameter that is neither swept nor has a default."""
         given = self._runtime.parameters
         self._runtime.library.ask(name)
         if name not in given:
@@ -105,7 +105,7 @@ class Trial:
                 raise self._unknown(name)
             return default
         value = given[name]
-        if default is _ABSENT or default is None or isinstance(value, bool) and isinstance(default, bool):
+        if default is _ABSENT or default is None or value is None or isinstance(value, bool) and isinstance(default, bool):
             return value
         if isinstance(default, bool) or isinstance(value, bool):
             raise _wrong_type(name, value, default)

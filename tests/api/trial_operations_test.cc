@@ -83,6 +83,40 @@ TEST_F(TrialOperations, ParametersThatNestTooMuchAreRefused) {
   EXPECT_TRUE(api::Enqueue(tuner_, enqueue).ok());
 }
 
+TEST_F(TrialOperations, AQueueWithoutASpaceTakesAnyJson) {
+  ASSERT_TRUE(api::CreateStudy(tuner_, CreateRequest(R"({
+      "name": "queued", "sampler": "queue", "command": "train"})"))
+                  .ok());
+  ASSERT_TRUE(api::CreateStudy(tuner_, CreateRequest(R"({
+      "name": "spaced", "sampler": "queue", "command": "train",
+      "search_space": {"depth": {"_type": "choice", "_value": [4, 8]}}})"))
+                  .ok());
+  v1::EnqueueRequest enqueue;
+  enqueue.set_study("queued");
+  enqueue.set_parameters(R"({"depth": null,  "shape": [1, 2], "x": 1})");
+  const auto enqueued = api::Enqueue(tuner_, enqueue);
+  ASSERT_TRUE(enqueued.ok()) << enqueued.status();
+  const Trial& trial = tuner_.core.state().trials.at(TrialId(enqueued->trial_id()));
+  EXPECT_EQ(trial.attributes.system.at(kTrialParameters), enqueue.parameters()) << "verbatim";
+  EXPECT_EQ(*Find(trial.parameters, "depth"), ParameterValue(std::string("null")));
+  EXPECT_EQ(*Find(trial.parameters, "shape"), ParameterValue(std::string("[1,2]")));
+  EXPECT_EQ(*Find(trial.parameters, "x"), ParameterValue(std::int64_t{1}));
+  enqueue.set_parameters(R"({"x": 1})");
+  const auto plain = api::Enqueue(tuner_, enqueue);
+  ASSERT_TRUE(plain.ok()) << plain.status();
+  EXPECT_FALSE(tuner_.core.state()
+                   .trials.at(TrialId(plain->trial_id()))
+                   .attributes.system.contains(kTrialParameters));
+  enqueue.set_parameters(R"({"depth": )");
+  EXPECT_TRUE(absl::IsInvalidArgument(api::Enqueue(tuner_, enqueue).status()));
+  enqueue.set_parameters(R"({"depth": null})");
+  for (const char* study : {"asked", "spaced"}) {
+    enqueue.set_study(study);
+    EXPECT_THAT(std::string(api::Enqueue(tuner_, enqueue).status().message()),
+                HasSubstr("got null"));
+  }
+}
+
 TEST_F(TrialOperations, ReportIsAnsweredWithTheVerdict) {
   const std::int64_t trial = Ask()->trial_id();
   v1::ReportRequest report;

@@ -451,8 +451,10 @@ class Refused(unittest.TestCase):
     @alone
     def test_parameters_of_the_wrong_kind(self):
         import sys
-        sys.argv += ["--set", "lr=high", "--set", "width=2.5", "--set", "deep=true", "--set", "n=3"]
+        sys.argv += ["--set", "lr=high", "--set", "width=2.5", "--set", "deep=true", "--set", "n=3", "--set",
+                     "depth=null"]
         trial = espalier.trial()
+        self.assertEqual((trial["depth"], trial.get("depth", 8), trial.get("depth", "deep")), (None, None, None))
         self.expect(espalier.UsageError, 'parameter "lr" is \'high\', and must be of type float here',
                     lambda: trial.get("lr", 0.1))
         self.expect(espalier.UsageError, r'must be of type int here: write trial\.get\("width", 8\.0\) for a float',

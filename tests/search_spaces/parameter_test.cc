@@ -59,6 +59,25 @@ TEST(Parameter, RefusesWhatIsNotFlat) {
   EXPECT_FALSE(ParameterValueFromJson("null").ok());
 }
 
+TEST(Parameter, WhatIsNoValueMayBeItsText) {
+  const auto parameters = ParametersOrTextsFromJson(
+      R"({"none": null, "list": [1, "é"], "object": {"a": 1}, "x": 0.5, "big": 9223372036854775808,
+          "n": {"_name": "A", "p": null}})");
+  ASSERT_TRUE(parameters.ok()) << parameters.status();
+  const auto text = [](const char* value) { return ParameterValue(std::string(value)); };
+  EXPECT_EQ(*parameters, (Parameters{{"none", text("null")},
+                                     {"list", text(R"([1,"\u00e9"])")},
+                                     {"object", text(R"({"a":1})")},
+                                     {"x", ParameterValue(0.5)},
+                                     {"big", text("9223372036854775808")},
+                                     {"n", text("A")},
+                                     {"n/A/p", text("null")}}));
+  EXPECT_THAT(Message(ParametersOrTextsFromJson("[]").status()),
+              HasSubstr("expected a JSON object"));
+  EXPECT_THAT(Message(ParametersOrTextsFromJson(R"({"a": null, "a": 2})").status()),
+              HasSubstr("key \"a\" appears twice"));
+}
+
 TEST(Parameter, RefusesDeepNesting) {
   const std::string deep = std::string(100000, '[') + std::string(100000, ']');
   EXPECT_THAT(Message(ParameterValueFromJson(deep).status()), HasSubstr("nest deeper than 64"));

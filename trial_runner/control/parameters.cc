@@ -12,6 +12,7 @@ namespace {
 constexpr double kMaxExactInteger = 9007199254740992.0;  // 2^53
 
 Parameters::Value ValueOf(const nlohmann::json& json) {
+  if (json.is_null()) return std::monostate();
   if (json.is_boolean()) return json.get<bool>();
   if (json.is_number_integer()) return json.get<std::int64_t>();
   if (json.is_number()) return json.get<double>();
@@ -20,6 +21,7 @@ Parameters::Value ValueOf(const nlohmann::json& json) {
 }
 
 std::string Shown(const Parameters::Value& value) {
+  if (std::holds_alternative<std::monostate>(value)) return "null";
   if (const auto* text = std::get_if<std::string>(&value)) return absl::StrCat("\"", *text, "\"");
   if (const auto* truth = std::get_if<bool>(&value)) return *truth ? "true" : "false";
   if (const auto* count = std::get_if<std::int64_t>(&value)) return absl::StrCat(*count);
@@ -105,7 +107,11 @@ absl::StatusOr<std::string> Parameters::Get(const std::string& name,
 std::string Parameters::Json() const {
   nlohmann::json object = nlohmann::json::object();
   for (const auto& [name, value] : values_) {
-    std::visit([&, key = name](const auto& of_type) { object[key] = of_type; }, value);
+    nlohmann::json& member = object[name];
+    if (const auto* truth = std::get_if<bool>(&value)) member = *truth;
+    if (const auto* count = std::get_if<std::int64_t>(&value)) member = *count;
+    if (const auto* real = std::get_if<double>(&value)) member = *real;
+    if (const auto* text = std::get_if<std::string>(&value)) member = *text;
   }
   return object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }

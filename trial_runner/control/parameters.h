@@ -17,7 +17,8 @@ namespace espalier {
 // real number without a fraction serves where an integer is.
 class Parameters {
  public:
-  using Value = std::variant<bool, std::int64_t, double, std::string>;
+  // std::monostate: null, which is of no type that a program asks for.
+  using Value = std::variant<std::monostate, bool, std::int64_t, double, std::string>;
 
   // A JSON object; `origin` names it in errors. Nested choices are flattened: of {"n": {"_name":
   // "A", "p": 0.3}}, "n" is "A" and "n/A/p" is 0.3. Other objects, and lists, are kept as text.

@@ -45,6 +45,16 @@ absl::StatusOr<Parameters> FixedParameters(const std::string& json) {
   return ParametersFromJson(json);
 }
 
+// Whether the study's trials have whatever parameters they are enqueued with.
+bool TakesAnyParameters(Tuner& tuner, const std::string& name) {
+  bool takes_any = false;
+  const absl::Status read = tuner.Read([&](const View& view) {
+    const Study* study = view.core.state().FindStudy(name);
+    takes_any = study != nullptr && study->spec.queued() && study->spec.space.dimensions().empty();
+  });
+  return read.ok() && takes_any;
+}
+
 // Attributes over gRPC are texts that may be anything.
 template <typename Map>
 absl::StatusOr<std::map<std::string, std::string>> ReadAttributes(const Map& from) {
@@ -92,10 +102,16 @@ absl::StatusOr<v1::TrialRecord> Ask(Tuner& tuner, const v1::AskRequest& request)
 }
 
 absl::StatusOr<v1::TrialRecord> Enqueue(Tuner& tuner, const v1::EnqueueRequest& request) {
-  ESPALIER_ASSIGN_OR_RETURN(Parameters fixed, FixedParameters(request.parameters()));
-  ESPALIER_ASSIGN_OR_RETURN(auto attributes, ReadAttributes(request.user_attributes()));
-  return PostForTrial(tuner, EnqueueTrial{request.study(), std::move(fixed), std::move(attributes),
-                                          request.request_key()});
+  EnqueueTrial event{request.study(), {}, {}, request.request_key()};
+  absl::StatusOr<Parameters> fixed = FixedParameters(request.parameters());
+  if (!fixed.ok() && TakesAnyParameters(tuner, request.study())) {
+    // The program reads null and lists as they are; as parameters they are shown as texts.
+    fixed = ParametersOrTextsFromJson(request.parameters());
+    event.system_attributes.emplace(kTrialParameters, request.parameters());
+  }
+  ESPALIER_ASSIGN_OR_RETURN(event.fixed, std::move(fixed));
+  ESPALIER_ASSIGN_OR_RETURN(event.user_attributes, ReadAttributes(request.user_attributes()));
+  return PostForTrial(tuner, std::move(event));
 }
 
 absl::StatusOr<v1::Verdict> Report(Tuner& tuner, const v1::ReportRequest& request) {

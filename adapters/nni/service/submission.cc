@@ -34,11 +34,11 @@ OrderedJson Named(OrderedJson parameters) {
 }
 
 absl::StatusOr<Parameters> AsParameters(const OrderedJson& object) {
-  return ParametersFromJson(object.dump(-1, ' ', true));
+  return ParametersOrTextsFromJson(object.dump(-1, ' ', true));
 }
 
-// What has no flat form (a list, null) is shown as its text, and costs nothing else its own form.
-// If there is too much of it for a flat form, all of it is shown as texts.
+// What has too long a flat form is shown as its text, and costs nothing else its own form. If there
+// is too much of it together, all of it is shown as texts.
 Parameters Flat(OrderedJson parameters) {
   if (auto all = AsParameters(parameters); all.ok()) return *std::move(all);
   Parameters texts;

@@ -87,6 +87,26 @@ class Train(TunerTest):
             study.enqueue_trial({"x": 1.5})
             study.optimize(objective, n_trials=1)
 
+    def test_choices_may_be_of_any_json(self):
+        study = self.optuna_study()
+        self.agent(1)
+        script = self.write("trial.sh", "#!/bin/bash\n"
+                            'cp "$ESPALIER_PARAMETERS" seen.json\n'
+                            '[ "$ESPALIER_PARAM_DEPTH" = null ] && tuner tell --value 0.5 --final\n', 0o755)
+
+        def objective(trial):
+            trial.suggest_categorical("depth", [None])
+            trial.suggest_categorical("shape", [(1, 2)])
+            trial.suggest_categorical("rule", ["null"])
+            return espalier.optuna.train(trial, [script], 1, directory=self.dir)
+
+        study.optimize(objective, n_trials=1)
+        self.assertEqual(study.trials[0].value, 0.5)
+        self.assertEqual(json.loads((self.dir / "seen.json").read_text()), {"depth": None, "shape": [1, 2], "rule": "null"})
+        (theirs,) = self.pool_trials()
+        self.assertEqual({p["name"]: json.loads(p["json"]) for p in theirs["parameters"]},
+                         {"depth": "null", "shape": "[1,2]", "rule": "null"})
+
     def test_ctrl_c_stops_the_pools_trial_too(self):
         study = self.optuna_study()
         self.agent(1)

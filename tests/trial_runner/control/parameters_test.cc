@@ -66,6 +66,13 @@ TEST(Parameters, NestedValuesAreKeptAsText) {
   EXPECT_THAT(*p.Get("layer", std::string()), HasSubstr("width"));
 }
 
+TEST(Parameters, NullStaysNullAndIsOfNoOtherType) {
+  const Parameters p = Parse(R"({"depth": null, "name": "null", "x": 0.5, "n": 3, "on": true})");
+  EXPECT_EQ(p.Json(), R"({"depth":null,"n":3,"name":"null","on":true,"x":0.5})");
+  EXPECT_THAT(p.Get("depth", std::int64_t{1}).status().ToString(),
+              HasSubstr("parameter \"depth\" is null: the program wants an integer"));
+}
+
 TEST(Parameters, WhatIsNoObjectIsRefusedByName) {
   EXPECT_THAT(Parameters::FromJson("[1]", "file.json").status().ToString(), HasSubstr("file.json"));
   EXPECT_FALSE(Parameters::FromJson("{", "file.json").ok());
