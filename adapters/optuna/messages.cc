@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "search_spaces/formats/optuna/distribution.h"
+#include "search_spaces/formats/optuna/trial_parameters.h"
 #include "tuner/api/shown_attributes.h"
 #include "tuner/core/state/study_facts.h"
 #include "tuner/study_file/study_file.h"
@@ -30,14 +32,13 @@ void AddSuggested(const Trial& trial, const Study& study, optuna::Trial& message
   }
 }
 
-// Parameters that the tuner drew from the study's search space.
-void AddDrawn(const Trial& trial, const Study& study, optuna::Trial& message) {
-  for (const SearchSpace::Dimension& dimension : study.spec.space.dimensions()) {
-    const ParameterValue* value = Find(trial.parameters, dimension.name);
-    if (value == nullptr) continue;
-    (*message.mutable_params())[dimension.name] = ToOptunaStored(dimension.distribution, *value);
-    (*message.mutable_distributions())[dimension.name] =
-        ToOptunaJson(dimension.distribution, *value);
+// Parameters of a trial of the pool. What no search space describes has a distribution of this
+// value alone: Optuna's clients keep an ended trial as they first read it, and a range of what was
+// observed until then would differ between trials.
+void AddParameters(const Trial& trial, const Study& study, optuna::Trial& message) {
+  for (OptunaParameter& parameter : OptunaParameters(study.spec.space).Of(trial.parameters)) {
+    (*message.mutable_params())[parameter.name] = parameter.stored;
+    (*message.mutable_distributions())[parameter.name] = std::move(parameter.distribution);
   }
 }
 
@@ -96,7 +97,7 @@ optuna::Trial ToMessage(const Trial& trial, const Study& study) {
   for (const double value : trial.other_values) message.add_values(value);
   message.set_datetime_start(ToLocalTime(trial.started));
   message.set_datetime_complete(ToLocalTime(trial.ended));
-  AddDrawn(trial, study, message);
+  AddParameters(trial, study, message);
   AddSuggested(trial, study, message);
   AddAttributes(ShownAttributes(trial), message);
   for (const IntermediateValue& value : trial.values) {

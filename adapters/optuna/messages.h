@@ -11,8 +11,8 @@ namespace espalier::optuna_storage {
 
 // Between Optuna's messages and the tuner's own studies and trials.
 
-// Trials of the pool appear with the parameters of their search space; PAUSED ones as RUNNING, and
-// those that are COMPLETE without a value as FAIL.
+// Trials of the pool appear with their parameters; PAUSED ones as RUNNING, and those that are
+// COMPLETE without a value as FAIL.
 optuna::Study ToMessage(const Study& study);
 optuna::Trial ToMessage(const Trial& trial, const Study& study);
 

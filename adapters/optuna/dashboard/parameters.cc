@@ -35,18 +35,18 @@ std::string IntegerText(double value) { return absl::StrFormat("%.0f", value); }
 
 }  // namespace
 
-ShownParameters::ShownParameters(const StudyHead& study)
-    : study_(study), of_suggestion_(study.suggestions.size(), -1) {}
+ShownParameters::ShownParameters(const ShownStudy& study)
+    : study_(study.head),
+      of_pool_(study.head.spec.space),
+      of_suggestion_(study.head.suggestions.size(), -1) {
+  for (const ShownTrial& trial : study.trials) of_pool_.Observe(trial.parameters);
+}
 
 std::vector<ShownParameter> ShownParameters::Of(const ShownTrial& trial) {
   std::vector<ShownParameter> parameters;
-  for (const SearchSpace::Dimension& dimension : study_.spec.space.dimensions()) {
-    const ParameterValue* value = Find(trial.parameters, dimension.name);
-    if (value == nullptr) continue;
-    const int index = IndexOf(dimension.name, ToOptunaJson(dimension.distribution, *value));
-    if (index >= 0) {
-      parameters.push_back({index, ToOptunaStored(dimension.distribution, *value)});
-    }
+  for (const OptunaParameter& parameter : of_pool_.Of(trial.parameters)) {
+    const int index = IndexOf(parameter.name, parameter.distribution);
+    if (index >= 0) parameters.push_back({index, parameter.stored});
   }
   for (const SuggestedValue& suggested : trial.suggested) {
     const auto at = static_cast<std::size_t>(suggested.suggestion);

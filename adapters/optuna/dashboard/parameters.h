@@ -6,6 +6,7 @@
 
 #include "adapters/optuna/dashboard/study_reader.h"
 #include "search_spaces/formats/optuna/distribution.h"
+#include "search_spaces/formats/optuna/trial_parameters.h"
 
 namespace espalier::optuna_dashboard {
 
@@ -16,10 +17,12 @@ struct ShownParameter {
 };
 
 // The parameters of one study's trials, drawn by the tuner or by clients. Equal distributions of
-// one name are one.
+// one name are one. Values that no search space describes share one of all that the study's trials
+// have.
 class ShownParameters {
  public:
-  explicit ShownParameters(const StudyHead& study);
+  // The study must outlive it.
+  explicit ShownParameters(const ShownStudy& study);
 
   struct Entry {
     std::string name;
@@ -35,6 +38,7 @@ class ShownParameters {
   int IndexOf(const std::string& name, const std::string& json);
 
   const StudyHead& study_;
+  OptunaParameters of_pool_;
   std::vector<int> of_suggestion_;  // index by suggestion, -1: not yet looked at
   std::map<std::pair<std::string, std::string>, int> known_;  // by name and what it says
   std::vector<Entry> entries_;

@@ -125,7 +125,7 @@ absl::StatusOr<Answer> Detail(Tuner& tuner, const Request& request) {
   ESPALIER_ASSIGN_OR_RETURN(const std::int64_t after, AfterIn(request));
   ESPALIER_ASSIGN_OR_RETURN(const ShownStudy study, ReadStudy(tuner, id, after));
   const Texts& attributes = study.head.attributes.system;
-  ShownParameters parameters(study.head);
+  ShownParameters parameters(study);
   const StudyDigest digest = Digest(study.trials, parameters);
   const std::vector<std::int64_t> best = IsPreferential(attributes)
                                              ? PreferredTrials(attributes, study.trials)
@@ -148,7 +148,7 @@ absl::StatusOr<Answer> ParameterImportances(Tuner& tuner, const Request& request
   ESPALIER_ASSIGN_OR_RETURN(const StudyId id, StudyIn(request));
   ESPALIER_ASSIGN_OR_RETURN(const ShownStudy study,
                             ReadStudy(tuner, id, std::numeric_limits<std::int64_t>::max()));
-  ShownParameters parameters(study.head);
+  ShownParameters parameters(study);
   std::vector<std::vector<Importance>> by_objective;
   for (std::size_t i = 0; i < study.head.spec.directions.size(); ++i) {
     by_objective.push_back(Importances(study, parameters, i));
@@ -171,7 +171,7 @@ absl::StatusOr<Answer> Table(Tuner& tuner, const Request& request) {
     numbers.push_back(number);
   }
   ESPALIER_ASSIGN_OR_RETURN(const ShownStudy study, ReadStudy(tuner, id, 0));
-  ShownParameters parameters(study.head);
+  ShownParameters parameters(study);
   ESPALIER_ASSIGN_OR_RETURN(std::string csv, TrialTable(study, numbers, parameters));
   return Answer{
       200,

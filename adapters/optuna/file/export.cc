@@ -10,7 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
 #include "adapters/optuna/file/schema.h"
-#include "search_spaces/formats/optuna/distribution.h"
+#include "search_spaces/formats/optuna/trial_parameters.h"
 #include "tuner/core/state/study_facts.h"
 #include "tuner/storage/database.h"
 #include "tuner/storage/new_file.h"
@@ -57,8 +57,10 @@ class Exporter {
  private:
   absl::Status WriteAttributes(Statement& user, Statement& system, std::int64_t owner,
                                const Attributes& attributes);
-  absl::Status WriteTrial(const Trial& trial, const Study& study, ExportedStudy& exported);
-  absl::Status WriteParameters(const Trial& trial, const Study& study);
+  absl::Status WriteTrial(const Trial& trial, const Study& study,
+                          const OptunaParameters& parameters, ExportedStudy& exported);
+  absl::Status WriteParameters(const Trial& trial, const Study& study,
+                               const OptunaParameters& parameters);
   absl::Status WriteParameter(const Trial& trial, const std::string& name, double value,
                               const std::string& distribution);
 
@@ -119,8 +121,10 @@ absl::StatusOr<ExportedStudy> Exporter::Write(const Study& study, const TunerSta
   }
   ESPALIER_RETURN_IF_ERROR(
       WriteAttributes(study_user_, study_system_, study.id.value, study.attributes));
+  OptunaParameters parameters(study.spec.space);
+  state.ForEachTrial(study, [&](const Trial& trial) { parameters.Observe(trial.parameters); });
   for (const TrialId id : study.trials) {
-    ESPALIER_RETURN_IF_ERROR(WriteTrial(state.trials.at(id), study, exported));
+    ESPALIER_RETURN_IF_ERROR(WriteTrial(state.trials.at(id), study, parameters, exported));
   }
   return exported;
 }
@@ -136,7 +140,8 @@ absl::Status Exporter::WriteAttributes(Statement& user, Statement& system, std::
   return absl::OkStatus();
 }
 
-absl::Status Exporter::WriteTrial(const Trial& trial, const Study& study, ExportedStudy& exported) {
+absl::Status Exporter::WriteTrial(const Trial& trial, const Study& study,
+                                  const OptunaParameters& parameters, ExportedStudy& exported) {
   std::vector<double> values;
   if (trial.value) values.push_back(*trial.value);
   values.insert(values.end(), trial.other_values.begin(), trial.other_values.end());
@@ -163,17 +168,15 @@ absl::Status Exporter::WriteTrial(const Trial& trial, const Study& study, Export
     ESPALIER_RETURN_IF_ERROR(
         intermediate_value_.Bind(trial.id, value.step, number.value, number.type).Run());
   }
-  ESPALIER_RETURN_IF_ERROR(WriteParameters(trial, study));
+  ESPALIER_RETURN_IF_ERROR(WriteParameters(trial, study, parameters));
   return WriteAttributes(trial_user_, trial_system_, trial.id.value, trial.attributes);
 }
 
-absl::Status Exporter::WriteParameters(const Trial& trial, const Study& study) {
-  for (const SearchSpace::Dimension& dimension : study.spec.space.dimensions()) {
-    const ParameterValue* value = Find(trial.parameters, dimension.name);
-    if (value == nullptr) continue;
-    ESPALIER_RETURN_IF_ERROR(WriteParameter(trial, dimension.name,
-                                            ToOptunaStored(dimension.distribution, *value),
-                                            ToOptunaJson(dimension.distribution, *value)));
+absl::Status Exporter::WriteParameters(const Trial& trial, const Study& study,
+                                       const OptunaParameters& parameters) {
+  for (const OptunaParameter& parameter : parameters.Of(trial.parameters)) {
+    ESPALIER_RETURN_IF_ERROR(
+        WriteParameter(trial, parameter.name, parameter.stored, parameter.distribution));
   }
   for (const SuggestedValue& suggested : trial.suggested) {
     const Suggestion& from = study.suggestions[static_cast<std::size_t>(suggested.suggestion)];

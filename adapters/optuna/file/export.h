@@ -18,7 +18,8 @@ struct ExportedStudy {
 
 // Writes studies of a database of ours (all, if none is named) to a new SQLite file that Optuna
 // 5.0.0 opens. A service may have the database open. Ids are kept. Studies of the pool come with
-// the parameters of their search space as Optuna's distributions, their PAUSED trials as RUNNING.
+// their search space as Optuna's distributions, or with distributions of what was observed where
+// there is none; their PAUSED trials as RUNNING.
 //
 // Optuna's files have no place for a final value that is NaN: such a trial is FAIL and has none, as
 // Optuna itself records who tells NaN. So is a trial of the pool that completed without a value:

@@ -58,6 +58,18 @@ TEST(Trials, OfThePoolAppearWithTheParametersOfTheirSpace) {
   EXPECT_EQ(message.values_size(), 0);
 }
 
+TEST(Trials, OfAQueueWithoutASpaceHaveDistributionsOfTheirOwnValues) {
+  const Study study;
+  Trial trial;
+  trial.id = TrialId(4);
+  trial.parameters = {{"lr", 0.5}, {"rule", std::string("adascale")}};
+  const optuna::Trial message = ToMessage(trial, study);
+  EXPECT_EQ(message.params().at("lr"), 0.5);
+  EXPECT_NE(message.distributions().at("lr").find("FloatDistribution"), std::string::npos);
+  EXPECT_EQ(message.params().at("rule"), 0);
+  EXPECT_NE(message.distributions().at("rule").find("[\"adascale\"]"), std::string::npos);
+}
+
 TEST(Trials, OfThePoolAreCompleteForOptunaOnlyWithAValue) {
   Study study;
   study.spec.has_metric = false;

@@ -181,6 +181,8 @@ class Clients(TunerTest):
             study = optuna.load_study(study_name="queue", storage=storage)
             self.assertEqual([t.state for t in study.trials], [TrialState.FAIL, TrialState.COMPLETE])
             self.assertEqual(study.best_trial.number, 1)
+            self.assertEqual([t.params for t in study.trials], [{"x": 0}, {"x": 1}])
+        self.assertEqual(study.trials[0].distributions["x"], optuna.distributions.IntDistribution(0, 1), "of the file")
 
 
 class SilentClients(TunerTest):

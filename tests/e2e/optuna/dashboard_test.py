@@ -23,7 +23,7 @@ from optuna.storages import GrpcStorageProxy
 from optuna.trial import TrialState, create_trial
 from optuna_dashboard import ChoiceWidget, register_objective_form_widgets, save_note, save_plotly_graph_object
 
-from harness import TunerTest
+from harness import TunerTest, wait_for
 
 optuna.logging.set_verbosity(optuna.logging.CRITICAL)
 warnings.filterwarnings("ignore")
@@ -372,6 +372,29 @@ class Dashboard(TunerTest):
         self.compare_study(study)
         self.assertEqual(send(self.base, "POST", f"/api/studies/{study._study_id}/rename", {"study_name": "x"})[0], 403)
         self.assertEqual(send(self.base, "POST", f"/api/trials/{study.trials[0]._trial_id}/tell", {"state": "Fail"})[0], 400)
+
+    def test_a_queue_without_a_search_space(self):
+        trial = self.write("trial.sh", "#!/bin/bash\ntuner tell --value $ESPALIER_PARAM_X --final\n", 0o755)
+        self.agent(2)
+        self.run_tuner("submit", TunerTest.study(self, [trial], name="queue", sampler="queue", search_space=None, trials=None),
+                       "--service", self.grpc)
+        for i in range(6):
+            status, told = send(f"http://{self.http}", "POST", "/api/studies/queue/enqueue",
+                                {"parameters": {"x": i + 0.5, "rule": "ab"[i % 2]}})
+            self.assertLess(status, 300, told)
+        study = optuna.load_study(study_name="queue", storage=self.storage)
+        wait_for(lambda: [t.state for t in study.trials] == [TrialState.COMPLETE] * 6, "all trials to complete")
+        self.assertEqual([t.params["x"] for t in study.trials], [i + 0.5 for i in range(6)])
+        at = f"/api/studies/{study._study_id}"
+        shown = json.loads(get(self.base, at))
+        self.assertEqual({p["name"]: p["param_external_value"] for p in shown["trials"][3]["params"]},
+                         {"x": "3.5", "rule": "b"})
+        space = {entry["name"]: entry["distribution"] for entry in shown["intersection_search_space"]}
+        self.assertEqual((space["x"]["low"], space["x"]["high"]), (0.5, 5.5))
+        self.assertEqual([choice["value"] for choice in space["rule"]["choices"]], ["a", "b"])
+        (importances,) = json.loads(get(self.base, f"{at}/param_importances"))["param_importances"]
+        self.assertEqual({one["name"] for one in importances}, {"x", "rule"})
+        self.assertIn(b"Param x", get(self.base, f"/csv/{study._study_id}").splitlines()[0])
 
     def study_file(self, command):
         return TunerTest.study(self, command, search_space={

@@ -110,6 +110,24 @@ TEST_F(OptunaExport, TakesStudiesOfThePool) {
   EXPECT_EQ(trial.suggested[1].value, 1) << "the index of 32";
 }
 
+TEST_F(OptunaExport, TakesParametersThatNoSpaceDescribes) {
+  auto spec =
+      ParseStudy(R"({"name": "queued", "command": ["true"], "sampler": "queue"})", "study", "/");
+  ASSERT_TRUE(spec.ok()) << spec.status();
+  Fill({StudyCreated{StudyId(1), *spec, kAt},
+        TrialCreated{TrialId(1), StudyId(1), 0, {{"lr", 0.25}, {"rule", std::string("a")}}, kAt},
+        TrialCreated{TrialId(2), StudyId(1), 1, {{"lr", 0.5}, {"rule", true}}, kAt}});
+  const TunerState state = RoundTrip();
+  const Study& study = *state.FindStudy("queued");
+  ASSERT_EQ(study.suggestions.size(), 2u) << "the trials share their distributions";
+  EXPECT_THAT(study.suggestions[0].distribution, HasSubstr("\"low\": 0.25, \"high\": 0.5"));
+  EXPECT_THAT(study.suggestions[1].distribution, HasSubstr("[\"a\", true]"));
+  const Trial& second = state.trials.at(study.trials[1]);
+  ASSERT_EQ(second.suggested.size(), 2u);
+  EXPECT_EQ(second.suggested[0].value, 0.5);
+  EXPECT_EQ(second.suggested[1].value, 1);
+}
+
 TEST_F(OptunaExport, MakesATrialThatEndedInNaNAFailedOne) {
   Fill({StudyCreated{StudyId(1), ByClients("s"), kAt},
         TrialCreated{TrialId(1), StudyId(1), 0, {}, kAt},
