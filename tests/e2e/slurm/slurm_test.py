@@ -37,11 +37,13 @@ class Slurm(EngineTest):
         super().tearDown()
 
     def serve_slurm(self, *options, env=None, gres="gpu:2", node_lease=3):
+        # What a user has set for lists of his own does not hide the engine's jobs, nor keep them from being ended.
+        env = {"SQUEUE_PARTITION": "none", "SCANCEL_STATE": "PENDING", **(env or self.cluster.env)}
         # All of a node's GPUs: one job on each.
         service = self.start("serve", "--grpc", self.grpc, "--http", self.http, "--db", self.dir / "pool.db", "--lease",
                              node_lease, "--engine", "slurm", "--max-nodes", NODES, "--engine-option", f"gres={gres}",
                              "--engine-option", "notice_s=4", "--node-start", "2", "--node-dir", self.dir / "nodes",
-                             *options, env=env or self.cluster.env)
+                             *options, env=env)
         self.wait_service(service)
         return service
 
