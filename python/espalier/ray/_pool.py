@@ -110,7 +110,7 @@ def run_study(spec, machines, folder, terms, follow):
     pathlib.Path(folder).mkdir(parents=True, exist_ok=True)
     terms = dataclasses.replace(terms, keeps_nodes=bool(machines.shipped))
     with open(pathlib.Path(folder) / "service.log", "w", opener=_for_its_owner) as output, \
-            Pool(machines, folder, terms, output) as pool:  # which prints a token
+            Pool(machines, folder, terms, output) as pool:
         with pool.client() as service:
             _submit(service, spec)
             follow(service)
