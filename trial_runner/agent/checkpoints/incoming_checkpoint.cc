@@ -201,7 +201,7 @@ absl::Status IncomingCheckpoint::PutFolderInPlace() {
   fs::remove_all(old, ignored);
   if (fs::exists(folder_)) ESPALIER_RETURN_IF_ERROR(Rename(folder_, old));
   ESPALIER_RETURN_IF_ERROR(Rename(staging_, folder_));
-  ESPALIER_RETURN_IF_ERROR(Sync(folder_));
+  ESPALIER_RETURN_IF_ERROR(Sync(fs::path(folder_).parent_path().string()));
   SyncFoldersAbove(folder_);
   fs::remove_all(fs::path(staging_).parent_path(), ignored);
   return absl::OkStatus();
