@@ -210,7 +210,8 @@ class Service(TunerTest):
         self.run_tuner("submit", self.study([self.script(1, 0)], trials=1), "--service", self.grpc, "--wait")
         self.assertEqual([agent.poll(), service.poll()], [None, None])
         for process in (agent, service):
-            kill(process.pid, signal.SIGTERM)
+            for _ in range(2):  # as `timeout` sends it: to the process, and to its group
+                kill(process.pid, signal.SIGTERM)
             self.assertEqual(process.wait(), 0, self.output(process))
 
     def test_a_study_with_the_name_of_a_removed_one_begins_anew(self):
