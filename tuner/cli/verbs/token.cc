@@ -63,14 +63,15 @@ absl::Status Create(const TokenArguments& arguments) {
   }
   ESPALIER_ASSIGN_OR_RETURN(const ClientOptions options, arguments.service.Resolve());
   ESPALIER_ASSIGN_OR_RETURN(const v1::Token token, Client(options).CreateToken(request));
-  std::fprintf(stderr, "token %s (%s), role %s, %s; %s, and give that file as --token-file\n",
+  const std::string kept =
+      arguments.out.empty() ? "it is shown only once: keep it in a file of mode 0600, and give"
+                            : fmt::format("it is in {}, for its user alone: give", arguments.out);
+  std::fprintf(stderr, "token %s (%s), role %s, %s; %s that file as --token-file\n",
                token.name().c_str(), token.id().c_str(), token.role().c_str(),
                token.expires_s() > 0
                    ? ("until " + MomentText(TimeFromSeconds(token.expires_s()))).c_str()
                    : "for ever",
-               arguments.out.empty()
-                   ? "it is shown only once: keep it in a file of mode 0600"
-                   : fmt::format("it is in {}, for its user alone", arguments.out).c_str());
+               kept.c_str());
   if (!arguments.out.empty()) return WritePrivateFile(arguments.out, token.text() + "\n");
   std::printf("%s\n", token.text().c_str());
   return absl::OkStatus();
