@@ -7,6 +7,7 @@
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 
@@ -134,17 +135,29 @@ TEST(ReconcilingEngine, TheNextOneTakesMachinesOverOnTheSameAddressAndElseReleas
 
 TEST(ReconcilingEngine, TheMachinesThatItLeavesAreTheNextOnes) {
   FakeUnderTest fake;
-  fake.engine().StartNode("pool-1");
+  const ScratchFolder folder;
+  std::unique_ptr<ReconcilingEngine> engine;
+  const auto begin = [&] {
+    auto directory = NodeDirectory::Open(folder.path());
+    ASSERT_TRUE(directory.ok());
+    engine = std::make_unique<ReconcilingEngine>(
+        fake.machines().Provider(), NodeAgents{"tuner", {}}, *std::move(directory), kSoon, kOften);
+    engine->Open("10.0.0.1:1", "");
+    engine->StartNode("pool-1");
+  };
+  begin();
   ASSERT_TRUE(fake.Await([&] { return fake.Here("pool-1"); }));
-  fake.engine().Leave();
+  engine->Leave();
+  engine->StartNode("pool-2");
+  engine.reset();
   EXPECT_THAT(fake.machines().Nodes(), ElementsAre(Pair("pool-1", 1)));
-  fake.engine().StartNode("pool-2");
-  fake.Restart();  // destroys the one that has left
-  fake.engine().StartNode("pool-1");
-  fake.engine().StartNode("pool-3");
+  begin();
+  engine->StartNode("pool-3");
   ASSERT_TRUE(fake.Await([&] { return fake.Here("pool-3"); }));
   EXPECT_THAT(fake.machines().Nodes(), ElementsAre(Pair("pool-1", 1), Pair("pool-3", 1)));
   EXPECT_EQ(fake.Joined("pool-1"), 1) << "it was there all the time";
+  engine->Stop();
+  EXPECT_THAT(fake.machines().Nodes(), IsEmpty());
 }
 
 // The list leaves it out: filtered, perhaps, by a setting of the user's.
