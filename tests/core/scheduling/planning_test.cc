@@ -121,29 +121,6 @@ TEST_F(PlanningTest, TheNextPlanWaitsThreeTimesAsLongAsTheLastOneTook) {
   EXPECT_NE(asked_, nullptr);
 }
 
-// It may have to wait for slots that others leave first.
-TEST_F(PlanningTest, AResizeCountsFromItsDecision) {
-  Step(CreateStudy{Spec(1), false});
-  Join("node", 1);
-  Settle();
-  ASSERT_EQ(starts_.size(), 1u);
-  const ReplicaId alone = starts_[0].replica;
-  Step(FromReplica{alone, ReplicaReady{"host:1", {64, 64, 1, 64, true}, 10}});
-  ASSERT_EQ(regroups_.size(), 1u);
-  Step(FromReplica{alone, ReplicaRegrouped{regroups_[0].membership.generation, 0, 0.01}});
-  Settle();
-  now_ = After(now_, 60);
-  Join("more", 1);
-  for (int i = 0; i < 10 && starts_.size() < 2; ++i) asked_ ? Answer() : void(Step(Tick{}));
-  ASSERT_EQ(starts_.size(), 2u) << "it grows";
-  now_ = After(now_, 1);
-  Step(FromReplica{alone, ReplicaReport{.step = 1, .value = 0.5}});
-  ASSERT_NE(asked_, nullptr);
-  ASSERT_EQ(asked_->pool.jobs.size(), 1u);
-  EXPECT_EQ(TotalSlots(asked_->pool.jobs[0].current), 2);
-  EXPECT_LT(asked_->pool.jobs[0].since_resize_s, 2);
-}
-
 TEST_F(PlanningTest, SlotsOfANodeThatIsGoneAreNotGivenOut) {
   Step(CreateStudy{Spec(2), false});
   Settle();

@@ -21,7 +21,6 @@ inline constexpr int kMaxJoinerFailures = 3;  // then the trial stays at its siz
 // What is known of a trial that has, or is about to have, replicas. Not durable.
 struct Group {
   Placement target;                // what the allocator wants it to hold
-  Time decided;                    // when it last said so
   std::vector<ReplicaId> members;  // of the newest generation, by rank
   bool forming = false;            // the newest generation is not complete yet
   std::set<ReplicaId> awaited;     // members that have not reported it

@@ -138,10 +138,8 @@ Job PoolView::MakeJob(const Study& study, const Trial& trial, int most_slots) {
   if (!good_numbers.ok()) job.joining = true;
   if (group.progress) job.global_batch = group.progress->global_batch_size;
   if (job.global_batch == 0) job.global_batch = group.batch.initial;
-  // A resize may still wait for slots of others: then it is the decision that counts.
-  if (group.last_resize != Time{}) {
-    job.since_resize_s = SecondsBetween(std::max(group.last_resize, group.decided), turn_.now());
-  }
+  job.since_resize_s =
+      group.last_resize == Time{} ? 1e9 : SecondsBetween(group.last_resize, turn_.now());
   if (const auto cost_s = speeds_.ResizeCost_s(trial)) job.resize_cost_s = *cost_s;
   return job;
 }

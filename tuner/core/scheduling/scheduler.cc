@@ -241,7 +241,6 @@ void Scheduler::TakeAllocation(const AllocationDecision& decision) {
     return;
   }
   group.target = placement;
-  group.decided = turn_.now();
   pool_.reconcile.insert(trial.id);
   turn_.Decide(trial, kind, from, to,
                cut ? absl::StrCat(decision.reason, "; no two of one GPU") : decision.reason);
