@@ -157,6 +157,13 @@ class Loopback(Frontends):
         self.assertNotIn(made.stdout.split(".")[2].strip(), listed)
         [token] = json.loads(self.run_tuner("token", "ls", "--json", *where).stdout)["tokens"]
         self.assertEqual((token["name"], token["role"], token["text"]), ("ada", "submit", ""))
+        to_file = ("token", "create", "--role", "view", "--name", "eve", "--out", self.dir / "eve.token", *where)
+        made = self.run_tuner(*to_file)
+        self.assertEqual(made.stdout, "")
+        self.assertIn("eve.token, for its user alone", made.stderr)
+        self.assertEqual(stat.S_IMODE((self.dir / "eve.token").stat().st_mode), 0o600)
+        self.run_tuner("ls", *where, "--token-file", self.dir / "eve.token")
+        self.assertIn("exists already and is not overwritten", self.run_tuner(*to_file, code=2).stderr)
         self.run_tuner("token", "rm", "ada", *where)
         self.assertIn("removed", self.run_tuner("token", "ls", *where).stdout)
         bad = self.run_tuner("token", "create", "--role", "view", "--name", "b", "--expires", "soon", *where, code=2)

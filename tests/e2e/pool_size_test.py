@@ -195,8 +195,8 @@ class PoolSize(TunerTest):
         self.assertEqual(self.agents(), [])
 
     def test_what_is_wrong_is_named(self):
-        def refused(*options, folder="other"):
-            done = subprocess.run([TUNER, "serve", "--db", self.dir / "x.db", "--grpc", self.grpc,
+        def refused(*options, folder="other", grpc=self.grpc):
+            done = subprocess.run([TUNER, "serve", "--db", self.dir / "x.db", "--grpc", grpc,
                                    "--node-dir", self.dir / folder, *options],
                                   capture_output=True, text=True, timeout=60)
             self.assertEqual(done.returncode, 2, done.stderr)
@@ -210,6 +210,10 @@ class PoolSize(TunerTest):
         self.assertIn("--engine", refused("--max-nodes", "3"))
         self.assertIn('template "on-demand": --engine kubernetes: engine "kubernetes": option "image" needs',
                       refused("--engine", "kubernetes", "--node-templates", self.templates()))
+        self.assertIn("--keep-nodes: the nodes of --engine local are processes of the service",
+                      refused(*local, "--keep-nodes"))
+        self.assertIn("--engine slurm: its nodes are other machines, which do not reach 127.0.0.1:7077: give --grpc 0.0.0.0:7077",
+                      refused("--engine", "slurm", "--max-nodes", "1", grpc="127.0.0.1:7077"))
         self.assertIn("--adaptdl-jobs: needs --engine kubernetes, got --engine local", refused(*local, "--adaptdl-jobs"))
         self.assertIn("--node-templates excludes --max-nodes",
                       refused(*local, "--node-templates", self.templates(), "--max-nodes", "3"))
