@@ -178,8 +178,7 @@ ReconcilingEngine::Pace ReconcilingEngine::LookOnce() {
   }
   Tell(steps);
   Perform(steps);
-  NoteReasons();
-  NoteSilent();
+  NoteNodes();
   if (wants_any) {
     nothing_wanted_since_.reset();
   } else if (!nothing_wanted_since_) {
@@ -293,39 +292,29 @@ void ReconcilingEngine::Note(const std::string& what, const std::string& problem
   }
 }
 
-// Why nodes wait, a line for each reason.
-void ReconcilingEngine::NoteReasons() {
-  std::set<std::string> reasons;
+// Why nodes wait, a line for each reason; and machines that are held, and perhaps paid for, in
+// vain.
+void ReconcilingEngine::NoteNodes() {
+  std::map<std::string, std::string> problems;
   {
     const std::lock_guard lock(mutex_);
-    for (const auto& [node, reason] : book_->reasons()) reasons.insert(reason);
+    for (const auto& [node, reason] : book_->reasons()) {
+      problems["waiting, " + reason] = "nodes wait: " + reason;
+    }
+    for (const auto& [node, machine] : book_->silent()) {
+      problems["silent, " + node] =
+          absl::StrCat("node ", node, " runs (machine ", machine.id,
+                       machine.host.empty() ? "" : ", on " + machine.host,
+                       "), but its agent does not join: can it reach ", grpc_address_, "?",
+                       agents_.paths ? "" : " It writes " + directory_.Of(node) + "/agent.log");
+    }
   }
-  for (const std::string& reason : reasons) Note("waiting, " + reason, "nodes wait: " + reason);
-  for (const std::string& reason : told_reasons_) {
-    if (!reasons.contains(reason)) Note("waiting, " + reason, "");
+  for (const auto& [what, problem] : problems) Note(what, problem);
+  for (const std::string& what : told_of_nodes_) {
+    if (!problems.contains(what)) Note(what, "");
   }
-  told_reasons_ = std::move(reasons);
-}
-
-// Machines that are held, and perhaps paid for, in vain.
-void ReconcilingEngine::NoteSilent() {
-  std::map<std::string, Machine> silent;
-  {
-    const std::lock_guard lock(mutex_);
-    silent = book_->silent();
-  }
-  for (const auto& [node, machine] : silent) {
-    Note("silent, " + node,
-         absl::StrCat("node ", node, " runs (machine ", machine.id,
-                      machine.host.empty() ? "" : ", on " + machine.host,
-                      "), but its agent does not join: can it reach ", grpc_address_, "?",
-                      agents_.paths ? "" : " It writes " + directory_.Of(node) + "/agent.log"));
-  }
-  for (const std::string& node : told_silent_) {
-    if (!silent.contains(node)) Note("silent, " + node, "");
-  }
-  told_silent_.clear();
-  for (const auto& [node, machine] : silent) told_silent_.insert(node);
+  told_of_nodes_.clear();
+  for (const auto& [what, problem] : problems) told_of_nodes_.insert(what);
 }
 
 }  // namespace espalier

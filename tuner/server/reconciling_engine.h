@@ -68,8 +68,7 @@ class ReconcilingEngine final : public Engine {
   // What is wrong with one thing, in a line for people that is logged when it is new; empty:
   // nothing any more.
   void Note(const std::string& what, const std::string& problem);
-  void NoteReasons();
-  void NoteSilent();
+  void NoteNodes();
 
   const std::unique_ptr<MachineProvider> provider_;
   const EngineCapabilities capabilities_;
@@ -88,8 +87,7 @@ class ReconcilingEngine final : public Engine {
   std::map<std::string, Time> unlisted_;  // by key: requests that may still come, and since when
   bool had_machines_ = false;
   std::optional<Time> nothing_wanted_since_;
-  std::set<std::string> told_reasons_;
-  std::set<std::string> told_silent_;  // nodes
+  std::set<std::string> told_of_nodes_;  // by what is affected
 
   mutable std::mutex mutex_;  // guards what follows
   std::condition_variable wake_;

@@ -178,11 +178,12 @@ absl::Status IncomingCheckpoint::PutInPlace() {
 }
 
 absl::Status IncomingCheckpoint::PutFileInPlace() {
+  const bool is_new = !fs::exists(folder_);
   ESPALIER_RETURN_IF_ERROR(MakePrivateFolders(folder_));
   ESPALIER_RETURN_IF_ERROR(
       Rename(absl::StrCat(staging_, "/", name_), absl::StrCat(folder_, "/", name_)));
   ESPALIER_RETURN_IF_ERROR(Sync(folder_));
-  SyncFoldersAbove(folder_);
+  if (is_new) SyncFoldersAbove(folder_);
   std::error_code ignored;  // what else is under way there is of older checkpoints
   fs::remove_all(fs::path(staging_).parent_path(), ignored);
   return absl::OkStatus();
@@ -199,10 +200,12 @@ absl::Status IncomingCheckpoint::PutFolderInPlace() {
   }
   const std::string old = absl::StrCat(StagingOf("old"));
   fs::remove_all(old, ignored);
-  if (fs::exists(folder_)) ESPALIER_RETURN_IF_ERROR(Rename(folder_, old));
+  const bool is_new = !fs::exists(folder_);
+  if (!is_new) ESPALIER_RETURN_IF_ERROR(Rename(folder_, old));
   ESPALIER_RETURN_IF_ERROR(Rename(staging_, folder_));
-  ESPALIER_RETURN_IF_ERROR(Sync(fs::path(folder_).parent_path().string()));
-  SyncFoldersAbove(folder_);
+  const std::string above = fs::path(folder_).parent_path().string();
+  ESPALIER_RETURN_IF_ERROR(Sync(above));
+  if (is_new) SyncFoldersAbove(above);
   fs::remove_all(fs::path(staging_).parent_path(), ignored);
   return absl::OkStatus();
 }
