@@ -12,7 +12,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "trial_runner/agent/processes/left_processes.h"
 #include "trial_runner/agent/trial_environment.h"
@@ -31,12 +30,6 @@ constexpr std::chrono::milliseconds kLeavingPace{200};   // between looks at whe
 
 bool SpeaksInTheClear(const AgentOptions& options) {
   return options.tls_roots.empty() && PinOf(options.token).empty();
-}
-
-// What becomes of who does not use TLS where the service does.
-bool WasShutOut(const absl::Status& status) {
-  return absl::IsUnavailable(status) && (absl::StrContains(status.message(), "Socket closed") ||
-                                         absl::StrContains(status.message(), "reset by peer"));
 }
 
 }  // namespace
@@ -436,10 +429,12 @@ void AgentLoop::Broken(const absl::Status& status) {
   std::string reason(status.message());
   const std::string http1 = Http1At(options_.service_address, reason);
   if (!http1.empty()) reason = http1;
-  if (!ever_welcomed_ && SpeaksInTheClear(options_) && WasShutOut(status)) {
-    absl::StrAppend(&reason,
-                    "; if it speaks TLS, show the token of its agents with --token-file FILE: it is "
-                    "in DATABASE.credentials/join.token there");
+  if (!ever_welcomed_ && SpeaksInTheClear(options_) && absl::IsUnavailable(status) &&
+      IsShutOut(reason)) {
+    absl::StrAppend(
+        &reason,
+        "; if it speaks TLS, show the token of its agents with --token-file FILE: it is "
+        "in DATABASE.credentials/join.token there");
   }
   if ((absl::IsAborted(status) || !http1.empty()) && !ever_welcomed_ && running_.empty()) {
     refused_ = absl::FailedPreconditionError(reason);

@@ -31,6 +31,11 @@ std::string Http1At(const std::string& address, std::string_view grpc_error) {
                       "needed");
 }
 
+bool IsShutOut(std::string_view grpc_error) {
+  return grpc_error.find("Socket closed") != std::string_view::npos ||
+         grpc_error.find("reset by peer") != std::string_view::npos;
+}
+
 absl::StatusOr<HostPort> ParseHostPort(const std::string& text) {
   const absl::Status bad = absl::InvalidArgumentError(absl::StrCat(
       "address \"", text, "\": HOST:PORT is needed, such as 127.0.0.1:7077 or [::1]:7077"));

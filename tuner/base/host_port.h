@@ -22,6 +22,10 @@ absl::Status CheckServiceAddress(std::string_view what, const std::string& addre
 // What to tell of the address where gRPC's error says that HTTP/1 is spoken there; else empty.
 std::string Http1At(const std::string& address, std::string_view grpc_error);
 
+// Whether gRPC's error, of the code UNAVAILABLE, is what becomes of who does not use TLS where the
+// service does.
+bool IsShutOut(std::string_view grpc_error);
+
 // The error quotes the text.
 absl::StatusOr<HostPort> ParseHostPort(const std::string& text);
 

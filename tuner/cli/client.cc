@@ -36,13 +36,6 @@ absl::Status NobodyAnswers(const std::string& address, const std::string& why) {
                                 "--service HOST:PORT or --dir DIR");
 }
 
-// What becomes of a client that does not use TLS where the service does.
-bool WasShutOut(const grpc::Status& status) {
-  return status.error_code() == grpc::StatusCode::UNAVAILABLE &&
-         (absl::StrContains(status.error_message(), "Socket closed") ||
-          absl::StrContains(status.error_message(), "reset by peer"));
-}
-
 // gRPC gives the status of a web server's answer the code that is nearest.
 bool CameFromAProxy(const grpc::Status& status) {
   return absl::StrContains(status.error_message(), "Received http2 header with status");
@@ -131,7 +124,8 @@ absl::Status Client::ErrorOf(const grpc::Status& status) {
                                   status.error_message() + ")");
   }
   const bool in_the_clear = options_.tls_roots.empty() && PinOf(options_.token).empty();
-  if (in_the_clear && WasShutOut(status)) {
+  if (in_the_clear && status.error_code() == grpc::StatusCode::UNAVAILABLE &&
+      IsShutOut(status.error_message())) {
     return absl::UnavailableError(
         "the service at \"" + options_.address + "\" closed the connection (" +
         status.error_message() +
