@@ -100,7 +100,7 @@ class SearchSpace {
   std::vector<Dimension> dimensions_;
 };
 
-// The same for the parameters that one trial has.
+// As SearchSpace::CheckVariables, for the parameters that one trial has.
 absl::Status CheckVariables(const Parameters& parameters);
 
 // One thing that is wrong with the dimensions of a space that is to be made.
