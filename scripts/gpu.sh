@@ -25,7 +25,8 @@ PROGRAMS=(tuner resnet18 bench_overhead_loop bench_resize_trial elastic_probe
 LIBRARIES=(libespalier_cuda.so libespalier_cuda_calls.so libespalier_torch.so)
 MOST_MB=60
 FILES=(scripts/gpu.sh tests/gpu tests/benchmarks/{bench_run,elastic_pool,python_loops,python_trial,python_start_trial}.py
-  tests/benchmarks/peers/models.py python/espalier LICENSE)
+  tests/benchmarks/peers/{ddp,models,step_log,torchrun_resize,torchrun_worker}.py
+  examples/python_transformers/train.py python/espalier LICENSE)
 MARK=.espalier-gpu-bundle  # is in folders that are made here
 
 # Libraries that a program needs and that the machine does not have: no C library, and nothing of
@@ -108,7 +109,8 @@ check() {
   if [[ -n $wants && ${has%%+*} != "${wants%%+*}" ]]; then missing=1; fi
   say glibc "$(ldd --version | head -n 1 | grep -o '[0-9.]*$') (needs 2.36)"
   local lost
-  lost=$(find "$here/bin" -type f ! -name '*.json' -exec ldd {} + 2>/dev/null | awk '/not found/ { print $1 }' | sort -u | tr '\n' ' ')
+  # What lies in bin/lib is looked for there by the programs, not by one another.
+  lost=$(LD_LIBRARY_PATH=$here/bin/lib:${LD_LIBRARY_PATH:-} find "$here/bin" -type f ! -name '*.json' -exec ldd {} + 2>/dev/null | awk '/not found/ { print $1 }' | sort -u | tr '\n' ' ')
   say libraries "${lost:+not found: }${lost:-all found}"
   if [[ -n $lost ]]; then missing=1; fi
   if [[ -e /dev/nvidiactl ]] && command -v nvidia-smi >/dev/null; then

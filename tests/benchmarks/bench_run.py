@@ -73,7 +73,8 @@ def torch_python():
     os.chdir(pathlib.Path(__file__).parent)
     library = os.environ.get("ESPALIER_TORCH_LIBRARY", str(pathlib.Path(BIN).parent / "lib/libespalier_torch.so"))
     python = os.environ.get("ESPALIER_TORCH_PYTHON", str(root / ".deps/venv/bin/python3"))
-    return python, os.environ | {"PYTHONPATH": str(root / "python"), "ESPALIER_TORCH_LIBRARY": library,
+    given = os.environ.get("PYTHONPATH", "")
+    return python, os.environ | {"PYTHONPATH": f"{root / 'python'}{os.pathsep * bool(given)}{given}", "ESPALIER_TORCH_LIBRARY": library,
                                  "ESPALIER_THREADS": "1"}
 
 

@@ -181,10 +181,14 @@ int main(int argc, char** argv) {
   const auto step_adaptive = [&] { adaptive.Step(); };
 
   const at::Device device = trial.device();
-  Spent first;
-  RunTurn(device, step_plain, 3, first);
-  RunTurn(device, step_adaptive, 3, first);
-  const int steps = std::max(3, static_cast<int>(turn_s / (first.wall_s / 6)));
+  int steps = 3;
+  // The first steps of a process on a GPU load kernels: what they took says little.
+  for (int trial_run = 0; trial_run < 2; ++trial_run) {
+    Spent spent;
+    RunTurn(device, step_plain, steps, spent);
+    RunTurn(device, step_adaptive, steps, spent);
+    steps = std::max(3, static_cast<int>(turn_s / (spent.wall_s / (2 * steps))));
+  }
   for (int pair = 0; pair < std::atoi(argv[2]); ++pair) {
     Spent by_plain;
     Spent by_adaptive;

@@ -9,7 +9,7 @@ import signal
 import tempfile
 import time
 
-from step_tools import (agent, at_most, await_step, await_that, binary, device, google_test, median, need_gpu, output_of,
+from step_tools import (ROOT, agent, at_most, await_step, await_that, binary, device, google_test, median, need_gpu, output_of,
                         python, replica_lease, service, slots, step, steps_in)
 from trial_steps import submit, train
 
@@ -50,24 +50,30 @@ def logs_of(folder, nodes):
 
 
 class Group:
-    """A trial of three replicas, each by an agent of its own on the one device, that trains until this is closed. Where it
-    is held, each of its processes waits before its program until let_go."""
+    """A trial of three replicas, or of as many as there are nodes, each by an agent of its own on the one device, that trains
+    until this is closed: a workload of workloads.h in C++, or in Python. Where it is held, each of its processes waits before
+    its program until let_go."""
 
-    def __init__(self, stack, *flags, held=False):
+    def __init__(self, stack, *flags, held=False, nodes="abc", workload="small", in_python=False):
         self.folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory()))
         self.logs = self.folder / "logs"
         self.logs.mkdir()
         self.address = stack.enter_context(service(self.folder))
-        for node in "abc":
+        self.nodes = nodes
+        program, environment = [binary("bench_resize_trial")], {}
+        if in_python:
+            interpreter, environment = python()
+            program = [interpreter, str(ROOT / "tests" / "benchmarks" / "python_trial.py")]
+        program += [str(self.logs), workload]
+        for node in nodes:
             stack.enter_context(agent(self.folder, self.address, node, *slots(1), *flags, NCCL_HOSTID=node,
-                                      ESPALIER_THREADS="1", **ONE_HOST))
-        program = [binary("bench_resize_trial"), str(self.logs), "small"]
+                                      **environment | ONE_HOST | {"ESPALIER_THREADS": "1"}))
         submit(self.folder, self.address, ["/bin/sh", "-c", HELD, str(self.folder), *program] if held else program)
         if held:
             (first,) = self.await_held(1)
             self.let_go(first)
         await_step(self.logs, "a replica", lambda s: True)
-        output_of([binary("tuner"), "pin", "gpu", "0", "--slots", "3", "--service", self.address])
+        output_of([binary("tuner"), "pin", "gpu", "0", "--slots", len(nodes), "--service", self.address])
 
     def await_held(self, count):
         """The pids of so many processes that wait before their program, or have waited."""
@@ -77,13 +83,14 @@ class Group:
     def let_go(self, who="all"):
         (self.folder / f"go.{who}").touch()
 
-    def await_three(self, after=0):
-        """The first step of a group of three later than that generation: (time, generation)."""
-        return await_step(self.logs, "three replicas", lambda s: s[3] == 3 and s[1] > after)[:2]
+    def await_full(self, after=0):
+        """The first step of a group of all of them later than that generation: (time, generation)."""
+        size = len(self.nodes)
+        return await_step(self.logs, f"{size} replicas", lambda s: s[3] == size and s[1] > after)[:2]
 
     def await_all(self, began_s, generation):
-        """All three have stepped and, on a GPU, their communicator is formed and used."""
-        for rank in range(3):
+        """All have stepped and, on a GPU, their communicator is formed and used."""
+        for rank in range(len(self.nodes)):
             await_step(self.logs, f"rank {rank}", lambda s: s[1] == generation and s[2] == rank)
         if device() == "cuda":
             await_step(self.logs, "a group that goes by NCCL", lambda s: s[1] == generation and s[0] > began_s + 4)
@@ -100,7 +107,7 @@ class Group:
         return first[0] - began, first[1]
 
     def check_transport(self):
-        said = logs_of(self.folder, "abc")
+        said = logs_of(self.folder, self.nodes)
         if device() == "cuda" and "gradients go by NCCL" not in said:
             raise AssertionError("the replicas did not use NCCL")
 
@@ -124,7 +131,7 @@ def losses():
         group = Group(stack)
         took_s, memory_mb, after = [], [], 0
         for _ in range(10 if device() == "cuda" else 3):
-            began_s, generation = group.await_three(after)
+            began_s, generation = group.await_full(after)
             group.await_all(began_s, generation)
             members = group.members(generation)
             memory_mb.append(device_memory_mb(members.get(0)))
@@ -143,11 +150,11 @@ def stopped_replica():
     with contextlib.ExitStack() as stack:
         # A busy machine may keep one from its word.
         group = Group(stack, "--replica-lease", 1 if device() == "cuda" else 15)
-        began_s, generation = group.await_three()
+        began_s, generation = group.await_full()
         group.await_all(began_s, generation)
         members = group.members(generation)
         back_s, after = group.hit(members[max(members)], generation, signal.SIGSTOP)
-        group.await_all(*group.await_three(after))
+        group.await_all(*group.await_full(after))
         group.check_transport()
     return {"back_s": round(back_s, 2)}
 
@@ -167,10 +174,10 @@ def killed_while_forming():
         killed = time.clock_gettime(time.CLOCK_MONOTONIC)
         group.let_go()
         on = await_step(group.logs, "those who are left", lambda s: s[0] > killed and s[1] >= first[1])
-        _, generation = group.await_three()
+        _, generation = group.await_full()
         members = group.members(generation)
         back_s, after = group.hit(members[max(members)], generation)
-        group.await_all(*group.await_three(after))
+        group.await_all(*group.await_full(after))
         group.check_transport()
     return {"starting_back_s": round(on[0] - killed, 2), "joined_back_s": round(back_s, 2)}
 

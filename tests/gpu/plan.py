@@ -13,7 +13,9 @@ import sys
 import time
 
 import group_steps  # noqa: F401
+import library_steps  # noqa: F401
 import machine_steps  # noqa: F401
+import peer_steps  # noqa: F401
 import python_steps  # noqa: F401
 import speed_steps  # noqa: F401
 import suite_steps  # noqa: F401
@@ -32,6 +34,8 @@ ORDER = {
     "groups": ("losses", "killed_while_forming", "stopped_replica", "memory_of_a_share", "collectives", "compute_sanitizer"),
     "holds": ("resize", "checkpoint_pause", "state_transfer_rate", "precision", "soak"),
     "python": ("python_exact", "python_trial", "python_imports", "python_resize", "python_overhead", "python_zygote"),
+    "libraries": ("scaled", "compiled", "lightning", "fabric", "transformers"),
+    "peers": ("ddp", "torchrun_resize"),
 }
 for part, names in ORDER.items():
     assert sorted(names) == sorted(PARTS[part]), f"part {part} has other steps: {sorted(PARTS[part])}"

@@ -251,6 +251,13 @@ class Runner(unittest.TestCase):
         self.run_here("losses", "killed_while_forming", "stopped_replica", "memory_of_a_share", "compute_sanitizer",
                       PATH=f"{self.folder}:{os.environ['PATH']}")
 
+    def test_libraries_without_a_gpu(self):
+        site = ROOT / ".deps" / "integrations" / "site"
+        self.run_here("scaled", "lightning", "fabric", "transformers", needs_gpu=["compiled"], PYTHONPATH=str(site))
+
+    def test_peers_without_a_gpu(self):
+        self.run_here("ddp", "torchrun_resize")
+
     def test_programs_in_python_pass_here(self):
         done, result = self.run_plan(HERE / "plan.py", "--device", "cpu", "--patience=5", "--part", "python")
         results = {step["step"]: step["result"] for step in result["steps"]}

@@ -9,7 +9,7 @@ from step_tools import (ROOT, at_least, at_most, binary, cuda_counter, device, m
 MOST_OVERHEAD = 1.02
 
 
-def loop_at(workload, batch, pairs=5, microbatches=1, turn_s=0.5, **variables):
+def loop_at(workload, batch, pairs=3, microbatches=1, turn_s=0.3, **variables):
     """Medians of what bench_overhead_loop prints: seconds of a step of the plain loop and of ours, processor seconds of
     both and, where calls are counted, launches, waits and copies of both. Then that of ours over plain."""
     if device() != "cuda":
@@ -53,7 +53,7 @@ for each in (("resnet18", 16), ("resnet18", 64), ("resnet18", 256), ("resnet18",
 @step("speed", 100, bars={"of_plain": at_least(0.98), "of_pytorch": at_least(1)})
 def beside_pytorch():
     """Samples a second of one net at one batch: our loop in C++ over the plain ones of LibTorch and of PyTorch."""
-    model, batch, pairs, turn_s = ("resnet18", 16, 5, 1.0) if device() == "cuda" else ("convnet", 64, 1, 0.02)
+    model, batch, pairs, turn_s = ("resnet18", 16, 5, 0.5) if device() == "cuda" else ("convnet", 64, 1, 0.02)
     plain_s, ours_s, *_, ratio = loop_at(model, batch)
     interpreter, environment = python()
     out = output_of([interpreter, ROOT / "tests" / "benchmarks" / "python_loops.py", model, pairs, turn_s],
@@ -71,6 +71,6 @@ def gradient_kernel():
     need_gpu()
     figures = {}
     for workload, batch in (("resnet18", 64), ("transformer", 32)):
-        with_s, without_s = (loop_at(workload, batch, pairs=3, ESPALIER_GRADIENT_KERNEL=word)[1] for word in ("on", "off"))
+        with_s, without_s = (loop_at(workload, batch, pairs=2, ESPALIER_GRADIENT_KERNEL=word)[1] for word in ("on", "off"))
         figures |= {f"{workload}_{batch}_ratio": round(with_s / without_s, 4)}
     return figures

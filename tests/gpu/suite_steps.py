@@ -38,7 +38,7 @@ def checkpoint():
 
 @step("groups", 40)
 def collectives():
-    return google_test("test_collectives_contract")
+    return google_test("test_collectives_contract", on_host=("CudaLibrary",))
 
 
 @step("holds", 60)

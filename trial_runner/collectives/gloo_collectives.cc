@@ -308,12 +308,19 @@ class GlooCollectives final : public Collectives {
     {
       const std::lock_guard lock(mutex_);
       newest_ = std::max(newest_, plan.generation);
+      // Of a newer group the other members may be through with it: it goes on.
+      const bool newer = formation_ && formation_->plan().generation > plan.generation;
       if (plan.size == 1) {
-        if (formation_) GiveUp(std::move(formation_));
+        if (formation_ && !newer) GiveUp(std::move(formation_));
         return Abandoned() ? AbandonedStatus() : absl::OkStatus();
       }
-      FormOnly(plan);
-      formation = formation_;
+      if (newer) {
+        formation = std::make_shared<Formation>(plan, options_);
+        formation->Start(bell_);
+      } else {
+        FormOnly(plan);
+        formation = formation_;
+      }
     }
     const absl::Status formed = Wait(formation->end(), options_.formation_limit_s);
     {

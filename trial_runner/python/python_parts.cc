@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "trial_runner/torch/device.h"
 #include "trial_runner/torch/host_copies.h"
 #include "tuner/base/status.h"
 
@@ -155,7 +156,7 @@ namespace {
 class PickledCopy final : public TrainingStateCopy {
  public:
   PickledCopy(std::string pickle, const std::vector<at::Tensor>& memory)
-      : pickle_(std::move(pickle)), memory_(memory) {}
+      : pickle_(std::move(pickle)), memory_(memory, SpareBytes) {}
 
   absl::Status Write(const ByteSink& sink) const override {
     try {

@@ -6,6 +6,7 @@
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdio>
@@ -29,6 +30,7 @@ using Part = StepTimer::Part;
 using Clock = std::chrono::steady_clock;
 
 constexpr double kSecondsPerMillisecond = 1e-3;
+constexpr std::int64_t kLeftToTraining_bytes = 1 << 30;
 
 double& TimeOf(StepTimer::Times& times, Part part) {
   switch (part) {
@@ -225,6 +227,18 @@ std::int64_t AllocatedBytes(c10::Device device) {
   if (!allocator->initialized()) return 0;  // nothing was ever allocated
   // The first figure is the sum over LibTorch's pools of small and large blocks.
   return allocator->getDeviceStats(device.index()).allocated_bytes[0].current;
+}
+
+std::int64_t SpareBytes(c10::Device device) {
+  if (device.is_cpu()) return 0;
+  c10::DeviceAllocator* const allocator = c10::getDeviceAllocator(device.type());
+  if (!allocator->initialized()) return 0;
+  const auto [free, total] = allocator->getMemoryInfo(device.index());
+  const double share = MemoryShare().value_or(1) * static_cast<double>(total);
+  const std::int64_t held = allocator->getDeviceStats(device.index()).reserved_bytes[0].current;
+  const auto left = std::min<std::int64_t>(static_cast<std::int64_t>(free),
+                                           static_cast<std::int64_t>(share) - held);
+  return std::max<std::int64_t>(0, (left - kLeftToTraining_bytes) / 2);
 }
 
 void EmptyCache(c10::Device device) {

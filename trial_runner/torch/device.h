@@ -54,6 +54,10 @@ GradientKernel GradientKernelFor(c10::Device device);
 // not counted.
 std::int64_t AllocatedBytes(c10::Device device);
 
+// How many bytes of the device may be taken for a copy of what is there, so that training can still
+// grow: half of what LibTorch could take of it beyond what it holds, less 1 GiB; 0 for the CPU.
+std::int64_t SpareBytes(c10::Device device);
+
 // Gives the device back what LibTorch keeps of it for tensors to come. Nothing for the CPU.
 void EmptyCache(c10::Device device);
 

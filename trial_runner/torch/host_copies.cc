@@ -4,8 +4,13 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
+#include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
+#include <c10/util/Exception.h>
 
+#include <algorithm>
+#include <array>
+#include <cstring>
 #include <map>
 #include <string>
 #include <utility>
@@ -16,6 +21,8 @@ namespace {
 // Smaller ones are put together on the device first, so many bytes at a time.
 constexpr std::size_t kSmallBytes = 1 << 20;
 constexpr std::size_t kTogetherBytes = 32 << 20;
+// By which copies come from the device's memory to the host's, two at a time.
+constexpr std::int64_t kPieceBytes = 16 << 20;
 
 // The elements in the order in which they lie in memory, if that has no gaps.
 at::Tensor Flat(const at::Tensor& tensor) {
@@ -33,9 +40,68 @@ at::Tensor PartOf(const at::Tensor& all, std::int64_t begin, const at::Tensor& l
       at::TensorOptions(like.scalar_type()));
 }
 
+// Undefined where the device has no room for it.
+at::Tensor SpaceOn(c10::Device device, std::int64_t elements, at::ScalarType type,
+                   HostCopies::Room room) {
+  const auto bytes = elements * static_cast<std::int64_t>(c10::elementSize(type));
+  if (room == nullptr || room(device) < bytes) return {};
+  try {
+    return at::empty({elements}, at::TensorOptions(type).device(device));
+  } catch (const c10::OutOfMemoryError&) {
+    return {};
+  }
+}
+
+// Brings the elements of a device's tensor into memory of the host by a few pieces of pinned
+// memory.
+class PieceByPiece {
+ public:
+  PieceByPiece(const at::Tensor& there, const at::Tensor& here, c10::Stream stream)
+      : there_(there), here_(here), stream_(stream), size_(kPieceBytes / there.element_size()) {}
+
+  void Run() {
+    const c10::StreamGuard guard(stream_);
+    const auto options = at::TensorOptions(there_.scalar_type()).pinned_memory(true);
+    const std::int64_t size = std::min(size_, there_.numel());
+    std::array<Piece, 2> pieces{
+        Piece{at::empty({size}, options), c10::Event(stream_.device_type())},
+        Piece{at::empty({size}, options), c10::Event(stream_.device_type())}};
+    Begin(0, pieces[0]);
+    for (std::int64_t begin = 0, i = 0; begin < there_.numel(); begin += size_, ++i) {
+      if (begin + size_ < there_.numel()) Begin(begin + size_, pieces[(i + 1) % 2]);
+      End(begin, pieces[i % 2]);
+    }
+  }
+
+ private:
+  struct Piece {
+    at::Tensor pinned;
+    c10::Event arrived;
+  };
+
+  std::int64_t CountFrom(std::int64_t begin) const {
+    return std::min(size_, there_.numel() - begin);
+  }
+  void Begin(std::int64_t begin, Piece& piece) {
+    const std::int64_t count = CountFrom(begin);
+    piece.pinned.narrow(0, 0, count).copy_(there_.narrow(0, begin, count), /*non_blocking=*/true);
+    piece.arrived.record(stream_);
+  }
+  void End(std::int64_t begin, const Piece& piece) {
+    piece.arrived.synchronize();
+    const at::Tensor here = here_.narrow(0, begin, CountFrom(begin));
+    std::memcpy(here.mutable_data_ptr(), piece.pinned.const_data_ptr(), here.nbytes());
+  }
+
+  const at::Tensor& there_;
+  const at::Tensor& here_;
+  const c10::Stream stream_;
+  const std::int64_t size_;  // of a piece, in elements
+};
+
 }  // namespace
 
-HostCopies::HostCopies(std::span<const at::Tensor> tensors, bool as_from_device) {
+HostCopies::HostCopies(std::span<const at::Tensor> tensors, Room room, bool as_from_device) {
   const at::NoGradGuard no_grad;
   copies_.resize(tensors.size());
   std::map<std::pair<std::string, at::ScalarType>, std::vector<std::size_t>> together;
@@ -49,16 +115,19 @@ HostCopies::HostCopies(std::span<const at::Tensor> tensors, bool as_from_device)
       copies_[i] = t.detach().to(at::kCPU, t.scalar_type(), /*non_blocking=*/false, /*copy=*/true);
     }
   }
-  for (const auto& [kind, which] : together) CopyTogether(tensors, which);
+  for (const auto& [kind, which] : together) CopyTogether(tensors, which, room);
 }
 
 void HostCopies::CopyTogether(std::span<const at::Tensor> tensors,
-                              const std::vector<std::size_t>& which) {
+                              const std::vector<std::size_t>& which, Room room) {
   const at::Tensor& first = tensors[which.front()];
   std::int64_t elements = 0;
   for (const std::size_t i : which) elements += tensors[i].numel();
-  const at::Tensor all =
-      at::empty({elements}, at::TensorOptions(first.scalar_type()).pinned_memory(first.is_cuda()));
+  const at::Tensor there = SpaceOn(first.device(), elements, first.scalar_type(), room);
+  const bool pinned = first.is_cuda() && !there.defined();
+  const at::Tensor here =
+      at::empty({elements}, at::TensorOptions(first.scalar_type()).pinned_memory(pinned));
+  const at::Tensor& all = there.defined() ? there : here;
   std::vector<at::Tensor> small;
   std::size_t small_bytes = 0;
   std::int64_t end = 0;    // of what is in `all` and in `small`
@@ -71,7 +140,7 @@ void HostCopies::CopyTogether(std::span<const at::Tensor> tensors,
   };
   for (const std::size_t i : which) {
     const at::Tensor tensor = tensors[i].detach();
-    copies_[i] = PartOf(all, end, tensor);
+    copies_[i] = PartOf(here, end, tensor);
     if (tensor.nbytes() >= kSmallBytes || small_bytes + tensor.nbytes() > kTogetherBytes) {
       copy_small();
     }
@@ -85,14 +154,32 @@ void HostCopies::CopyTogether(std::span<const at::Tensor> tensors,
     end += tensor.numel();
   }
   copy_small();
+  Transfer& transfer = under_way_.emplace_back(Transfer{here, there, std::nullopt});
   const c10::Device device = first.device();
   if (device.is_cpu()) return;
-  c10::Event& copied = under_way_.emplace_back(device.type());
-  copied.record(c10::impl::VirtualGuardImpl(device.type()).getStream(device));
+  transfer.finished.emplace(device.type());
+  transfer.finished->record(c10::impl::VirtualGuardImpl(device.type()).getStream(device));
+}
+
+void HostCopies::Bring(const Transfer& transfer) {
+  const at::NoGradGuard no_grad;
+  if (!transfer.there.defined()) {
+    if (transfer.finished) transfer.finished->synchronize();
+  } else if (!transfer.finished) {
+    transfer.here.copy_(transfer.there);
+  } else {
+    // Beside what the device does meanwhile.
+    const c10::Device device = transfer.there.device();
+    const c10::Stream stream =
+        c10::impl::VirtualGuardImpl(device.type()).getStreamFromGlobalPool(device);
+    transfer.finished->block(stream);
+    PieceByPiece(transfer.there, transfer.here, stream).Run();
+  }
 }
 
 const std::vector<at::Tensor>& HostCopies::Await() const {
-  for (const c10::Event& copied : under_way_) copied.synchronize();
+  for (const Transfer& transfer : under_way_) Bring(transfer);
+  under_way_.clear();  // with the device's memory, which nothing reads any more
   return copies_;
 }
 

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "trial_runner/torch/device.h"
 #include "trial_runner/torch/exception_text.h"
 #include "trial_runner/torch/host_copies.h"
 #include "trial_runner/torch/optimizer_state.h"
@@ -202,7 +203,7 @@ class ArchiveCopy final : public TrainingStateCopy {
     for (auto& [key, tensors] : modules_) AddTo(tensors_, tensors);
     std::vector<at::Tensor> originals;
     for (const at::Tensor* tensor : tensors_) originals.push_back(*tensor);
-    copies_ = HostCopies(originals);
+    copies_ = HostCopies(originals, SpareBytes);
     const std::vector<at::Tensor>& copies = copies_.UnderWay();
     for (std::size_t i = 0; i < tensors_.size(); ++i) *tensors_[i] = copies[i];
     tensors_.clear();

@@ -1,7 +1,13 @@
-"""The file to which a peer's replicas write each step: its moment, and how many they are."""
+"""The file to which a peer's replicas write each step: its moment, and how many they are; and a port for them to meet."""
+import socket
 import time
 
 PATIENCE_S = 120
+
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        return taken.getsockname()[1]
 
 
 def read_steps(log):

@@ -13,10 +13,8 @@ import sys
 import tempfile
 import time
 
-import portpicker
-
 import torchrun_worker
-from step_log import PATIENCE_S, await_step
+from step_log import PATIENCE_S, await_step, free_port
 
 ROUNDS = 3
 
@@ -29,7 +27,7 @@ def main(workers):
         agent = subprocess.Popen(
             [sys.executable, "-m", "torch.distributed.run", "--nnodes=1", f"--nproc-per-node={workers}",
              "--max-restarts=100", "--monitor-interval=0.1", "--rdzv-backend=c10d", "--rdzv-id=loss",
-             f"--rdzv-endpoint=127.0.0.1:{portpicker.pick_unused_port()}", torchrun_worker.__file__, log],
+             f"--rdzv-endpoint=127.0.0.1:{free_port()}", torchrun_worker.__file__, log],
             env=os.environ | torchrun_worker.ENVIRONMENT,
             stdout=subprocess.DEVNULL, start_new_session=True)
         try:

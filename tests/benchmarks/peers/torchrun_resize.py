@@ -1,6 +1,6 @@
 """Resizing 1->2 and 2->1 under torchrun elastic, with the small workload.
 
-usage: torchrun_resize.py: prints {"grow": [[still ms, request ms]...], "shrink": ...}, as step_log.await_change
+usage: torchrun_resize.py [cpu|cuda [ROUNDS]]: prints {"grow": [[still ms, request ms]...], "shrink": ...}, as step_log.await_change
 
 Two agents of torchrun --nnodes=1:2 on this machine. The request to grow is the launch of the second
 agent; that to shrink a SIGTERM to it, upon which it leaves the rendezvous in order.
@@ -15,35 +15,31 @@ import sys
 import tempfile
 import time
 
-import portpicker
-
 import torchrun_worker
-from step_log import PATIENCE_S, await_change, await_step
-
-ROUNDS = 3
+from step_log import PATIENCE_S, await_change, await_step, free_port
 
 
-def start_agent(port, log):
+def start_agent(port, log, device):
     return subprocess.Popen(
         [sys.executable, "-m", "torch.distributed.run", "--nnodes=1:2", "--nproc-per-node=1",
          "--max-restarts=100", "--monitor-interval=0.1", "--rdzv-backend=c10d", "--rdzv-id=resize",
-         f"--rdzv-endpoint=127.0.0.1:{port}", "--rdzv-conf=last_call_timeout=1", torchrun_worker.__file__, log],
+         f"--rdzv-endpoint=127.0.0.1:{port}", "--rdzv-conf=last_call_timeout=1", torchrun_worker.__file__, log, device],
         env=os.environ | torchrun_worker.ENVIRONMENT,
         stdout=subprocess.DEVNULL, start_new_session=True)
 
 
-def main():
+def main(device="cpu", rounds=3):
     found = {"grow": [], "shrink": []}
     with tempfile.TemporaryDirectory() as folder:
         log = os.path.join(folder, "steps")
         open(log, "w").close()
-        port = portpicker.pick_unused_port()
-        agents = [start_agent(port, log)]
+        port = free_port()
+        agents = [start_agent(port, log, device)]
         try:
             await_step(log, 1, 0)
-            for _ in range(ROUNDS):
+            for _ in range(int(rounds)):
                 begun = time.monotonic()
-                agents.append(start_agent(port, log))
+                agents.append(start_agent(port, log, device))
                 found["grow"].append(await_change(log, 2, begun))
                 time.sleep(1)
                 begun = time.monotonic()
@@ -57,4 +53,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])

@@ -322,6 +322,32 @@ TEST_P(CollectivesContract, ANewerPlanTakesThePlaceOfOneThatWasPrepared) {
   }));
 }
 
+// The others may be through with the formation of the next group, which nobody announces again.
+TEST_P(CollectivesContract, WhoLosesItsGroupOrFormsAnOlderOneKeepsTheOneThatItHasPrepared) {
+  const Members members = MakeMembers(2);
+  ExpectAllOk(InGroup(members, 1, 2, [&](Collectives& member, GroupPlan plan) {
+    if (auto formed = member.Form(plan); !formed.ok()) return formed;
+    for (const std::int64_t next : {3, 5}) {
+      plan.generation = next;
+      plan.secret = SecretOf(next);
+      if (plan.rank == 0) member.Expect(next, plan.secret);
+      member.Prepare(plan);
+      EXPECT_TRUE(ComesTrue([&] { return member.Prepared(next); }));
+      if (const auto all = member.AllGather({1}); !all.ok()) return all.status();
+      if (plan.rank == 0) {
+        member.Abandon(next);
+        const absl::Status lost = member.AllReduceSum(Place(plan.rank, 8, 1.0));
+        EXPECT_EQ(lost.code(), absl::StatusCode::kAborted) << lost;
+        const GroupPlan older{next - 1, 0, 2, members[0]->Address(), SecretOf(next - 1)};
+        const absl::Status formed = next == 5 ? member.Form(older) : absl::AbortedError("");
+        EXPECT_EQ(formed.code(), absl::StatusCode::kAborted) << formed;
+      }
+      if (auto summed = FormAndSum(member, plan); !summed.ok()) return summed;
+    }
+    return absl::OkStatus();
+  }));
+}
+
 TEST_P(CollectivesContract, PreparingIsNotWaitedForForEver) {
   const Members members = MakeMembers(1);
   members[0]->Prepare({1, 0, 2, members[0]->Address(), SecretOf(1)});

@@ -7,6 +7,8 @@
 #include <ATen/ops/zeros.h>
 #include <torch/types.h>
 
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -36,11 +38,16 @@ std::vector<at::Tensor> Tensors() {
   return all;
 }
 
+std::int64_t Plenty(c10::Device) { return 1 << 30; }
+std::int64_t Little(c10::Device) { return 100; }
+
 TEST(HostCopies, AreExactInOrderAndOfTheMomentTheyWereBegun) {
-  for (const bool as_from_device : {false, true}) {
+  const std::vector<std::pair<bool, HostCopies::Room>> ways = {
+      {false, nullptr}, {true, nullptr}, {true, Plenty}, {true, Little}};
+  for (const auto& [as_from_device, room] : ways) {
     std::vector<at::Tensor> tensors = Tensors();
     const std::vector<at::Tensor> expected = Tensors();
-    const HostCopies copies(tensors, as_from_device);
+    const HostCopies copies(tensors, room, as_from_device);
     const at::NoGradGuard no_grad;
     for (at::Tensor& t : tensors) {
       if (t.scalar_type() != at::kBool && t.is_non_overlapping_and_dense()) t.add_(1);
@@ -61,15 +68,31 @@ TEST(HostCopies, AreExactInOrderAndOfTheMomentTheyWereBegun) {
 }
 
 TEST(HostCopies, OutliveWhatTheyWereBegunBy) {
-  std::vector<at::Tensor> kept;
-  {
-    const HostCopies copies(Tensors(), /*as_from_device=*/true);
-    kept = copies.Await();
+  for (const HostCopies::Room room : {HostCopies::Room(nullptr), HostCopies::Room(Plenty)}) {
+    std::vector<at::Tensor> kept;
+    {
+      const HostCopies copies(Tensors(), room, /*as_from_device=*/true);
+      kept = copies.Await();
+    }
+    const std::vector<at::Tensor> expected = Tensors();
+    for (std::size_t i = 0; i < kept.size(); ++i) {
+      EXPECT_TRUE(at::equal(kept[i], expected[i].detach().cpu())) << i;
+    }
   }
-  const std::vector<at::Tensor> expected = Tensors();
-  for (std::size_t i = 0; i < kept.size(); ++i) {
-    EXPECT_TRUE(at::equal(kept[i], expected[i].detach().cpu())) << i;
-  }
+}
+
+// More than comes from a device at once, by another thread than the one that goes on.
+TEST(HostCopies, OfMuchMemoryAreOfTheMomentTheyWereBegun) {
+  std::vector<at::Tensor> tensors{
+      at::arange(9'000'000, at::TensorOptions(at::kFloat).device(TestDevice())),
+      at::arange(1000, at::TensorOptions(at::kFloat).device(TestDevice()))};
+  const HostCopies copies(tensors, Plenty, /*as_from_device=*/true);
+  for (at::Tensor& tensor : tensors) tensor.zero_();
+  std::vector<at::Tensor> arrived;
+  std::thread([&] { arrived = copies.Await(); }).join();
+  ASSERT_EQ(arrived.size(), 2U);
+  EXPECT_TRUE(at::equal(arrived[0], at::arange(9'000'000, at::kFloat)));
+  EXPECT_TRUE(at::equal(arrived[1], at::arange(1000, at::kFloat)));
 }
 
 }  // namespace
