@@ -2,20 +2,24 @@
 import contextlib
 import json
 import os
+import subprocess
 import sys
 import time
 
 from group_steps import ONE_HOST, Group
-from step_tools import ROOT, at_least, device, median, on_its_own, output_of, python, replica_lease, step, steps_in
+from step_tools import ROOT, at_least, device, median, on_its_own, python, replica_lease, step, steps_in
 
 PEERS = ROOT / "tests" / "benchmarks" / "peers"
 BATCH = 128  # of both workloads, over both replicas: as in workloads.h
 
 
 def peer(script, *arguments):
-    """The last line that a peer prints."""
+    """The last line that a peer prints, apart from what it says on standard error."""
     interpreter, _ = python()
-    return output_of([interpreter, PEERS / script, *arguments], env=on_its_own(**ONE_HOST)).splitlines()[-1]
+    done = subprocess.run([interpreter, PEERS / script, *map(str, arguments)], env=on_its_own(**ONE_HOST), stdout=subprocess.PIPE,
+                          text=True, check=True)
+    print(done.stdout)
+    return done.stdout.splitlines()[-1]
 
 
 def ours_per_s(workload, seconds):

@@ -67,10 +67,11 @@ def beside_pytorch():
 
 @step("speed", 100, bars={"*_ratio": at_most(1)})
 def gradient_kernel():
-    """Our step's time with our kernel over that with LibTorch's operations in its place."""
+    """Our step's time with our kernel over that with LibTorch's operations in its place, both beside the plain loop in the
+    same process: from one process to the next the host's speed differs more than they do."""
     need_gpu()
     figures = {}
-    for workload, batch in (("resnet18", 64), ("transformer", 32)):
-        with_s, without_s = (loop_at(workload, batch, pairs=2, ESPALIER_GRADIENT_KERNEL=word)[1] for word in ("on", "off"))
-        figures |= {f"{workload}_{batch}_ratio": round(with_s / without_s, 4)}
+    for workload, batch in (("resnet18", 256), ("transformer", 32)):
+        ratios = {word: loop_at(workload, batch, pairs=2, ESPALIER_GRADIENT_KERNEL=word)[-1] for word in ("on", "off")}
+        figures |= {f"{workload}_{batch}_ratio": round(ratios["on"] / ratios["off"], 4)}
     return figures

@@ -81,6 +81,10 @@ class GpuStepTimer final : public StepTimer {
     std::vector<Times> passed;
     while (!steps_.empty() && IsPassed(steps_.front())) {
       passed.push_back(Sum(steps_.front()));
+      for (Stretch& stretch : steps_.front()) {
+        free_.push_back(std::move(stretch.began));
+        if (stretch.ended) free_.push_back(*std::move(stretch.ended));
+      }
       steps_.pop_front();
     }
     return passed;
@@ -99,8 +103,12 @@ class GpuStepTimer final : public StepTimer {
   };
   using Step = std::vector<Stretch>;
 
-  c10::Event Record() const {
-    c10::Event event(device_.type(), c10::EventFlag::BACKEND_DEFAULT);  // those that tell times
+  c10::Event Record() {
+    if (free_.empty()) {
+      free_.emplace_back(device_.type(), c10::EventFlag::BACKEND_DEFAULT);  // those that tell times
+    }
+    c10::Event event = std::move(free_.back());
+    free_.pop_back();
     event.record(backend_.getStream(device_));
     return event;
   }
@@ -126,6 +134,7 @@ class GpuStepTimer final : public StepTimer {
   const c10::impl::VirtualGuardImpl backend_;
   Step step_;
   std::deque<Step> steps_;  // those that the device may not be through with
+  std::vector<c10::Event> free_;
 };
 
 absl::StatusOr<double> MemoryShare() {

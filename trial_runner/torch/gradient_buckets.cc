@@ -261,7 +261,7 @@ void GradientBuckets::Begin(const Pass& pass, Collectives& collectives, int repl
                       memory_.numel() == size_ + tail_.numel();
     if (!fits && !(pass.keep && on_host())) MakeMemory();
     if (tail_.defined()) tail_.zero_();
-    if (group_sqr_.defined()) group_sqr_.zero_();
+    if (group_sqr_.defined() && !pass.keep) group_sqr_.zero_();
     if (!on_host() && kernel_ == nullptr) RefreshScales();
   }
   for (Bucket& bucket : buckets_) bucket.missing = bucket.parameters.size();

@@ -61,6 +61,7 @@ def train(rank, workload, replicas, seconds, device, meeting):
     if rank == 0:
         print(steps * batch / took_s, flush=True)
     torch.distributed.barrier()
+    torch.distributed.destroy_process_group()
 
 
 def main(workload, replicas, seconds, device="cpu"):
