@@ -22,7 +22,7 @@ namespace {
 constexpr std::size_t kSmallBytes = 1 << 20;
 constexpr std::size_t kTogetherBytes = 32 << 20;
 // By which copies come from the device's memory to the host's, two at a time.
-constexpr std::int64_t kPieceBytes = 16 << 20;
+constexpr std::int64_t kPinnedBytes = 16 << 20;
 
 // The elements in the order in which they lie in memory, if that has no gaps.
 at::Tensor Flat(const at::Tensor& tensor) {
@@ -57,7 +57,7 @@ at::Tensor SpaceOn(c10::Device device, std::int64_t elements, at::ScalarType typ
 class PieceByPiece {
  public:
   PieceByPiece(const at::Tensor& there, const at::Tensor& here, c10::Stream stream)
-      : there_(there), here_(here), stream_(stream), size_(kPieceBytes / there.element_size()) {}
+      : there_(there), here_(here), stream_(stream), size_(kPinnedBytes / there.element_size()) {}
 
   void Run() {
     const c10::StreamGuard guard(stream_);
