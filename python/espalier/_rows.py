@@ -87,6 +87,6 @@ def dataframe(rows):
     try:
         import pandas
     except ImportError as error:
-        raise UsageError("a DataFrame needs pandas, which is not installed: pip install pandas; rows() has the same as "
-                         "a list of dicts") from error
+        raise UsageError("a DataFrame needs pandas, which is not installed: pip install pandas; a Result's rows() and a "
+                         "Client's export() have the same as lists of dicts") from error
     return pandas.DataFrame(rows)

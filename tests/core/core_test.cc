@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "tests/core/core_fixture.h"
 
@@ -330,6 +331,18 @@ TEST_F(CoreTest, ATrialThatHasReportedNothingHasFailedUnlessItsStudyHasNoMetric)
     EXPECT_EQ(trial(has_metric ? 1 : 2).state,
               has_metric ? TrialState::kFail : TrialState::kComplete);
   }
+}
+
+TEST_F(CoreTest, AFinalValueThatIsNotFiniteFailsTheTrial) {
+  Step(CreateStudy{Spec(1), false});
+  Join(1);
+  const ReplicaId replica = Ready(starts_.at(0).replica);
+  Form(regroups_);
+  Step(FromReplica{replica, ReplicaReport{1, 0.5, 0}});
+  Step(FromReplica{replica, ReplicaFinished{std::numeric_limits<double>::infinity()}});
+  EXPECT_EQ(trial().state, TrialState::kFail);
+  EXPECT_EQ(trial().reason, "told inf as its final value, which must be a finite number");
+  EXPECT_EQ(trial().value, std::nullopt);
 }
 
 TEST_F(CoreTest, TheProgramsOwnVerdictFailsTheTrialForGood) {

@@ -1,9 +1,15 @@
 #include "trial_runner/torch/adaptive_data_parallel.h"
 
 #include <ATen/autocast_mode.h>
+#include <c10/util/StringUtil.h>
+#include <torch/optim/lbfgs.h>
 
+#include <string>
+
+#include "absl/strings/str_cat.h"
 #include "trial_runner/torch/training_engine.h"
 #include "trial_runner/torch/trial.h"
+#include "trial_runner/torch/trial_context.h"
 
 namespace espalier {
 
@@ -26,15 +32,46 @@ AutocastGuard::~AutocastGuard() {
   at::autocast::set_autocast_enabled(device, was_enabled_);
 }
 
+namespace {
+
+torch::optim::Optimizer& WithoutClosures(torch::optim::Optimizer& optimizer) {
+  if (dynamic_cast<torch::optim::LBFGS*>(&optimizer) != nullptr) {
+    BadUse(
+        "AdaptiveDataParallel: LBFGS runs backward as often as it likes, which replicas cannot "
+        "share: "
+        "want another optimizer");
+  }
+  return optimizer;
+}
+
+void CheckLoss(const at::Tensor& loss) {
+  std::string is;
+  if (!loss.defined()) {
+    is = "undefined";
+  } else if (loss.numel() != 1) {
+    is = absl::StrCat("of shape ", c10::str(loss.sizes()));
+  } else if (!loss.requires_grad()) {
+    is = "without a gradient";
+  }
+  if (is.empty()) return;
+  BadUse(absl::StrCat("Step: the loss is ", is,
+                      ": want one number that depends on the model's parameters, e.g. a mean"));
+}
+
+}  // namespace
+
 AdaptiveDataParallel::AdaptiveDataParallel(Trial& trial, torch::nn::Module& model,
                                            torch::optim::Optimizer& optimizer,
                                            const DataParallelOptions& options)
     : engine_(TrainingEngine::Of(trial.context())),
-      model_(engine_->AddModel(model, optimizer, options)) {}
+      model_(engine_->AddModel(model, WithoutClosures(optimizer), options)) {}
 
 AdaptiveDataParallel::~AdaptiveDataParallel() = default;
 
-void AdaptiveDataParallel::Step(const at::Tensor& loss) { engine_->Step(model_, loss); }
+void AdaptiveDataParallel::Step(const at::Tensor& loss) {
+  CheckLoss(loss);
+  engine_->Step(model_, loss);
+}
 
 void AdaptiveDataParallel::Rehearse(const std::function<void()>& microbatch) {
   engine_->Rehearse(microbatch);

@@ -260,7 +260,7 @@ at::Tensor GradientBuckets::FoundNotFinite(const Measurement& measurement) const
   // What is not finite is no zero less itself. By few operations: small models' steps are as long
   // as it takes to launch them.
   const at::Tensor found = (sqr - sqr).ne_(0);
-  return groups_ == 1 ? found.view({}) : found.amax();
+  return groups_ == 1 ? found.squeeze(0) : found.amax();
 }
 
 void GradientBuckets::Clip(const Measurement& measurement, double norm) {

@@ -4,6 +4,7 @@
 #include <ATen/Parallel.h>
 #include <malloc.h>
 
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <utility>
@@ -36,16 +37,21 @@ void KeepFreedMemory() {
 #endif
 }
 
+// There is one connection to the agent, which a second Trial would close.
+std::atomic<bool> exists{false};
+
 }  // namespace
 
-Trial::Trial(int argc, char** argv)
-    : context_(ValueOrEnd(TrialContext::FromEnvironment(argc, argv))) {
+Trial::Trial(int argc, char** argv) {
+  if (exists) BadUse("there is a Trial in this process already: make one, and hand it on");
+  context_ = ValueOrEnd(TrialContext::FromEnvironment(argc, argv));
+  exists = true;
   at::set_num_threads(context_->threads);
   at::manual_seed(context_->seed);
   KeepFreedMemory();
 }
 
-Trial::~Trial() = default;
+Trial::~Trial() { exists = false; }
 
 std::string Trial::Get(const std::string& name, const std::string& otherwise) {
   return ValueOrEnd(context_->parameters.Get(name, otherwise));
@@ -61,6 +67,7 @@ bool Trial::GetBool(const std::string& name, bool otherwise) {
 }
 
 void Trial::Report(std::int64_t step, double value, const std::map<std::string, double>& extra) {
+  if (step < 0) BadUse(absl::StrCat("Report: step is ", step, ": want 0 or more"));
   if (extra.size() > kMaxExtraFigures) {
     BadUse(absl::StrCat("Report of step ", step, " has ", extra.size(), " further figures: want ",
                         kMaxExtraFigures, " at the most"));

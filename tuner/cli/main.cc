@@ -40,7 +40,7 @@ constexpr Verb kVerbs[] = {
     {"stop", "Stop a study; it can be resumed", "  tuner stop fashion_mnist", AddStop},
     {"resume", "Resume a stopped or ended study", "  tuner resume fashion_mnist --trials 48",
      AddResume},
-    {"rm", "Delete a study that is not running, with its trials", "  tuner rm old_study",
+    {"rm", "Delete a study with its trials; one of the pool must have been stopped", "  tuner rm old_study",
      AddRemove},
     {"pin", "Pin a trial to a number of slots", "  tuner pin fashion_mnist 3 --slots 2", AddPin},
     {"cancel", "End one trial; if it is waiting, it never starts",

@@ -31,7 +31,10 @@ absl::StatusOr<PluginSpec> ParsePlugin(const std::string& what, const std::strin
           fmt::format("{} \"{}\": option \"{}\": must be name=number, e.g. {}:option=2", what, text,
                       option, plugin.name));
     }
-    plugin.options[option.substr(0, equals)] = value;
+    if (!plugin.options.emplace(option.substr(0, equals), value).second) {
+      return absl::InvalidArgumentError(fmt::format("{} \"{}\": option \"{}\" is given twice", what,
+                                                    text, option.substr(0, equals)));
+    }
   }
   if (!any) {
     return absl::InvalidArgumentError(

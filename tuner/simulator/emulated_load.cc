@@ -24,7 +24,8 @@ class EmulatedTruth : public TrialTruth {
   EmulatedTruth(const EmulatedLoadOptions& options, const Trial& trial)
       : options_(options),
         lr_(Number(trial.parameters, "lr", 0.1)),
-        batch_(static_cast<std::int64_t>(Number(trial.parameters, "batch_size", 128))),
+        batch_(std::max<std::int64_t>(
+            1, static_cast<std::int64_t>(Number(trial.parameters, "batch_size", 128)))),
         seed_(MixSeed(static_cast<std::uint64_t>(trial.number), "trial")) {}
 
   BatchBounds bounds() const override {

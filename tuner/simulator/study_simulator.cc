@@ -29,9 +29,9 @@ absl::Status CheckPool(const VirtualPoolOptions& pool) {
        {std::pair("resize_s", pool.resize_s), std::pair("start_s", pool.start_s),
         std::pair("start_cpu_s", load.cpu_s), std::pair("cores", load.cores),
         std::pair("spare_start_s", pool.spare_start_s.value_or(0))}) {
-    if (!(value >= 0) || !std::isfinite(value)) {
+    if (!(value >= 0 && value <= kMostSimulated_s)) {
       return absl::InvalidArgumentError(
-          absl::StrCat(name, " is ", value, ": want a number, 0 or more"));
+          absl::StrCat(name, " is ", value, ": want a number from 0 to ", kMostSimulated_s));
     }
   }
   if (!(load.spread >= 0 && load.spread < 1)) {
@@ -64,17 +64,18 @@ int ResizesOf(const Trial& trial) {
       [](const Resize& resize) { return resize.from_replicas != resize.to_replicas; }));
 }
 
-void CountTrial(const Trial& trial, Direction direction, const StudySimulationOptions& options,
-                Time end, StudyFigures& figures) {
+void CountTrial(const Trial& trial, Direction direction, std::optional<double> target, Time end,
+                StudyFigures& figures) {
   ++figures.trials;
   figures.complete += trial.state == TrialState::kComplete;
   figures.pruned += trial.state == TrialState::kPruned;
   figures.failed += trial.state == TrialState::kFail;
+  figures.unfinished += !Ended(trial.state);
   figures.resizes += ResizesOf(trial);
   figures.slot_seconds += SlotSecondsOf(trial, end);
-  if (!options.target) return;
+  if (!target) return;
   for (const IntermediateValue& value : trial.values) {
-    if (value.value != value.value || Better(direction, *options.target, value.value)) continue;
+    if (value.value != value.value || Better(direction, *target, value.value)) continue;
     const double at_s = SecondsBetween(VirtualPool::kStart, value.at);
     figures.target_s = std::min(figures.target_s.value_or(at_s), at_s);
     return;
@@ -86,8 +87,9 @@ StudyFigures FiguresOf(const TunerState& state, const Study& study,
   StudyFigures figures;
   figures.ended = study.state != StudyState::kRunning;
   figures.finish_s = SecondsBetween(VirtualPool::kStart, end);
+  const std::optional<double> target = options.target ? options.target : study.spec.target;
   for (const TrialId id : study.trials) {
-    CountTrial(state.trials.at(id), study.spec.direction(), options, end, figures);
+    CountTrial(state.trials.at(id), study.spec.direction(), target, end, figures);
   }
   if (const auto best = BestTrial(state, study)) {
     const Trial& trial = state.trials.at(study.trials[static_cast<std::size_t>(*best)]);
@@ -104,6 +106,31 @@ StudyFigures FiguresOf(const TunerState& state, const Study& study,
   figures.node_price = use.price;
   figures.most_nodes = use.most_nodes;
   return figures;
+}
+
+// Nobody asks for trials on virtual time, and a study that waits for slots for ever says nothing.
+absl::Status CheckCanRun(const StudySpec& spec, const VirtualPoolOptions& pool) {
+  if (spec.by_clients()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("study \"", spec.name, "\" has its trials from clients, and a simulation has ",
+                     "none: want a sampler, e.g. random"));
+  }
+  if (spec.sampler.name == kQueueSampler) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("study \"", spec.name, "\" has its trials from a queue, and a simulation has ",
+                     "none: want another sampler, e.g. random"));
+  }
+  int slots = 0;
+  for (const VirtualNode& node : pool.nodes) slots += node.slots;
+  if (pool.core.pool_size) {
+    for (const NodeTemplate& of : pool.core.pool_size->templates) slots += of.slots * of.max_nodes;
+  }
+  if (slots < spec.min_slots) {
+    return absl::InvalidArgumentError(absl::StrCat("a trial of study \"", spec.name, "\" needs ",
+                                                   spec.min_slots, " slots, and the pool has ",
+                                                   slots, " at most"));
+  }
+  return absl::OkStatus();
 }
 
 // Numbers of the trials that would end among the best k, had they all run to their end.
@@ -174,6 +201,12 @@ absl::StatusOr<StudySimulation> SimulateStudy(Workload& load, const StudySpec& s
     return absl::InvalidArgumentError(
         "batch mode \"adaptive\" cannot be simulated: a load gives curves at a fixed global batch");
   }
+  ESPALIER_RETURN_IF_ERROR(CheckCanRun(spec, options.pool));
+  if (!(options.until_s > 0 && options.until_s <= kMostSimulated_s)) {
+    return absl::InvalidArgumentError(absl::StrCat("until_s is ", options.until_s,
+                                                   ": want seconds, more than 0 and at most ",
+                                                   kMostSimulated_s));
+  }
   VirtualPool pool(load, options.pool);
   const Reply reply = pool.Client(CreateStudy{spec, false});
   ESPALIER_RETURN_IF_ERROR(reply.status);
@@ -206,7 +239,7 @@ Timeline TimelineOf(const StudySimulation& simulation) {
          .reason = decision.reason});
   }
   const StudyFigures& f = simulation.figures;
-  timeline.figures = {{"finish_s", f.finish_s},
+  timeline.figures = {{"finish_s", f.ended ? f.finish_s : std::nan("")},
                       {"best", f.best.value_or(std::nan(""))},
                       {"target_s", f.target_s.value_or(std::nan(""))},
                       {"slot_seconds", f.slot_seconds},
@@ -221,6 +254,7 @@ Timeline TimelineOf(const StudySimulation& simulation) {
                       {"complete", f.complete},
                       {"pruned", f.pruned},
                       {"failed", f.failed},
+                      {"unfinished", f.unfinished},
                       {"promise_error", simulation.promise.expected_calibration_error}};
   return timeline;
 }

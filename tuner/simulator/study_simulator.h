@@ -30,13 +30,17 @@ struct StudyFigures {
   int complete = 0;
   int pruned = 0;
   int failed = 0;
+  int unfinished = 0;  // when virtual time was over
   std::int64_t core_steps = 0;
 };
+
+// The most seconds that a time of a simulation may have, some 30 years.
+inline constexpr double kMostSimulated_s = 1e9;
 
 struct StudySimulationOptions {
   VirtualPoolOptions pool;
   double until_s = 30 * 24 * 3600.0;  // of virtual time
-  std::optional<double> target;       // what target_s means; the study itself goes on
+  std::optional<double> target;       // what target_s means (none: the study's); the study goes on
 };
 
 struct StudySimulation {

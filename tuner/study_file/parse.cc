@@ -270,7 +270,8 @@ absl::Status StudyReader::Name(const Json& value) {
   // Other tools' users name their studies as they like.
   if (ByClients() && value.is_string()) {
     spec_.name = value.get<std::string>();
-    return absl::OkStatus();
+    if (IsReadable(spec_.name)) return absl::OkStatus();
+    return Needs("name", "a text that is not blank and has no control characters", value);
   }
   ESPALIER_RETURN_IF_ERROR(Text("name", value, kMaxNameBytes, spec_.name));
   if (!IsPlainName(spec_.name)) {

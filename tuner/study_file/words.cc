@@ -1,5 +1,6 @@
 #include "tuner/study_file/words.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -93,6 +94,12 @@ class Splitter {
 
 absl::StatusOr<std::vector<std::string>> SplitWords(std::string_view line) {
   return Splitter(line).Split();
+}
+
+bool IsReadable(std::string_view name) {
+  const auto controls = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; };
+  return name.find_first_not_of(' ') != std::string_view::npos &&
+         std::none_of(name.begin(), name.end(), controls);
 }
 
 bool IsPlainName(std::string_view name) {

@@ -17,6 +17,9 @@ absl::StatusOr<std::vector<std::string>> SplitWords(std::string_view line);
 // Letters, digits, '_', '-' and '.', the first a letter, digit or '_'.
 bool IsPlainName(std::string_view name);
 
+// Not blank, and no character in it controls a terminal or ends a line.
+bool IsReadable(std::string_view name);
+
 inline constexpr std::size_t kMaxVariables = 1024;  // of an environment
 
 // Neither empty nor with a '=' or a zero byte.

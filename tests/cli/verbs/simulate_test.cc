@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdio>
 #include <fstream>
 #include <sstream>
 #include <string>
@@ -101,7 +102,97 @@ TEST_F(Simulate, NodesOfSeveralTemplatesCostLess) {
   EXPECT_THAT(Text("log.txt"), HasSubstr("pool grows from 0 to 2 of spot, all in all "));
 }
 
+TEST_F(Simulate, EachVariantOfAPolicyHasItsPage) {
+  const Outcome outcome =
+      Run({"poolbench", "--trials", "4", "--slots", "2", "--policy", "promise_goodput:horizon_s=1",
+           "--policy", "promise_goodput:horizon_s=100", "--html", "page.html"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.errors;
+  EXPECT_THAT(Text("page-promise_goodput-horizon_s=1.html"), HasSubstr("<svg"));
+  EXPECT_THAT(Text("page-promise_goodput-horizon_s=100.html"), HasSubstr("<svg"));
+}
+
+TEST_F(Simulate, WhatIsCutOffHasNoTimeOfItsEnd) {
+  const Outcome outcome = Run({"poolbench", "--trials", "12", "--slots", "2", "--until-s", "20",
+                               "--policy", "fixed", "--json", "run.json"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.errors;
+  EXPECT_THAT(outcome.output, HasSubstr("\nfinish                -\n"));
+  EXPECT_THAT(outcome.output, HasSubstr("Under fixed "));
+  EXPECT_THAT(outcome.output, HasSubstr("of 12 trials had not ended after 20s of virtual time."));
+  EXPECT_THAT(Text("run.json"), HasSubstr("\"finish_s\": null"));
+}
+
+TEST_F(Simulate, AStreamKeepsItsTimeLimitAndTellsTheTimeToItsOwnTarget) {
+  const Outcome limited = Run({"poolbench", "--stream", "--target", "0.001", "--slots", "4",
+                               "--time-limit", "100", "--policy", "fixed"});
+  ASSERT_EQ(limited.exit_code, 0) << limited.errors;
+  EXPECT_THAT(limited.output, HasSubstr("\nfinish                1m40s"));
+  EXPECT_THAT(limited.output, HasSubstr("target                -"));
+  const Outcome reached = Run({"poolbench", "--stream", "--slots", "8", "--policy", "fixed"});
+  ASSERT_EQ(reached.exit_code, 0) << reached.errors;
+  EXPECT_THAT(reached.output, HasSubstr("until 0.085"));
+  EXPECT_THAT(reached.output, Not(HasSubstr("target                -")));
+}
+
+constexpr const char* kEmulatedStudy = R"({"name": "e", "command": [%s],
+  "metric": {"name": "error", "direction": "minimize"}, "sampler": "random", "pruner": "none", "trials": 3,
+  "search_space": {"lr": {"_type": "loguniform", "_value": [0.01, 1]},
+                   "batch_size": {"_type": "choice", "_value": [%s]}}%s})";
+
+TEST_F(Simulate, TheCommandOfAnEmulatedStudySaysItsEpochs) {
+  const auto finish_of = [this](const std::string& command, const std::string& batches) {
+    char text[1024];
+    std::snprintf(text, sizeof text, kEmulatedStudy, command.c_str(), batches.c_str(), "");
+    const Outcome outcome =
+        Run({"emulated", directory_.Write("e.json", text), "--policy", "fixed"});
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
+    return outcome.output;
+  };
+  const std::string own = finish_of(R"("emulated", "--epochs", "3", "--samples", "128")", "128");
+  EXPECT_THAT(own, Not(HasSubstr("is not that of")));
+  EXPECT_NE(own, finish_of(R"("emulated", "--epochs", "9", "--samples", "128")", "128"));
+  EXPECT_THAT(
+      finish_of(R"("python3", "train.py")", "0, 128"),
+      HasSubstr("Its program is not that of examples/emulated: each trial is simulated as one "
+                "of those, with 9 epochs of 6144 samples."));
+}
+
+TEST_F(Simulate, AStudyThatCannotRunIsRefused) {
+  char text[1024];
+  std::snprintf(text, sizeof text, kEmulatedStudy, R"("emulated")", "128",
+                R"(, "slots": {"min": 32, "max": 64})");
+  ExpectRefused({"emulated", directory_.Write("large.json", text)},
+                {"needs 32 slots, and the pool has 16 at most"});
+  ExpectRefused(
+      {"emulated", directory_.Write("queue.json", R"({"name": "q", "command": ["emulated"],
+                  "sampler": "queue", "metric": {"name": "e", "direction": "minimize"}})")},
+      {"from a queue", "random"});
+  ExpectRefused(
+      {"emulated", directory_.Write("asked.json", R"({"name": "a", "ask_and_tell": true})")},
+      {"from clients", "random"});
+}
+
+TEST_F(Simulate, TimesAreNumbersThatItsClockCanCount) {
+  for (const char* option :
+       {"--resize-s", "--start-s", "--until-s", "--time-limit", "--node-start"}) {
+    for (const char* value : {"1e13", "nan", "inf", "-1"}) {
+      ExpectRefused({"poolbench", option, value}, {option});
+    }
+  }
+  ExpectRefused({"poolbench", "--target", "nan"}, {"--target"});
+  ExpectRefused({"emulated", "e.json", "--samples", "0"}, {"--samples"});
+  ExpectRefused({"emulated", "e.json", "--epochs", "-3"}, {"--epochs"});
+}
+
 TEST_F(Simulate, RefusesWhatItDoesNotKnowWithARemedy) {
+  ExpectRefused({"poolbench", "--stream", "--trials", "5"}, {"--trials and --stream"});
+  ExpectRefused({"poolbench", "--policy", "fixed", "--json", "x", "--html", "./x"},
+                {"--json and --html both name", "want two files"});
+  ExpectRefused({"poolbench", "--html", "nowhere/page.html"}, {"there is no folder", "nowhere"});
+  ExpectRefused({"poolbench", "--pool-size", "fixed:x=1"}, {"\"fixed\" has no options"});
+  ExpectRefused({"poolbench", "--policy", "promise_goodput:urgency=1,urgency=0"}, {"given twice"});
+  ExpectRefused(
+      {"pollux", ESPALIER_POLLUX_LOADS, "workload-1", "--policy", "pollux", "--policy", "foo"},
+      {"\"foo\" is unknown"});
   ExpectRefused({"poolbench", "--slots", "9", "--nodes", "2"}, {"--slots 9", "--slots 16"});
   ExpectRefused({"poolbench", "--policy", "foo"}, {"\"foo\" is unknown", "fixed"});
   ExpectRefused({"poolbench", "--policy", "fixed:x"}, {"option \"x\"", "name=number"});

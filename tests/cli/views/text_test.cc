@@ -46,6 +46,17 @@ TEST(Fit, CountsCodePointsAndCutsWithAnEllipsis) {
   EXPECT_EQ(Cut("abc", 0), "");
 }
 
+TEST(Fit, CountsTheColumnsOfWideCharactersAndOfMarks) {
+  EXPECT_EQ(DisplayWidth("日本語"), 6U);
+  EXPECT_EQ(DisplayWidth("한글 ok"), 7U);
+  EXPECT_EQ(DisplayWidth("e\xCC\x81t\xC3\xA9"), 3U) << "e with a combining accent, t, é";
+  EXPECT_EQ(DisplayWidth("🚀"), 2U);
+  EXPECT_EQ(DisplayWidth("\xE6\x97"), 1U) << "cut in the middle";
+  EXPECT_EQ(FitLeft("日本語", 8), "日本語  ");
+  EXPECT_EQ(FitLeft("日本語の研究", 6), "日本… ") << "never half of one";
+  EXPECT_EQ(FitRight("学習率", 4), " 学…");
+}
+
 TEST(Fit, TakesControlCharactersOut) { EXPECT_EQ(Cut("a\x1b[2Jb\n", 20), "a [2Jb "); }
 
 TEST(BestFirst, PutsTheBestFirstAndTrialsWithoutValueLast) {

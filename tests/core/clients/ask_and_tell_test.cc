@@ -159,6 +159,26 @@ TEST_F(AskAndTell, AStoppedStudyGivesNoTrialUntilItIsResumed) {
   EXPECT_TRUE(Create());
 }
 
+TEST_F(AskAndTell, AStudyWhoseTrialsHaveAllEndedIsResumedWithMoreOnly) {
+  StudySpec spec;
+  spec.name = "three";
+  spec.kind = StudyKind::kByClients;
+  spec.max_trials = 1;
+  study_ = Step(CreateStudy{spec, false}).study();
+  Tell(Create(), TrialState::kComplete, {1});
+  const auto state = [this] { return core_.state().studies.at(study_).state; };
+  ASSERT_EQ(state(), StudyState::kComplete);
+  for (const std::int64_t most : {0, 1}) {
+    const absl::Status refused = Step(ResumeStudy{"three", most, 0}).status;
+    EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
+    EXPECT_NE(std::string(refused.message()).find("resume it with more than 1"), std::string::npos);
+  }
+  EXPECT_EQ(state(), StudyState::kComplete);
+  EXPECT_TRUE(Step(ResumeStudy{"three", 2, 0}).status.ok());
+  EXPECT_EQ(state(), StudyState::kRunning);
+  EXPECT_TRUE(Create());
+}
+
 TEST_F(AskAndTell, StudiesOfThePoolGoOnBesideAndAreNotForClients) {
   StudySpec spec = Spec(2);
   const StudyId pool = Step(CreateStudy{spec, false}).study();

@@ -12,6 +12,7 @@
 #include "tuner/cli/files.h"
 #include "tuner/cli/machine.h"
 #include "tuner/cli/plugin_argument.h"
+#include "tuner/cli/simulate/output_files.h"
 #include "tuner/cli/views/report/page.h"
 #include "tuner/cli/views/simulation_page.h"
 #include "tuner/cli/views/simulation_text.h"
@@ -54,19 +55,29 @@ std::string TitleOf(const SimulateClusterArguments& a, const ClusterLoad& load) 
 }  // namespace
 
 absl::Status SimulateRecordedCluster(const SimulateClusterArguments& a) {
+  ESPALIER_RETURN_IF_ERROR(CheckOutputFiles(a.json_file, a.decisions_file, a.html_file));
   ESPALIER_ASSIGN_OR_RETURN(const std::string folder, FolderOf(a));
   ESPALIER_ASSIGN_OR_RETURN(ClusterLoad load, ReadPolluxLoad(folder, a.workload));
   load.nodes = a.nodes;
   const std::vector<std::string> policies =
       a.policies.empty() ? std::vector<std::string>{StudySpec{}.policy.name} : a.policies;
-  std::vector<SimulationRun> runs;
+  // All of them before any takes minutes.
+  std::vector<std::pair<PluginSpec, std::unique_ptr<Policy>>> made;
   for (const std::string& text : policies) {
-    ESPALIER_ASSIGN_OR_RETURN(const PluginSpec spec, ParsePlugin("--policy", text));
-    ESPALIER_ASSIGN_OR_RETURN(const std::unique_ptr<Policy> policy,
-                              MakePolicy(spec.name, spec.options));
-    ESPALIER_ASSIGN_OR_RETURN(Timeline timeline,
-                              SimulateCluster(load, *policy, OptionsOf(a, spec.name)));
-    runs.push_back({TextOf(spec), std::move(timeline), {}});
+    ESPALIER_ASSIGN_OR_RETURN(PluginSpec spec, ParsePlugin("--policy", text));
+    ESPALIER_ASSIGN_OR_RETURN(std::unique_ptr<Policy> policy, MakePolicy(spec.name, spec.options));
+    made.emplace_back(std::move(spec), std::move(policy));
+  }
+  std::vector<SimulationRun> runs;
+  for (const auto& [spec, policy] : made) {
+    absl::StatusOr<Timeline> timeline = SimulateCluster(load, *policy, OptionsOf(a, spec.name));
+    if (!timeline.ok()) {
+      // What the others have come to is not lost.
+      if (!runs.empty()) std::printf("%s\n", SimulationTable(runs).c_str());
+      return absl::FailedPreconditionError(
+          fmt::format("--policy {}: {}", TextOf(spec), std::string(timeline.status().message())));
+    }
+    runs.push_back({TextOf(spec), *std::move(timeline), {}});
   }
   const std::string title = TitleOf(a, load);
   std::printf("%s\n\n%s", title.c_str(), SimulationTable(runs).c_str());
@@ -78,10 +89,10 @@ absl::Status SimulateRecordedCluster(const SimulateClusterArguments& a) {
     ESPALIER_RETURN_IF_ERROR(WriteFile(a.decisions_file, SimulationDecisions(runs)));
     std::printf("%s\n", a.decisions_file.c_str());
   }
+  PageNames names;
   for (const SimulationRun& run : runs) {
     if (a.html_file.empty()) break;
-    const std::string policy = run.policy.substr(0, run.policy.find(':'));
-    const std::string path = SimulationPagePath(a.html_file, policy, runs.size());
+    const std::string path = SimulationPagePath(a.html_file, names.Next(run.policy), runs.size());
     const v1::StudyDetails details = DetailsOf(load.name + " under " + run.policy, run.timeline);
     ESPALIER_RETURN_IF_ERROR(WriteFile(path, ReportPage(details, details.study().ended_at())));
     std::printf("%s\n", path.c_str());

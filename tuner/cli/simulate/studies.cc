@@ -2,14 +2,19 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "tuner/cli/files.h"
 #include "tuner/cli/node_templates.h"
 #include "tuner/cli/plugin_argument.h"
+#include "tuner/cli/simulate/output_files.h"
 #include "tuner/cli/study_source.h"
 #include "tuner/cli/views/report/page.h"
 #include "tuner/cli/views/simulation_page.h"
@@ -33,16 +38,23 @@ struct ProcessModel {
   StartLoad load;
   std::optional<double> spare_start_s;
   bool whole_steps = false;
+  double resize_s = 1;
 };
 
 // Measured with examples/emulated and one agent on a machine of two processors.
-constexpr ProcessModel kEmulatedProcesses = {0, {0.23, 2, 0.08, 0}, 0.02, true};
+constexpr ProcessModel kEmulatedProcesses = {
+    .start_s = 0,
+    .load = {.cpu_s = 0.23, .cores = 2, .spread = 0.08, .seed = 0},
+    .spare_start_s = 0.02,
+    .whole_steps = true,
+    .resize_s = 0.01};
 
 struct Prepared {
   std::unique_ptr<Workload> load;
   RecordedLoad* recorded = nullptr;  // the same, if it is one
   std::optional<double> resize_s;    // what the load's record says
   ProcessModel processes;            // how its replicas start and regroup, unless options say it
+  std::string remark;                // what to tell people besides
 };
 
 absl::StatusOr<EmulatedProfile> ReadProfile(const std::string& path) {
@@ -66,6 +78,52 @@ absl::StatusOr<EmulatedProfile> ReadProfile(const std::string& path) {
     *value = json[key].get<double>();
   }
   return profile;
+}
+
+// What the option of a command is given; empty: it is not among the words.
+std::string OptionIn(const std::vector<std::string>& command, const std::string& option) {
+  const auto at = std::find(command.begin(), command.end(), option);
+  return at == command.end() || at + 1 == command.end() ? "" : *(at + 1);
+}
+
+// As --NAME says, or else the command; its own `otherwise`.
+absl::StatusOr<std::int64_t> CountIn(const std::vector<std::string>& command,
+                                     const std::string& option, std::int64_t given,
+                                     std::int64_t otherwise) {
+  if (given > 0) return given;
+  const std::string text = OptionIn(command, option);
+  if (text.empty()) return otherwise;
+  std::int64_t count = 0;
+  if (absl::SimpleAtoi(text, &count) && count > 0) return count;
+  return absl::InvalidArgumentError(
+      fmt::format("the study's command has {} {}: want a whole number above 0", option, text));
+}
+
+absl::StatusOr<Prepared> PrepareEmulated(const SimulateStudyArguments& a) {
+  Prepared prepared;
+  EmulatedLoadOptions options;
+  ESPALIER_ASSIGN_OR_RETURN(options.study, ReadStudyFile(a.study_file));
+  std::vector<std::string> command = options.study.command;
+  const bool own =
+      !command.empty() && std::filesystem::path(command.front()).filename() == "emulated";
+  if (!own) command.clear();
+  std::string profile = a.profile;
+  if (profile.empty() && !OptionIn(command, "--profile").empty()) {
+    profile = std::filesystem::path(options.study.directory) / OptionIn(command, "--profile");
+  }
+  ESPALIER_ASSIGN_OR_RETURN(options.profile, ReadProfile(profile));
+  ESPALIER_ASSIGN_OR_RETURN(options.epochs, CountIn(command, "--epochs", a.epochs, options.epochs));
+  ESPALIER_ASSIGN_OR_RETURN(options.samples,
+                            CountIn(command, "--samples", a.samples, options.samples));
+  if (!own) {
+    prepared.remark = fmt::format(
+        "Its program is not that of examples/emulated: each trial is simulated as one of those, "
+        "with {} epochs of {} samples.",
+        options.epochs, options.samples);
+  }
+  prepared.load = MakeEmulatedLoad(std::move(options));
+  prepared.processes = kEmulatedProcesses;
+  return prepared;
 }
 
 absl::StatusOr<Prepared> PrepareStudy(const SimulateStudyArguments& a) {
@@ -97,16 +155,8 @@ absl::StatusOr<Prepared> Prepare(SimulatedLoad load, const SimulateStudyArgument
           {rule, static_cast<std::uint64_t>(a.seed < 0 ? 0 : a.seed), !a.sampler.empty()});
       return prepared;
     }
-    case SimulatedLoad::kEmulated: {
-      EmulatedLoadOptions options;
-      ESPALIER_ASSIGN_OR_RETURN(options.study, ReadStudyFile(a.study_file));
-      ESPALIER_ASSIGN_OR_RETURN(options.profile, ReadProfile(a.profile));
-      options.epochs = a.epochs;
-      options.samples = a.samples;
-      prepared.load = MakeEmulatedLoad(std::move(options));
-      prepared.processes = kEmulatedProcesses;
-      return prepared;
-    }
+    case SimulatedLoad::kEmulated:
+      return PrepareEmulated(a);
     case SimulatedLoad::kStudy:
       return PrepareStudy(a);
   }
@@ -138,9 +188,13 @@ absl::StatusOr<StudySpec> SpecOf(const Workload& load, bool recorded,
     if (recorded) {
       return absl::InvalidArgumentError("--stream: a record holds a set number of trials");
     }
+    if (a.trials > 0) {
+      return absl::InvalidArgumentError(
+          "--trials and --stream: a stream of trials has no number of them: want one of the two");
+    }
     spec.max_trials = 0;
     spec.target = a.has_target ? a.target : spec.target.value_or(kPoolbenchTarget);
-    spec.time_limit_s = a.until_s > 0 ? a.until_s : 6 * 3600.0;
+    if (a.time_limit_s == 0) spec.time_limit_s = a.until_s > 0 ? a.until_s : 6 * 3600.0;
   }
   return spec;
 }
@@ -163,7 +217,7 @@ absl::StatusOr<StudySimulationOptions> OptionsOf(const SimulateStudyArguments& a
   options.pool.spare_start_s = own.spare_start_s;
   if (a.spare_start_s >= 0) options.pool.spare_start_s = a.spare_start_s;
   options.pool.whole_steps = own.whole_steps;
-  options.pool.resize_s = a.resize_s >= 0 ? a.resize_s : prepared.resize_s.value_or(1.0);
+  options.pool.resize_s = a.resize_s >= 0 ? a.resize_s : prepared.resize_s.value_or(own.resize_s);
   if (a.until_s > 0) options.until_s = a.until_s;
   if (a.has_target) options.target = a.target;
   return options;
@@ -175,6 +229,10 @@ absl::Status SetPoolSize(const SimulateStudyArguments& a, const PluginSpec& rule
   pool.nodes.clear();
   pool.core.pool_size.reset();
   if (rule.name == kFixedPool) {
+    if (!rule.options.empty()) {
+      return absl::InvalidArgumentError(
+          fmt::format("--pool-size {}: \"{}\" has no options", TextOf(rule), kFixedPool));
+    }
     for (int i = 0; i < a.nodes; ++i) {
       pool.nodes.push_back({fmt::format("node-{}", i), a.slots / a.nodes});
       pool.nodes.back().price_per_hour = a.node_price;
@@ -271,6 +329,12 @@ std::string TitleOf(const StudySpec& spec, const StudySimulationOptions& options
   return title;
 }
 
+std::string CutOffText(const SimulationRun& run, const StudyFigures& figures, double until_s) {
+  return fmt::format("Under {} {} of {} trials had not ended after {} of virtual time{}.",
+                     run.policy, figures.unfinished, figures.trials, FormatDuration(until_s),
+                     figures.unfinished == 0 ? ", nor had the study" : "");
+}
+
 absl::Status WriteFiles(const SimulateStudyArguments& a, const std::string& title,
                         const std::vector<SimulationRun>& runs) {
   if (!a.json_file.empty()) {
@@ -286,7 +350,14 @@ absl::Status WriteFiles(const SimulateStudyArguments& a, const std::string& titl
 
 }  // namespace
 
+std::string CheckSimulatedSeconds(const std::string& text) {
+  double seconds = 0;
+  if (absl::SimpleAtod(text, &seconds) && seconds >= 0 && seconds <= kMostSimulated_s) return "";
+  return fmt::format("\"{}\": want seconds from 0 to {:.0f}", text, kMostSimulated_s);
+}
+
 absl::Status SimulateStudies(SimulatedLoad load, const SimulateStudyArguments& a) {
+  ESPALIER_RETURN_IF_ERROR(CheckOutputFiles(a.json_file, a.decisions_file, a.html_file));
   ESPALIER_ASSIGN_OR_RETURN(const Prepared prepared, Prepare(load, a));
   ESPALIER_ASSIGN_OR_RETURN(StudySpec spec,
                             SpecOf(*prepared.load, prepared.recorded != nullptr, a));
@@ -299,11 +370,16 @@ absl::Status SimulateStudies(SimulatedLoad load, const SimulateStudyArguments& a
   const std::string title = TitleOf(spec, options, a);
   std::vector<SimulationRun> runs;
   std::vector<std::pair<std::string, StudySimulation>> pages;
+  PageNames page_names;
+  std::vector<std::string> cut_off;
   int beyond = 0;
   Reliability promise;
   std::vector<std::pair<PluginSpec, PluginSpec>> variants;
   for (const PluginSpec& policy : policies) {
     for (const PluginSpec& pool_size : pool_sizes) variants.emplace_back(policy, pool_size);
+  }
+  for (const PluginSpec& policy : policies) {  // before any of them takes minutes
+    ESPALIER_RETURN_IF_ERROR(MakePolicy(policy.name, policy.options).status());
   }
   for (const auto& [policy, pool_size] : variants) {
     spec.policy = policy;
@@ -316,14 +392,21 @@ absl::Status SimulateStudies(SimulatedLoad load, const SimulateStudyArguments& a
     runs.push_back(RunOf(name, simulation));
     promise = simulation.promise;
     runs.back().timeline.slots = a.slots;
+    if (!simulation.figures.ended) {
+      cut_off.push_back(CutOffText(runs.back(), simulation.figures, options.until_s));
+    }
     if (!a.html_file.empty()) {
-      std::string page = policy.name;
-      if (pool_sizes.size() > 1) page += "-" + pool_size.name;
-      pages.emplace_back(SimulationPagePath(a.html_file, page, variants.size()),
+      std::string page = TextOf(policy);
+      if (pool_sizes.size() > 1) page += "-" + TextOf(pool_size);
+      pages.emplace_back(SimulationPagePath(a.html_file, page_names.Next(page), variants.size()),
                          std::move(simulation));
     }
   }
-  std::printf("%s\n\n%s", title.c_str(), SimulationTable(runs).c_str());
+  std::printf("%s\n", title.c_str());
+  if (!prepared.remark.empty()) std::printf("%s\n", prepared.remark.c_str());
+  std::printf("\n%s", SimulationTable(runs).c_str());
+  if (!cut_off.empty()) std::printf("\n");
+  for (const std::string& line : cut_off) std::printf("%s\n", line.c_str());
   if (runs.size() == 1) PrintReliability(promise);
   if (beyond > 0) {
     std::printf("\n%d trials went on past what was recorded, with their last value held.\n",

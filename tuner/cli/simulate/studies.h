@@ -38,16 +38,19 @@ struct SimulateStudyArguments {
   bool stream = false;
   double target = 0;
   bool has_target = false;
-  std::string study_file;  // emulated
-  std::string profile;     // emulated
-  std::int64_t epochs = 9;
-  std::int64_t samples = 6144;
+  std::string study_file;   // emulated
+  std::string profile;      // emulated
+  std::int64_t epochs = 0;  // 0: as the study's command says
+  std::int64_t samples = 0;
   std::string database;  // study
   std::string study;
   std::string json_file;
   std::string decisions_file;
   std::string html_file;
 };
+
+// What is wrong with the text of an option that is a time of the simulation; empty: nothing.
+std::string CheckSimulatedSeconds(const std::string& text);
 
 // Simulates, prints the figures, and writes the files that were asked for.
 absl::Status SimulateStudies(SimulatedLoad load, const SimulateStudyArguments& arguments);

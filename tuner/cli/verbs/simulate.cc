@@ -1,7 +1,10 @@
 // `tuner simulate`: what it accepts. tuner/cli/simulate is what it does.
 
+#include <cmath>
 #include <memory>
+#include <string>
 
+#include "absl/strings/numbers.h"
 #include "tuner/cli/plugin_argument.h"
 #include "tuner/cli/simulate/cluster.h"
 #include "tuner/cli/simulate/studies.h"
@@ -26,8 +29,14 @@ constexpr const char* kStudyExample =
     "  tuner simulate study --db espalier.db --study cifar --policy fixed --decisions log.txt\n";
 constexpr const char* kPolluxExample =
     "Example:\n"
-    "  tuner simulate pollux workload-1 --policy pollux --policy promise_goodput\n"
+    "  tuner simulate pollux workload-1 --policy pollux --policy promise_goodput:urgency=1\n"
     "  tuner simulate pollux allocator/simulator/loads/pollux workload-1    # from a source tree\n";
+
+std::string CheckFinite(const std::string& text) {
+  double number = 0;
+  if (absl::SimpleAtod(text, &number) && std::isfinite(number)) return "";
+  return "\"" + text + "\": want a number";
+}
 
 void AddPool(CLI::App& app, SimulateStudyArguments& a) {
   app.add_option("--slots", a.slots, "Slots of the pool, divided evenly among the nodes")
@@ -38,20 +47,20 @@ void AddPool(CLI::App& app, SimulateStudyArguments& a) {
       ->capture_default_str();
   app.add_option("--resize-s", a.resize_s,
                  "Seconds for which a trial stands still when its slots change (default: 1, or the "
-                 "mean recorded with the study)")
-      ->check(CLI::NonNegativeNumber);
+                 "mean recorded with the study; emulated: 0.01)")
+      ->check(CheckSimulatedSeconds);
   app.add_option("--start-s", a.start_s,
                  "Seconds from a process's start until it is ready, without the processor time "
                  "(default: 0.5; emulated: 0)")
-      ->check(CLI::NonNegativeNumber);
+      ->check(CheckSimulatedSeconds);
   app.add_option("--start-cpu-s", a.start_cpu_s,
                  "Processor seconds that a start takes, on cores shared by all starts of the node "
                  "(default: 0; emulated: 0.23)")
-      ->check(CLI::NonNegativeNumber);
+      ->check(CheckSimulatedSeconds);
   app.add_option(
          "--cores", a.cores,
          "Cores per node that starts share; 0: one for each start (default: 0; emulated: 2)")
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::Range(0.0, 1e6));
   app.add_option("--start-spread", a.start_spread,
                  "Random variation of the processor time of a start, up or down, as a share of it "
                  "(default: 0; emulated: 0.08)")
@@ -62,9 +71,11 @@ void AddPool(CLI::App& app, SimulateStudyArguments& a) {
   app.add_option("--spare-start-s", a.spare_start_s,
                  "Seconds until a replica that its agent kept as a spare is ready again (default: "
                  "no spares are kept; emulated: 0.02)")
-      ->check(CLI::NonNegativeNumber);
-  app.add_option("--until-s", a.until_s, "Virtual seconds after which the simulation ends")
-      ->check(CLI::PositiveNumber);
+      ->check(CheckSimulatedSeconds);
+  app.add_option("--until-s", a.until_s,
+                 "Virtual seconds after which the simulation ends (default: 30 days)")
+      ->check(CLI::PositiveNumber)
+      ->check(CheckSimulatedSeconds);
 }
 
 void AddPoolSize(CLI::App& app, SimulateStudyArguments& a) {
@@ -82,7 +93,7 @@ void AddPoolSize(CLI::App& app, SimulateStudyArguments& a) {
   app.add_option(
          "--node-start", a.node_start_s,
          "Seconds from requesting a node until it joins; it is paid for from the request on")
-      ->check(CLI::NonNegativeNumber)
+      ->check(CheckSimulatedSeconds)
       ->capture_default_str()
       ->group(kGroup);
   app.add_option("--node-price", a.node_price, "Price of a node per hour, in any currency")
@@ -105,18 +116,20 @@ void AddStudy(CLI::App& app, SimulateStudyArguments& a) {
       ->check(CLI::PositiveNumber);
   app.add_option("--time-limit", a.time_limit_s,
                  "Time limit of the study in virtual seconds, like time_limit_s in a study file")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::PositiveNumber)
+      ->check(CheckSimulatedSeconds);
   app.add_option("--seed", a.seed,
                  "Seed of the load and the study; the same seed gives the same bytes of output")
       ->check(CLI::NonNegativeNumber);
   app.add_option_function<double>(
-      "--target",
-      [&a](const double& target) {
-        a.target = target;
-        a.has_target = true;
-      },
-      "Value of the metric; the time to reach it is printed, and with --stream the study ends "
-      "there");
+         "--target",
+         [&a](const double& target) {
+           a.target = target;
+           a.has_target = true;
+         },
+         "Value of the metric; the time to reach it is printed, and with --stream the study ends "
+         "there")
+      ->check(CheckFinite);
 }
 
 template <typename Arguments>
@@ -199,10 +212,18 @@ VerbAction AddSimulate(CLI::App& app) {
   emulated->add_option("study_file", a->study_file, "Study file")
       ->required()
       ->type_name("STUDY.json");
-  emulated->add_option("--profile", a->profile,
-                       "The program's profile.json (default: that of examples/emulated)");
-  emulated->add_option("--epochs", a->epochs, "As the program's")->capture_default_str();
-  emulated->add_option("--samples", a->samples, "As the program's")->capture_default_str();
+  emulated->add_option(
+      "--profile", a->profile,
+      "The program's profile.json (default: what the study's command gives it, or that "
+      "of examples/emulated)");
+  emulated
+      ->add_option("--epochs", a->epochs,
+                   "As the program's (default: what the study's command gives it, or 9)")
+      ->check(CLI::PositiveNumber);
+  emulated
+      ->add_option("--samples", a->samples,
+                   "As the program's (default: what the study's command gives it, or 6144)")
+      ->check(CLI::PositiveNumber);
   emulated->footer(kEmulatedExample + PoliciesHelp());
   study->add_option("--db", a->database, "Database file of a service")->required();
   study->add_option("--study", a->study, "Name of the study (default: the only one in the file)");

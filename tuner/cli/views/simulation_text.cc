@@ -87,12 +87,12 @@ std::string SimulationTable(const std::vector<SimulationRun>& runs) {
     table.front().push_back("policy");
     for (std::size_t r = 0; r < runs.size(); ++r) table[r + 1].push_back(runs[r].policy);
     for (std::size_t f = 0; f < runs.front().timeline.figures.size(); ++f) {
+      const std::string& name = runs.front().timeline.figures[f].first;
       // What is nothing under every policy only makes the table wide.
       const auto is_zero = [f](const SimulationRun& run) {
         return run.timeline.figures[f].second == 0;
       };
-      if (std::all_of(runs.begin(), runs.end(), is_zero)) continue;
-      const std::string& name = runs.front().timeline.figures[f].first;
+      if (name != "finish_s" && std::all_of(runs.begin(), runs.end(), is_zero)) continue;
       table.front().push_back(FigureName(name));
       for (std::size_t r = 0; r < runs.size(); ++r) {
         table[r + 1].push_back(FigureText(name, runs[r].timeline.figures[f].second));

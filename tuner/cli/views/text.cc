@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <ctime>
+#include <iterator>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "search_spaces/parameter.h"
 
@@ -144,8 +147,51 @@ std::vector<const v1::Trial*> BestFirst(const v1::StudyDetails& details) {
   return trials;
 }
 
+namespace {
+
+// Code points that terminals show in two columns, as far as names are likely to have them: those of
+// East Asian scripts that Unicode calls wide or fullwidth, and emoji (UAX 11).
+constexpr std::pair<std::uint32_t, std::uint32_t> kWide[] = {
+    {0x1100, 0x115F},   {0x231A, 0x231B},   {0x2329, 0x232A},   {0x23E9, 0x23EC},
+    {0x2614, 0x2615},   {0x26A1, 0x26A1},   {0x2705, 0x2705},   {0x2728, 0x2728},
+    {0x274C, 0x274C},   {0x2753, 0x2757},   {0x2795, 0x2797},   {0x2B50, 0x2B50},
+    {0x2E80, 0x303E},   {0x3041, 0xA4CF},   {0xA960, 0xA97F},   {0xAC00, 0xD7A3},
+    {0xF900, 0xFAFF},   {0xFE10, 0xFE19},   {0xFE30, 0xFE6F},   {0xFF00, 0xFF60},
+    {0xFFE0, 0xFFE6},   {0x16FE0, 0x18AFF}, {0x1B000, 0x1B2FF}, {0x1F300, 0x1F64F},
+    {0x1F680, 0x1F6FF}, {0x1F900, 0x1F9FF}, {0x1FA70, 0x1FAFF}, {0x20000, 0x3FFFD}};
+// And those that go onto the one before.
+constexpr std::pair<std::uint32_t, std::uint32_t> kNarrow[] = {
+    {0x0300, 0x036F}, {0x200B, 0x200F}, {0x20D0, 0x20FF}, {0xFE00, 0xFE0F}, {0xFE20, 0xFE2F}};
+
+// The code point of UTF-8 whose first byte this is; what is no UTF-8 is as wide as a letter.
+std::uint32_t CodePointAt(std::string_view text, std::size_t at) {
+  const auto byte = [&](std::size_t i) {
+    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U;
+  };
+  const std::uint32_t first = byte(at);
+  const auto rest = [&](std::size_t i) { return byte(at + i) & 0x3FU; };
+  if (first >= 0xF0) return (first & 7U) << 18U | rest(1) << 12U | rest(2) << 6U | rest(3);
+  if (first >= 0xE0) return (first & 15U) << 12U | rest(1) << 6U | rest(2);
+  if (first >= 0xC0) return (first & 31U) << 6U | rest(1);
+  return first;
+}
+
+std::size_t ColumnsOf(std::uint32_t code_point) {
+  const auto holds = [code_point](const auto& range) {
+    return code_point >= range.first && code_point <= range.second;
+  };
+  if (std::any_of(std::begin(kNarrow), std::end(kNarrow), holds)) return 0;
+  return std::any_of(std::begin(kWide), std::end(kWide), holds) ? 2 : 1;
+}
+
+}  // namespace
+
 std::size_t DisplayWidth(std::string_view text) {
-  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), StartsCodePoint));
+  std::size_t columns = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (StartsCodePoint(text[i])) columns += ColumnsOf(CodePointAt(text, i));
+  }
+  return columns;
 }
 
 std::string Cut(std::string_view text, std::size_t width) {
@@ -154,7 +200,9 @@ std::string Cut(std::string_view text, std::size_t width) {
   if (width == 0) return {};
   std::size_t bytes = 0;
   for (std::size_t columns = 0; bytes < clean.size(); ++bytes) {
-    if (StartsCodePoint(clean[bytes]) && columns++ == width - 1) break;
+    if (!StartsCodePoint(clean[bytes])) continue;
+    columns += ColumnsOf(CodePointAt(clean, bytes));
+    if (columns > width - 1) break;
   }
   return clean.substr(0, bytes) + "…";
 }

@@ -47,7 +47,7 @@ bool BetterFor(const v1::Study& study, double a, double b);
 // Trials with the best value first; those without one last, by number.
 std::vector<const v1::Trial*> BestFirst(const v1::StudyDetails& details);
 
-// Columns on a terminal: code points of UTF-8 (all that we print is one column wide).
+// Columns on a terminal, of UTF-8: East Asian characters and emoji have two.
 std::size_t DisplayWidth(std::string_view text);
 // Exactly `width` columns: padded with blanks or cut with an ellipsis. Control characters, which
 // could come from a program's output or a parameter, become blanks.

@@ -1,12 +1,14 @@
 #include "tuner/core/agents/replica_watch.h"
 
 #include <algorithm>
+#include <cmath>
 #include <tuple>
 #include <utility>
 #include <variant>
 
 #include "absl/strings/str_cat.h"
 #include "tuner/base/protocol.h"
+#include "tuner/core/state/refusals.h"
 
 namespace espalier {
 
@@ -146,6 +148,10 @@ void ReplicaWatch::Hear(const Replica& from, const ReplicaFinished& message) {
   if (trial.state != TrialState::kRunning) return;
   if (!message.failure.empty()) {
     trials_.EndTrial(trial.id, TrialState::kFail, message.failure, std::nullopt);
+    return;
+  }
+  if (message.value && !std::isfinite(*message.value)) {
+    trials_.EndTrial(trial.id, TrialState::kFail, NoFiniteEnd(*message.value), std::nullopt);
     return;
   }
   trials_.EndWell(trial.id, message.value, "");

@@ -135,10 +135,7 @@ void ClientTrials::On(const TellValue& event) {
     return;
   }
   if (event.final && !std::isfinite(event.value)) {
-    trials_.EndTrial(
-        trial.id, TrialState::kFail,
-        absl::StrCat("told ", event.value, " as its final value, which must be a finite number"),
-        std::nullopt);
+    trials_.EndTrial(trial.id, TrialState::kFail, NoFiniteEnd(event.value), std::nullopt);
     turn_.reply().content =
         ValueReply{stopped, absl::StrCat("trial ", trial.number, " has failed: ", trial.reason)};
     return;

@@ -100,6 +100,7 @@ void Scheduler::Schedule() {
   }
   scheduled_at_ = turn_.now();
   client_slots_.Serve();
+  if (EndedTrialsAreLeaving()) return CarryOut();
   if (options_.plan_aside) {
     if (const auto* parts = KnownParts()) CreateTrialsWhereUseful(*parts);
     AskForPlan();

@@ -72,6 +72,7 @@ class Scheduler {
   // Studies that share the pool (shares.cc).
   void CreateTrialsWhereUseful(const std::map<StudyId, StudyPart>& parts);
   void GiveWayToStarving(const std::map<StudyId, StudyPart>& parts);
+  bool EndedTrialsAreLeaving() const;
   std::map<StudyId, StudyPart> PartsOfStudies();
   const std::map<StudyId, StudyPart>* KnownParts() const;
 

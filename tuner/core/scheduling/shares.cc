@@ -9,6 +9,12 @@
 
 namespace espalier {
 
+namespace {
+
+constexpr double kLeave_s = 2.0;  // what the processes of an ended trial may take
+
+}  // namespace
+
 // One slot each for one more configuration is better than data parallelism while there are
 // configurations to try: trials are drawn as long as slots are free or could be given back by
 // trials above their minimum. Not earlier, so that the sampler knows as much as possible.
@@ -48,6 +54,21 @@ void Scheduler::CreateTrialsWhereUseful(const std::map<StudyId, StudyPart>& part
     CreateTrials(study, own);
     room -= before - own;
   }
+}
+
+// The processes of an ended trial leave one after the other. Where a trial needs several slots,
+// those that are free before the last has left are too few for the next one: growth would take
+// them, and give them back a moment later.
+bool Scheduler::EndedTrialsAreLeaving() const {
+  const auto leaves = [this](const auto& entry) {
+    const auto trial = turn_.state().trials.find(entry.first);
+    if (entry.second.empty() || trial == turn_.state().trials.end()) return false;
+    const Study& study = turn_.StudyAt(trial->second.study);
+    return Ended(trial->second.state) && study.state == StudyState::kRunning &&
+           study.spec.min_slots > 1 && SecondsBetween(trial->second.ended, turn_.now()) < kLeave_s;
+  };
+  const auto& holders = pool_.replicas.by_trial();
+  return std::any_of(holders.begin(), holders.end(), leaves);
 }
 
 // Empty with fewer than two running studies: nothing is to be divided then.

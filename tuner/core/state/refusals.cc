@@ -42,6 +42,10 @@ absl::Status RunsOnThePool(const Study& study) {
                    "tuner; clients may read them and set attributes"));
 }
 
+std::string NoFiniteEnd(double value) {
+  return absl::StrCat("told ", value, " as its final value, which must be a finite number");
+}
+
 absl::Status CheckStep(std::int64_t step) {
   if (step >= 0 && step <= kMaxStep) return absl::OkStatus();
   return absl::InvalidArgumentError(

@@ -21,6 +21,9 @@ absl::Status NotRunning(const Study& study);
 inline constexpr std::int64_t kMaxReportsPerTrial = 1'000'000;
 absl::Status HasReportedTheMost(const Trial& trial);
 
+// Why a trial of the pool has failed that told this, which is not finite, as its final value.
+std::string NoFiniteEnd(double value);
+
 // The largest step of a value: every whole number up to it is a double, as JSON's numbers are.
 inline constexpr std::int64_t kMaxStep = std::int64_t{1} << 53;
 absl::Status CheckStep(std::int64_t step);

@@ -111,11 +111,19 @@ void Studies::On(const ResumeStudy& event) {
     return;
   }
   const StudyId id = found->id;
+  const std::int64_t most = event.max_trials > 0 ? event.max_trials : found->spec.max_trials;
+  // Those of the pool end again by themselves; with clients nothing ever happens to it.
+  if (found->spec.by_clients() && found->state != StudyState::kRunning && most > 0 &&
+      std::ssize(found->trials) >= most && !AnyMayRun(*found)) {
+    turn_.reply().status = absl::FailedPreconditionError(absl::StrCat(
+        "study \"", event.name, "\" has all its ", most,
+        " trials, and all have ended: resume it with more than ", found->trials.size()));
+    return;
+  }
   turn_.reply().content = StudyReply{id};
   if (event.max_trials > 0 || event.time_limit_s > 0) {
-    turn_.Emit(
-        StudyLimitsChanged{id, event.max_trials > 0 ? event.max_trials : found->spec.max_trials,
-                           event.time_limit_s > 0 ? event.time_limit_s : found->spec.time_limit_s});
+    turn_.Emit(StudyLimitsChanged{
+        id, most, event.time_limit_s > 0 ? event.time_limit_s : found->spec.time_limit_s});
   }
   if (found->state == StudyState::kRunning) return;
   turn_.Decide(id, -1, DecisionKind::kStudy, 0, 0, "resumed by the user");
