@@ -66,6 +66,28 @@ TEST(HttpConnections, IdleOnesTakeNoThread) {
   EXPECT_NE(idle.back()->ReadUntil("\r\n\r\nok\n").find("200 OK"), std::string::npos);
 }
 
+TEST(HttpConnections, UnfinishedHeadsTakeNoThread) {
+  RunningService running;
+  std::vector<std::unique_ptr<RawConnection>> unfinished;
+  for (std::size_t i = 0; i < 2 * kHttpThreads; ++i) {
+    unfinished.push_back(std::make_unique<RawConnection>(running.http_port()));
+    unfinished.back()->Send("GET /healthz HT");
+  }
+  // A second request on a connection that has had its answer is no other.
+  unfinished.push_back(std::make_unique<RawConnection>(running.http_port()));
+  unfinished.back()->Send("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\nGET /healthz HT");
+  EXPECT_NE(unfinished.back()->ReadUntil("\r\n\r\nok\n").find("200 OK"), std::string::npos);
+  httplib::Client client("127.0.0.1", running.http_port());
+  client.set_read_timeout(std::chrono::minutes(1));
+  EXPECT_EQ(client.Get("/healthz")->status, 200);
+  // Had they held all threads, the first would have been given up before that.
+  for (const auto& connection : {unfinished.front().get(), unfinished.back().get()}) {
+    connection->Send("TP/1.1\r\nHost: loc");
+    connection->Send("alhost\r\n\r\n");
+    EXPECT_NE(connection->ReadUntil("\r\n\r\nok\n").find("200 OK"), std::string::npos);
+  }
+}
+
 TEST(HttpConnections, OfTooManyIdleOnesOneIsClosed) {
   RunningService running;
   std::vector<std::unique_ptr<RawConnection>> idle;

@@ -79,6 +79,22 @@ class Connection final : public httplib::Stream {
                                                                            : Handshake::kFailed;
   }
 
+  // The head of a request is taken there as well, as far as it has come: a thread gets whole ones.
+  enum class Head { kWhole, kGoesOn, kFailed };
+  Head TakeHead() {
+    in_.erase(0, at_);
+    at_ = 0;
+    while (!HasHead()) {
+      const std::size_t before = in_.size();
+      in_.resize(before + kBuffer);
+      const ssize_t got = ReceiveAtOnce(in_.data() + before, kBuffer);
+      in_.resize(before + static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+      if (got == 0) return in_.empty() ? Head::kFailed : Head::kWhole;
+      if (got < 0) return errno == EAGAIN || errno == EINTR ? Head::kGoesOn : Head::kFailed;
+    }
+    return Head::kWhole;
+  }
+
   void BeginRequest() {
     known_ = true;
     head_left_ = kMaxHttpHead;
@@ -144,6 +160,23 @@ class Connection final : public httplib::Stream {
  private:
   static constexpr std::size_t kBuffer = 16 << 10;
   static constexpr std::size_t kMaxBuffered = 64 << 20;
+
+  // Or as much as is too much of one, which the library refuses.
+  bool HasHead() const {
+    return in_.size() > kMaxHttpHead || in_.find("\r\n\r\n") != std::string::npos;
+  }
+
+  // As ::recv without waiting.
+  ssize_t ReceiveAtOnce(char* to, std::size_t size) {
+    if (tls_ == nullptr) return ::recv(socket_, to, size, MSG_DONTWAIT);
+    const int got = SSL_read(tls_.get(), to, static_cast<int>(size));
+    if (got > 0) return got;
+    const int wanted = SSL_get_error(tls_.get(), got);
+    ERR_clear_error();
+    if (wanted == SSL_ERROR_ZERO_RETURN) return 0;
+    errno = wanted == SSL_ERROR_WANT_READ || wanted == SSL_ERROR_WANT_WRITE ? EAGAIN : EPIPE;
+    return -1;
+  }
 
   void NamePeer() {
     sockaddr_storage address{};
@@ -339,8 +372,12 @@ class IdleConnections {
           if (it == parked_.end()) continue;
           const Connection::Handshake led = it->second.connection->ShakeHands();
           if (led == Connection::Handshake::kGoesOn) continue;
+          const Connection::Head head = led == Connection::Handshake::kDone
+                                            ? it->second.connection->TakeHead()
+                                            : Connection::Head::kFailed;
+          if (head == Connection::Head::kGoesOn) continue;
           ConnectionPtr connection = Take(it);
-          if (led == Connection::Handshake::kDone) woken.push_back(std::move(connection));
+          if (head == Connection::Head::kWhole) woken.push_back(std::move(connection));
         }
         for (auto it = parked_.begin(); it != parked_.end();) {
           const auto next = std::next(it);
@@ -428,6 +465,7 @@ class KeepAliveServer final : public httplib::Server {
   }
 
   void Serve(ConnectionPtr connection, IdleConnections& idle) {
+    auto head = Connection::Head::kWhole;
     do {
       connection->BeginRequest();
       bool closed = false;
@@ -441,8 +479,9 @@ class KeepAliveServer final : public httplib::Server {
                                               TakeNoForms(request);
                                             });
       if (!connection->FinishRequest() || !answered || closed) return;
-    } while (connection->HasInput());
-    idle.Park(std::move(connection));
+      head = connection->TakeHead();
+    } while (head == Connection::Head::kWhole);
+    if (head == Connection::Head::kGoesOn) idle.Park(std::move(connection));
   }
 
   static constexpr int kBacklog = 512;

@@ -31,7 +31,7 @@ inline constexpr char kOwnUserHeader[] = "Espalier-Own-User";
 // way: a client may keep its connection as long as it likes. Connections are closed that are idle
 // for kHttpIdle_s, that are too many (silent strangers first), or after an answer with "Connection:
 // close". The same holds with TLS (a context of OpenSSL's, which it takes over): no thread waits
-// for a handshake.
+// for a handshake, or for the head of a request.
 std::unique_ptr<httplib::Server> MakeHttpServer(ssl_ctx_st* tls,
                                                 std::function<bool(const Peer&)> trusts);
 
