@@ -59,7 +59,7 @@ def folder_for(name, directory):
         if any(path.iterdir()) and not (path / _DATABASE).exists() and not (path / _OUTPUT).exists():
             raise UsageError(f"directory {str(directory)!r}: holds other files and no study: want a new or an empty "
                              "folder, or that of an earlier run")
-        return path, name.given or name.otherwise, is_new
+        return path, name.given or _name_in(path) or name.otherwise, is_new
     runs = pathlib.Path("espalier-runs").absolute()
     if name.given:
         if os.sep in name.given or name.given in (".", ".."):
@@ -71,6 +71,13 @@ def folder_for(name, directory):
             return runs / each, each, True
         except FileExistsError:
             continue
+
+
+def _name_in(path):
+    """Of the study that an earlier run has left there; None if there is none."""
+    if not (path / _DATABASE).exists() or not (path / _STUDY).exists():
+        return None
+    return json.loads((path / _STUDY).read_text(encoding="utf-8"))["name"]
 
 
 def earlier_study(tuner, directory, name):

@@ -134,6 +134,9 @@ class OfThisMachine(TuneTest):
         self.assertEqual(len(fresh.trials), 3)
         elsewhere, _ = self.tune([program], directory=self.dir / "there/run", trials=1)
         self.assertEqual(elsewhere.directory, self.dir / "there/run")
+        by_folder, shown = self.tune([program], directory=first.directory, trials=3, seed=7)
+        self.assertEqual((by_folder.name, by_folder.trials), ("mine", fresh.trials))
+        self.assertIn('study "mine" had already ended', shown)
 
     def test_files_of_others_are_left_alone(self):
         precious = pathlib.Path(self.write("study.json", "precious"))

@@ -42,6 +42,17 @@ TEST(ExportCsv, HasAColumnForEachFurtherFigure) {
   EXPECT_EQ(lines[6], "2,FAIL,0.2,128,<script>,,,,,,,,,8.000000,9.000000,1.000,0,exit code 3");
 }
 
+TEST(ExportCsv, HasTheValuesOfAllDirections) {
+  v1::StudyDetails details = SampleStudy();
+  for (const double value : {2.5, 0.0}) details.mutable_trials(0)->add_other_values(value);
+  const std::vector<std::string> lines = Lines(ExportCsv(details));
+  EXPECT_TRUE(lines[0].ends_with(
+      ",final_value,final_value_2,final_value_3,started_s,ended_s,slot_seconds,restarts,reason"))
+      << lines[0];
+  EXPECT_TRUE(lines[1].ends_with(",0.91234,2.5,0,0.000000,10.000000,14.000,0,")) << lines[1];
+  EXPECT_TRUE(lines[6].ends_with(",,,,8.000000,9.000000,1.000,0,exit code 3")) << lines[6];
+}
+
 TEST(ExportCsv, TellsWhatWasPaidWhereThatIsKnown) {
   v1::StudyDetails details = SampleStudy();
   details.mutable_study()->add_payments()->set_cost(2);

@@ -50,12 +50,17 @@ constexpr int kColumnsOfAStep = 5;
 // A parameter that is named like one of our own columns is told apart by a prefix; figures always
 // have theirs.
 std::vector<std::string> Heading(const std::vector<std::string>& parameters,
-                                 const std::set<std::string>& figures, bool paid) {
+                                 const std::set<std::string>& figures, int further_values,
+                                 bool paid) {
   std::vector<std::string> heading = {"trial", "state"};
   std::vector<std::string> own = {"step",         "value",       "at_s",      "global_batch_size",
                                   "slots",        "final_value", "started_s", "ended_s",
                                   "slot_seconds", "restarts",    "reason"};
   if (paid) own.emplace_back("paid");
+  auto after_final = std::next(std::find(own.begin(), own.end(), "final_value"));
+  for (int i = 0; i < further_values; ++i) {
+    after_final = std::next(own.insert(after_final, fmt::format("final_value_{}", i + 2)));
+  }
   for (const std::string& name : parameters) {
     const bool taken =
         name == "trial" || name == "state" || std::find(own.begin(), own.end(), name) != own.end();
@@ -74,10 +79,14 @@ std::vector<std::string> Heading(const std::vector<std::string>& parameters,
 std::string ExportCsv(const v1::StudyDetails& details) {
   const std::vector<std::string> names = ParameterNames(details);
   std::set<std::string> figures;
-  for (const v1::Trial& trial : details.trials()) figures.merge(FigureNames(trial));
+  int further_values = 0;  // of the second direction and those after it
+  for (const v1::Trial& trial : details.trials()) {
+    figures.merge(FigureNames(trial));
+    further_values = std::max(further_values, trial.other_values_size());
+  }
   const double now = LastMoment(details);
   const bool paid = details.study().payments_size() > 0;
-  std::string csv = CsvRow(Heading(names, figures, paid));
+  std::string csv = CsvRow(Heading(names, figures, further_values, paid));
   for (const v1::Trial& trial : details.trials()) {
     std::vector<std::string> first = {std::to_string(trial.number()), StateName(trial.state())};
     for (const std::string& name : names) {
@@ -91,6 +100,10 @@ std::string ExportCsv(const v1::StudyDetails& details) {
                                      fmt::format("{:.3f}", SlotSeconds(trial, now)),
                                      std::to_string(trial.restarts()),
                                      trial.reason()};
+    for (int i = further_values; i-- > 0;) {
+      const bool known = is_final && i < trial.other_values_size();
+      last.insert(std::next(last.begin()), known ? FormatExactly(trial.other_values(i)) : "");
+    }
     if (paid) last.push_back(FormatExactly(Paid(trial)));
     const auto append = [&](const std::vector<std::string>& middle) {
       std::vector<std::string> row = first;

@@ -75,6 +75,13 @@ std::string SlotsText(const v1::StudyDetails& details, const v1::Trial& trial, d
 
 std::string Known(double value) { return value > 0 ? FormatValue(value) : ""; }
 
+// Of all directions.
+std::string ValuesText(const v1::Trial& trial) {
+  std::string text = trial.has_value() ? FormatValue(trial.value()) : "";
+  for (const double value : trial.other_values()) text += ", " + FormatValue(value);
+  return text;
+}
+
 std::vector<Column> AllColumns(const v1::StudyDetails& details, double now) {
   const std::string metric = details.study().metric();
   return {
@@ -98,7 +105,7 @@ std::vector<Column> AllColumns(const v1::StudyDetails& details, double now) {
        .width = 9,
        .keep = 95,
        .right = true,
-       .text = [](const v1::Trial& t) { return t.has_value() ? FormatValue(t.value()) : ""; }},
+       .text = ValuesText},
       {.heading = "step",
        .width = 6,
        .keep = 80,

@@ -151,7 +151,11 @@ std::vector<std::string> TrialText(const v1::StudyDetails& details, const v1::Tr
             fmt::format("{} of {} (id {})", trial.number(), details.study().name(), trial.id()));
   lines.Add("state", StateName(trial.state()));
   lines.Add("reason", Cut(trial.reason(), 1000));
-  if (trial.has_value()) lines.Add(details.study().metric(), FormatExactly(trial.value()));
+  if (trial.has_value()) {
+    std::string values = FormatExactly(trial.value());
+    for (const double value : trial.other_values()) values += ", " + FormatExactly(value);
+    lines.Add(details.study().metric(), values);
+  }
   for (const v1::Parameter& parameter : trial.parameters()) {
     lines.Add("  " + parameter.name(), Cut(ExactParameter(parameter), 1000));
   }
