@@ -37,13 +37,16 @@ void KeepFreedMemory() {
 #endif
 }
 
-// There is one connection to the agent, which a second Trial would close.
+// There is one connection to the agent, which a second Trial would close. Alone, programs may have
+// several.
 std::atomic<bool> exists{false};
 
 }  // namespace
 
 Trial::Trial(int argc, char** argv) {
-  if (exists) BadUse("there is a Trial in this process already: make one, and hand it on");
+  if (exists && std::getenv("ESPALIER_CONTROL_FD") != nullptr) {
+    BadUse("there is a Trial in this process already: make one, and hand it on");
+  }
   context_ = ValueOrEnd(TrialContext::FromEnvironment(argc, argv));
   exists = true;
   at::set_num_threads(context_->threads);

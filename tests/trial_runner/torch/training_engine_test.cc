@@ -4,8 +4,11 @@
 
 #include <ATen/ops/ones.h>
 #include <torch/nn/modules/linear.h>
+#include <torch/optim/lbfgs.h>
 #include <torch/optim/sgd.h>
 
+#include <cstdlib>
+#include <functional>
 #include <mutex>
 #include <optional>
 
@@ -45,6 +48,47 @@ TEST(TrainingEngine, SaysOfEachModelThatIsNotOnItsSlotsDevice) {
       testing::internal::GetCapturedStderr(),
       AllOf(HasSubstr("espalier: AdaptiveDataParallel \"critic\": its parameters are on cpu"),
             HasSubstr("this replica has cuda:0")));
+}
+
+// In a process of its own each, that ends.
+TEST(TrainingEngineDeathTest, MistakesEndTheProgramAndSayWhatIsWanted) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const ::testing::ExitedWithCode bad_use(2);
+  char name[] = "test";
+  char* arguments[] = {name};
+  const auto step = [&](const std::function<at::Tensor(LinearModel&)>& loss_of) {
+    Trial trial(1, arguments);
+    LinearModel model;
+    AdaptiveDataParallel parallel(trial, *model.net, model.optimizer, {});
+    AdaptiveDataLoader loader(parallel, 8, {.batch_size = 8});
+    loader.NextEpoch(1);
+    loader.NextBatch();
+    parallel.Step(loss_of(model));
+  };
+  EXPECT_EXIT(step([](LinearModel&) { return at::Tensor(); }), bad_use,
+              "Step: the loss is undefined: want one number");
+  EXPECT_EXIT(step([](LinearModel& model) {
+                return model.net(at::ones({8, 4}));
+              }),
+              bad_use, "Step: the loss is of shape");
+  EXPECT_EXIT(step([](LinearModel&) { return at::ones({}); }), bad_use,
+              "Step: the loss is without a gradient");
+  EXPECT_EXIT(
+      {
+        Trial trial(1, arguments);
+        torch::nn::Linear net(4, 1);
+        torch::optim::LBFGS optimizer(net->parameters());
+        const AdaptiveDataParallel parallel(trial, *net, optimizer, {});
+      },
+      bad_use, "LBFGS runs backward as often as it likes");
+  EXPECT_EXIT(Trial(1, arguments).Report(-1, 0.5), bad_use, "Report: step is -1: want 0 or more");
+  EXPECT_EXIT(
+      {
+        const Trial first(1, arguments);
+        setenv("ESPALIER_CONTROL_FD", "3", 1);
+        const Trial second(1, arguments);
+      },
+      bad_use, "there is a Trial in this process already");
 }
 
 // A group of one from the first Ready on, which keeps the first progress that tells of times.
