@@ -189,7 +189,8 @@ absl::StatusOr<JobStatus> Jobs::TakeUp(const JobObject& job, const PoolFacts& po
   const absl::StatusOr<AdaptDLJob> read = ReadAdaptDLJob(job.job, job.name);
   if (!read.ok()) return refused(read.status());
   // Relative paths in an image start where a container does without a workingDir.
-  absl::StatusOr<StudySpec> spec = ParseStudy(read->study_json, job.name, "/");
+  absl::StatusOr<StudySpec> spec =
+      ParseStudy(read->study_json, job.name, "/", SpaceFiles::kRefused);
   if (!spec.ok()) return refused(spec.status());
   spec->name = StudyNameOf(job);
   if (const absl::Status kept = CheckReadBack(*spec, job.name); !kept.ok()) return refused(kept);

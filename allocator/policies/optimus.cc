@@ -62,7 +62,9 @@ class AllocationSearch {
   void GiveMinima();
   bool GiveOne();
   std::vector<AllocationDecision> PlaceAll();
-  std::optional<Placement> FindPlace(const Growth& c) const;
+  Growth* Place(const SlotLedger& empty,
+                std::vector<std::pair<const Job*, AllocationDecision>>& made);
+  std::optional<Placement> FindPlace(const Growth& c, const SlotLedger& ledger) const;
   std::string Reason(const Growth& c, const Placement& placement, const std::string& loss) const;
 
   SlotLedger ledger_;
@@ -109,32 +111,49 @@ bool AllocationSearch::GiveOne() {
 
 // Where the spanning rule leaves no room for all its slots, a job makes do with fewer. On as many
 // as it has it stays where it is.
-std::optional<Placement> AllocationSearch::FindPlace(const Growth& c) const {
+std::optional<Placement> AllocationSearch::FindPlace(const Growth& c,
+                                                     const SlotLedger& ledger) const {
   for (int slots = c.slots; slots >= MinSlots(*c.job) && slots > 0; --slots) {
-    auto placement = ledger_.Place(slots);
+    auto placement = ledger.Place(slots);
     if (!placement) continue;
-    const bool stays = slots == TotalSlots(c.job->current) && ledger_.MayKeep(*c.job);
+    const bool stays = slots == TotalSlots(c.job->current) && ledger.MayKeep(*c.job);
     return stays ? c.job->current : *std::move(placement);
   }
   return std::nullopt;
 }
 
+// Places all but those that are kept. Returns one that runs, is to go on, and finds no place; null:
+// there is none.
+Growth* AllocationSearch::Place(const SlotLedger& empty,
+                                std::vector<std::pair<const Job*, AllocationDecision>>& made) {
+  SlotLedger ledger = empty;
+  for (const Growth& c : candidates_) {
+    if (c.kept) ledger.Take(c.job->current);
+  }
+  made.clear();
+  for (Growth& c : candidates_) {
+    if (c.kept) continue;
+    const bool may_keep = ledger.MayKeep(*c.job);
+    const Placement placement = FindPlace(c, ledger).value_or(Placement{});
+    if (placement.empty() && c.slots > 0 && !c.job->current.empty() && may_keep) return &c;
+    ledger.Take(placement);
+    if (placement == c.job->current) continue;
+    const std::string loss = may_keep ? "" : ledger.Loss(*c.job);
+    made.emplace_back(c.job, AllocationDecision{c.job->id, placement, Reason(c, placement, loss)});
+  }
+  return nullptr;
+}
+
 std::vector<AllocationDecision> AllocationSearch::PlaceAll() {
   for (Growth& c : candidates_) {
     c.kept = c.slots == TotalSlots(c.job->current) && ledger_.MayKeep(*c.job);
-    if (c.kept) ledger_.Take(c.job->current);
   }
   std::stable_sort(candidates_.begin(), candidates_.end(),
                    [](const Growth& a, const Growth& b) { return a.slots < b.slots; });
   std::vector<std::pair<const Job*, AllocationDecision>> made;
-  for (const Growth& c : candidates_) {
-    if (c.kept) continue;
-    const std::string loss = ledger_.MayKeep(*c.job) ? "" : ledger_.Loss(*c.job);
-    const Placement placement = FindPlace(c).value_or(Placement{});
-    ledger_.Take(placement);
-    if (placement == c.job->current) continue;
-    made.emplace_back(c.job, AllocationDecision{c.job->id, placement, Reason(c, placement, loss)});
-  }
+  // Where the spanning rule leaves too little room, who runs keeps what it has: those that wait
+  // would else take its place, and it theirs, for ever.
+  while (Growth* displaced = Place(ledger_, made)) displaced->kept = true;
   std::sort(made.begin(), made.end(), [](const auto& a, const auto& b) {
     return std::pair(a.first->order, a.first->id) < std::pair(b.first->order, b.first->id);
   });

@@ -74,6 +74,12 @@ TEST_F(HttpTest, ErrorsAreJsonWithTheirStatus) {
   EXPECT_EQ(client_.Post("/api/trials/1/tell", "{", "application/json")->status, 400);
   EXPECT_EQ(client_.Post("/api/trials/1/tell", "{}", "application/json")->status, 400);
   EXPECT_EQ(client_.Post("/api/trials/1/tell", R"({"value": 1})", "application/json")->status, 404);
+  // A client that names a file is not told what is in it.
+  const auto of_file = client_.Post(
+      "/api/studies", R"({"name": "f", "ask_and_tell": true, "search_space": "/etc/passwd"})",
+      "application/json");
+  EXPECT_EQ(of_file->status, 400);
+  EXPECT_THAT(of_file->body, HasSubstr("a service reads no file that a client names"));
   const std::string large(kMaxHttpBody + 1, ' ');
   const auto refused = client_.Post("/api/trials/1/tell", large, "application/json");
   ASSERT_TRUE(refused);

@@ -71,8 +71,8 @@ absl::StatusOr<CreatedStudy> CreateOrFindStudy(Tuner& tuner,
         absl::StrCat("directory: needs a path without a zero byte, got one after \"",
                      request.directory().substr(0, zero), "\""));
   }
-  ESPALIER_ASSIGN_OR_RETURN(StudySpec spec,
-                            ParseStudy(request.study_json(), kStudyLabel, request.directory()));
+  ESPALIER_ASSIGN_OR_RETURN(StudySpec spec, ParseStudy(request.study_json(), kStudyLabel,
+                                                       request.directory(), SpaceFiles::kRefused));
   ESPALIER_RETURN_IF_ERROR(Validate(spec));
   ESPALIER_RETURN_IF_ERROR(CheckReadBack(spec, kStudyLabel));
   const Reply reply =

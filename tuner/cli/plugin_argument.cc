@@ -43,6 +43,10 @@ absl::StatusOr<PluginSpec> ParsePlugin(const std::string& what, const std::strin
   return plugin;
 }
 
+absl::Status CheckPolicy(const PluginSpec& policy) {
+  return MakePolicy(policy.name, policy.options).status();
+}
+
 std::string PoliciesHelp() {
   std::string text = "\nPolicies:\n";
   for (const PluginInfo& info : Policies().Infos()) {

@@ -11,6 +11,9 @@ namespace espalier {
 // affair. InvalidArgument says which part is wrong; `what` ("--policy") begins the message.
 absl::StatusOr<PluginSpec> ParsePlugin(const std::string& what, const std::string& text);
 
+// Whether there is such a policy, with such options.
+absl::Status CheckPolicy(const PluginSpec& policy);
+
 // For the end of a help text: the names that a policy may have, and a line on each.
 std::string PoliciesHelp();
 

@@ -41,12 +41,13 @@ std::string Word(const Json& value) { return value.is_string() ? value.get<std::
 
 class StudyReader {
  public:
-  // `text` is what `json` was read from.
-  StudyReader(std::string_view text, Json json, std::string label, std::string directory)
+  StudyReader(std::string_view text, Json json, std::string label, std::string directory,
+              SpaceFiles files)
       : text_(text),
         json_(std::move(json)),
         label_(std::move(label)),
-        folder_(std::move(directory)) {}
+        folder_(std::move(directory)),
+        files_(files) {}
 
   absl::StatusOr<StudySpec> Read();
   // The fields of a file that has been read before, which need not be whole.
@@ -140,6 +141,7 @@ class StudyReader {
   const Json json_;
   const std::string label_;
   const std::string folder_;
+  const SpaceFiles files_;
   StudySpec spec_;
 };
 
@@ -342,10 +344,10 @@ absl::Status StudyReader::Space(const Json& value) {
   if (!value.is_string() && !value.is_object()) {
     return Needs("search_space", "an object of parameters or the path of a file with one", value);
   }
-  ESPALIER_ASSIGN_OR_RETURN(
-      spec_.space, value.is_string() ? SearchSpaceOfFile(label_, folder_, value.get<std::string>())
-                                     : SearchSpaceWithin(label_, text_));
-  return absl::OkStatus();
+  auto space = value.is_string() ? SearchSpaceOfFile(label_, folder_, Word(value), files_)
+                                 : SearchSpaceWithin(label_, text_);
+  if (space.ok()) spec_.space = *std::move(space);
+  return space.status();
 }
 
 absl::Status StudyReader::TimeLimit(const Json& value) {
@@ -584,15 +586,15 @@ absl::StatusOr<StudySpec> StudyReader::Read() {
 }  // namespace
 
 absl::StatusOr<StudySpec> ParseStudy(std::string_view json, const std::string& label,
-                                     const std::string& directory) {
+                                     const std::string& directory, SpaceFiles files) {
   ESPALIER_ASSIGN_OR_RETURN(Json parsed, search_spaces_json::Parse(label, json));
-  return StudyReader(json, std::move(parsed), label, directory).Read();
+  return StudyReader(json, std::move(parsed), label, directory, files).Read();
 }
 
 StudySpec FieldsOf(const StudyWording& wording) {
   Json json = Json::object();
   for (const auto& [key, text] : wording.texts) json[key] = Json::parse(text);
-  return StudyReader("", std::move(json), "wording", "").Fields();
+  return StudyReader("", std::move(json), "wording", "", SpaceFiles::kRefused).Fields();
 }
 
 }  // namespace espalier

@@ -13,9 +13,12 @@ namespace espalier {
 // would be right. README.md of this folder lists the keys.
 //
 // `label` names the text in messages (usually the file's path); `directory` is the absolute
-// folder that relative paths in it are taken from (search_space may name a file there).
+// folder that relative paths in it are taken from. search_space may name a file, on this machine:
+// not where the text is a client's.
+enum class SpaceFiles { kRead, kRefused };
 absl::StatusOr<StudySpec> ParseStudy(std::string_view json, const std::string& label,
-                                     const std::string& directory);
+                                     const std::string& directory,
+                                     SpaceFiles files = SpaceFiles::kRead);
 
 // A file whose name ends in .yaml or .yml is a job of AdaptDL's (adaptdl_job.h); `unused` is then
 // what it asks for that a pool has no use for.

@@ -19,7 +19,12 @@ absl::StatusOr<SearchSpace> Result(const std::string& label, SearchSpaceReading 
 }  // namespace
 
 absl::StatusOr<SearchSpace> SearchSpaceOfFile(const std::string& label, const std::string& folder,
-                                              const std::string& name) {
+                                              const std::string& name, SpaceFiles files) {
+  if (files == SpaceFiles::kRefused) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(label, ": \"search_space\": needs an object of parameters, got \"", name,
+                     "\": a service reads no file that a client names"));
+  }
   const std::string path = (std::filesystem::path(folder) / name).string();
   const absl::StatusOr<std::string> text = ReadTextFile(path);
   if (!text.ok()) {

@@ -37,6 +37,27 @@ TEST(Optimus, GoesByTheModelWithoutKnownTimes) {
   EXPECT_EQ(Total(held.at(TrialId(2))), 3);
 }
 
+// Three minima of five fit the slots of four nodes of four, and only two of them the nodes, one
+// that spans nodes each.
+TEST(Optimus, PausesNobodyForOneThatWaitsWhereOnlySpanningKeepsItOut) {
+  Pool pool{{Node(1, 4), Node(2, 4), Node(3, 4), Node(4, 4)},
+            {WaitingJob(1), WaitingJob(2), WaitingJob(3)}};
+  for (Job& job : pool.jobs) {
+    job.min_slots = 5;
+    job.max_slots = 12;
+    job.work_left_s = 1000;
+    job.goodput = Scaling(0.01);
+    job.max_profiled_replicas = 12;
+  }
+  pool.jobs[0].running = pool.jobs[1].running = true;
+  pool.jobs[0].current = {{NodeId(1), 4}, {NodeId(2), 1}};
+  pool.jobs[1].current = {{NodeId(3), 4}, {NodeId(4), 1}};
+  const auto held = After(pool, Make("optimus")->Allocate(pool));
+  EXPECT_GE(Total(held.at(TrialId(1))), 5);
+  EXPECT_GE(Total(held.at(TrialId(2))), 5);
+  EXPECT_EQ(Total(held.at(TrialId(3))), 0);
+}
+
 TEST(Optimus, SharesSpannedNodesOnlyWhenTold) {
   const Pool pool{{Node(1, 3), Node(2, 3)},
                   {Known(1, {8, 7, 5, 1}, 100), Known(2, {8, 7, 5, 1}, 100)}};

@@ -31,6 +31,7 @@ namespace espalier {
 namespace {
 
 constexpr const char* kFixedPool = "fixed";
+constexpr double kStreamed_s = 6 * 3600.0;  // of virtual time, unless --until-s says another
 
 // How the replicas of a load start and regroup.
 struct ProcessModel {
@@ -194,7 +195,6 @@ absl::StatusOr<StudySpec> SpecOf(const Workload& load, bool recorded,
     }
     spec.max_trials = 0;
     spec.target = a.has_target ? a.target : spec.target.value_or(kPoolbenchTarget);
-    if (a.time_limit_s == 0) spec.time_limit_s = a.until_s > 0 ? a.until_s : 6 * 3600.0;
   }
   return spec;
 }
@@ -218,6 +218,7 @@ absl::StatusOr<StudySimulationOptions> OptionsOf(const SimulateStudyArguments& a
   if (a.spare_start_s >= 0) options.pool.spare_start_s = a.spare_start_s;
   options.pool.whole_steps = own.whole_steps;
   options.pool.resize_s = a.resize_s >= 0 ? a.resize_s : prepared.resize_s.value_or(own.resize_s);
+  if (a.stream) options.until_s = kStreamed_s;
   if (a.until_s > 0) options.until_s = a.until_s;
   if (a.has_target) options.target = a.target;
   return options;
@@ -379,7 +380,7 @@ absl::Status SimulateStudies(SimulatedLoad load, const SimulateStudyArguments& a
     for (const PluginSpec& pool_size : pool_sizes) variants.emplace_back(policy, pool_size);
   }
   for (const PluginSpec& policy : policies) {  // before any of them takes minutes
-    ESPALIER_RETURN_IF_ERROR(MakePolicy(policy.name, policy.options).status());
+    ESPALIER_RETURN_IF_ERROR(CheckPolicy(policy));
   }
   for (const auto& [policy, pool_size] : variants) {
     spec.policy = policy;
