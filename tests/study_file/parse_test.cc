@@ -133,7 +133,7 @@ TEST(ParseStudy, TellsWhoMakesAndRunsTheTrials) {
   EXPECT_EQ(MustParse(R"({"name": "q", "sampler": {"name": "queue"}, "command": "t"})").kind,
             StudyKind::kQueued);
   EXPECT_EQ(MustParse(R"({"name": "a", "ask_and_tell": true})").kind, StudyKind::kByClients);
-  EXPECT_EQ(MustParse(R"({"name": "日本語 (1)", "ask_and_tell": true})").name, "日本語 (1)");
+  EXPECT_EQ(MustParse(R"({"name": "日本語 1", "ask_and_tell": true})").name, "日本語 1");
   EXPECT_EQ(MustParse(R"({"name": "q", "ask_and_tell": false, "sampler": "queue",
                           "command": "t"})")
                 .kind,
