@@ -38,6 +38,23 @@ TEST(ParseStudyErrors, NameFileKeyValueAndRemedy) {
             R"(study.json: "trials": needs an integer >= 1, got -3)");
 }
 
+TEST(ParseStudyErrors, RefuseNamesThatNobodyCanRead) {
+  for (const char* name : {"", "   ", "a\\nb", "esc\\u001b[31mred"}) {
+    EXPECT_THAT(
+        Refusal(std::string(R"({"ask_and_tell": true, "name": ")") + name + "\"}"),
+        HasSubstr("\"name\": needs a text that is not blank and has no control characters"));
+  }
+}
+
+TEST(ParseStudyErrors, RefuseAClientsFiles) {
+  const std::string json = R"({"name": "a", "ask_and_tell": true, "search_space": "/etc/passwd"})";
+  const absl::Status refused = ParseStudy(json, "study", "/", SpaceFiles::kRefused).status();
+  EXPECT_EQ(
+      refused.message(),
+      "study: \"search_space\": needs an object of parameters, got \"/etc/passwd\": a service "
+      "reads no file that a client names");
+}
+
 TEST(ParseStudyErrors, ProposeTheNearestKey) {
   EXPECT_THAT(With(R"("prunner": "asha")"),
               AllOf(StartsWith(R"(study.json: "prunner": unknown key, did you mean "pruner"?)"),
