@@ -3,9 +3,20 @@
 #include <torch/nn/module.h>
 #include <torch/optim/optimizer.h>
 
+#include "absl/strings/str_cat.h"
 #include "trial_runner/torch/optimizer_state.h"
+#include "trial_runner/torch/trial_context.h"
 
 namespace espalier {
+namespace {
+
+std::size_t ParametersIn(const torch::optim::Optimizer& optimizer) {
+  std::size_t count = 0;
+  for (const auto& group : optimizer.param_groups()) count += group.params().size();
+  return count;
+}
+
+}  // namespace
 
 std::vector<NamedTensor> LibTorchModel::Parameters() const {
   std::vector<NamedTensor> tensors;
@@ -37,6 +48,9 @@ void LibTorchModel::EndEvaluation() {
   }
 }
 
+LibTorchOptimizer::LibTorchOptimizer(torch::optim::Optimizer& optimizer)
+    : optimizer_(optimizer), parameters_(ParametersIn(optimizer)) {}
+
 std::vector<std::vector<at::Tensor>> LibTorchOptimizer::Groups() const {
   std::vector<std::vector<at::Tensor>> groups;
   for (const auto& group : optimizer_.param_groups()) groups.push_back(group.params());
@@ -48,6 +62,12 @@ double LibTorchOptimizer::Rate(std::size_t group) const {
 }
 
 void LibTorchOptimizer::Step(std::span<const double> factors, const at::Tensor& found_inf) {
+  if (const std::size_t has = ParametersIn(optimizer_); has != parameters_) {
+    BadUse(
+        absl::StrCat("Step: the optimizer has ", has, " parameters, and had ", parameters_,
+                     " when AdaptiveDataParallel was made of it: want all of them, and all groups, "
+                     "before that"));
+  }
   std::vector<double> rates;
   for (auto& group : optimizer_.param_groups()) {
     rates.push_back(group.options().get_lr());

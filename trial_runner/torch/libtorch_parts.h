@@ -35,7 +35,7 @@ class LibTorchModel final : public ModelPart {
 
 class LibTorchOptimizer final : public OptimizerPart {
  public:
-  explicit LibTorchOptimizer(torch::optim::Optimizer& optimizer) : optimizer_(optimizer) {}
+  explicit LibTorchOptimizer(torch::optim::Optimizer& optimizer);
 
   std::vector<std::vector<at::Tensor>> Groups() const override;
   double Rate(std::size_t group) const override;
@@ -51,6 +51,7 @@ class LibTorchOptimizer final : public OptimizerPart {
 
  private:
   torch::optim::Optimizer& optimizer_;
+  const std::size_t parameters_;           // that it has had when it was wrapped
   std::unique_ptr<FusedOptimizer> fused_;  // null: the optimizer steps itself
 };
 

@@ -81,6 +81,13 @@ TEST(TrainingEngineDeathTest, MistakesEndTheProgramAndSayWhatIsWanted) {
         const AdaptiveDataParallel parallel(trial, *net, optimizer, {});
       },
       bad_use, "LBFGS runs backward as often as it likes");
+  EXPECT_EXIT(step([](LinearModel& model) {
+                torch::nn::Linear later(4, 1);
+                model.optimizer.add_param_group({later->parameters()});
+                return model.net(at::ones({8, 4})).mean();
+              }),
+              bad_use,
+              "the optimizer has 4 parameters, and had 2 when AdaptiveDataParallel was made");
   EXPECT_EXIT(Trial(1, arguments).Report(-1, 0.5), bad_use, "Report: step is -1: want 0 or more");
   EXPECT_EXIT(
       {
