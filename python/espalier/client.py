@@ -16,12 +16,13 @@ from collections.abc import Iterator
 
 from espalier import _rows, _study_file
 from espalier._http import Connection
-from espalier.errors import NotFoundError, UsageError
+from espalier.errors import NotFoundError, UnreachableError, UsageError
 
 if typing.TYPE_CHECKING:
     import pandas
 
 DEFAULT_ADDRESS = "127.0.0.1:7078"
+_AWAY_S = 60  # for which one that watches puts up with a service that does not answer
 _Path = str | os.PathLike
 
 
@@ -112,10 +113,18 @@ class Client:
 
     def watch(self, study: str, every_s: float = 1.0) -> Iterator[dict]:
         """Yields the study's details (without curves) now and whenever they change, polled every `every_s` seconds. The
-        last ones are those of the study when it has ended or is stopped."""
-        shown = None
+        last ones are those of the study when it has ended or is stopped. A service that has answered once may be away for
+        a minute, e.g. because it is started again."""
+        shown = heard_at = None
         while True:
-            details = self.details(study, values=False)
+            try:
+                details = self.details(study, values=False)
+            except UnreachableError:
+                if heard_at is None or time.monotonic() - heard_at > _AWAY_S:
+                    raise
+                time.sleep(min(every_s, 1.0))
+                continue
+            heard_at = time.monotonic()
             ended = details["study"]["state"] != "STUDY_RUNNING"
             seen = _what_changes(details)
             if ended or seen != shown:

@@ -101,6 +101,31 @@ class Pool(ServiceTest):
                     self.assertEqual(line[name], "" if value is None else str(value), name)
         self.assertEqual([row["trial"] for row in self.client.export("mine", steps=False)], [0, 1, 2])
 
+    def test_who_watches_waits_for_a_service_that_is_started_again(self):
+        service = self.processes[0]
+        self.client.submit({"name": "asked", "ask_and_tell": True, "trials": 1, "sampler": "random", "search_space": SPACE})
+        watch = self.client.watch("asked", every_s=0.05)
+        self.assertEqual(next(watch)["study"]["state"], "STUDY_RUNNING")
+        service.kill()
+        service.wait()
+        again = threading.Timer(1, lambda: self.start("serve", "--grpc", self.grpc, "--http", self.http, "--db",
+                                                      self.dir / "pool.db"))
+        again.start()
+        self.addCleanup(again.join)
+        ended = threading.Thread(target=lambda: wait_for(self.told_the_end, "the service to be there again"))
+        ended.start()
+        self.addCleanup(ended.join)
+        *_, last = watch
+        self.assertEqual(last["study"]["state"], "STUDY_COMPLETE")
+
+    def told_the_end(self):
+        try:
+            trial = self.client.ask("asked")
+            self.client.tell(trial["id"], 0.5)
+            return True
+        except espalier.UnreachableError:
+            return False
+
     def test_pin_cancel_stop_and_resume(self):
         path = self.write("file.json", json.dumps({**self.spec(WAITING, trials=2), "search_space": "space.json",
                                                    "directory": "."}))

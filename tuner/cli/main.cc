@@ -3,7 +3,9 @@
 #include <spdlog/spdlog.h>
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <exception>
 #include <string>
 #include <utility>
@@ -40,8 +42,8 @@ constexpr Verb kVerbs[] = {
     {"stop", "Stop a study; it can be resumed", "  tuner stop fashion_mnist", AddStop},
     {"resume", "Resume a stopped or ended study", "  tuner resume fashion_mnist --trials 48",
      AddResume},
-    {"rm", "Delete a study with its trials; one of the pool must have been stopped", "  tuner rm old_study",
-     AddRemove},
+    {"rm", "Delete a study with its trials; one of the pool must have been stopped",
+     "  tuner rm old_study", AddRemove},
     {"pin", "Pin a trial to a number of slots", "  tuner pin fashion_mnist 3 --slots 2", AddPin},
     {"cancel", "End one trial; if it is waiting, it never starts",
      "  tuner cancel fashion_mnist 3\n  tuner cancel fashion_mnist 3 --pruned --reason \"too "
@@ -137,7 +139,13 @@ int main(int argc, char** argv) {
   // Debian's absl is built to look for deadlocks at each lock, and gRPC locks many times a message.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   try {
-    return espalier::Main(argc, argv);
+    const int code = espalier::Main(argc, argv);
+    // What a script saves must not be cut short without a word.
+    errno = 0;
+    if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
+    std::fprintf(stderr, "tuner: cannot write to stdout: %s\n",
+                 errno != 0 ? std::strerror(errno) : "something was lost");
+    return code != 0 ? code : static_cast<int>(espalier::ExitCode::kFailed);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "tuner: %s\n", error.what());
     return static_cast<int>(espalier::ExitCode::kFailed);

@@ -34,7 +34,7 @@ absl::StatusOr<ExitCode> Submit(Client& client, const SubmitArguments& arguments
   if (const std::string note = DirectionNote(*spec); !note.empty()) {
     std::fprintf(stderr, "tuner submit: %s\n", note.c_str());
   }
-  if (const absl::Status found = CheckCommand(*spec); !found.ok()) {
+  if (const absl::Status found = CheckCommand(*spec); !spec->by_clients() && !found.ok()) {
     std::fprintf(stderr, "tuner submit: on this machine, %s; the agents' machines must have it\n",
                  std::string(found.message()).c_str());
   }
