@@ -3,9 +3,10 @@ import json
 import pathlib
 import shutil
 import signal
+import subprocess
 import unittest
 
-from harness import LEASE_S, TunerTest, kill, replicas_of, wait_for
+from harness import LEASE_S, TunerTest, kill, replicas_of, tuner_command, wait_for
 
 # Writes down each value only after the service has acknowledged it.
 ACKNOWLEDGED = """#!/bin/bash
@@ -213,6 +214,11 @@ class Service(TunerTest):
             for _ in range(2):  # as `timeout` sends it: to the process, and to its group
                 kill(process.pid, signal.SIGTERM)
             self.assertEqual(process.wait(), 0, self.output(process))
+
+    def test_what_cannot_be_printed_is_an_error(self):
+        with open("/dev/full", "w") as full:
+            done = subprocess.run(tuner_command("plugins"), stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+        self.assertEqual((done.returncode, done.stderr), (1, "tuner: cannot write to stdout: No space left on device\n"))
 
     def test_a_study_with_the_name_of_a_removed_one_begins_anew(self):
         self.serve(self.dir / "pool.db")
