@@ -3,10 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
+#include "tuner/simulator/emulated_load.h"
 #include "tuner/simulator/poolbench_load.h"
 
 namespace espalier {
@@ -53,6 +56,38 @@ TEST(StudySimulator, AllTrialsEndAndSlotsNeverExceedThePool) {
     EXPECT_EQ(s.figures.complete + s.figures.pruned, 24);
     EXPECT_LE(s.figures.slot_use, 1 + 1e-9);
     EXPECT_GT(s.figures.slot_use, 0.1);
+  }
+}
+
+// The processes of an ended trial leave one after the other: what the first of them leaves is for
+// the next trial, which needs them all.
+TEST(StudySimulator, NobodyGrowsIntoWhatTheNextTrialIsAboutToNeed) {
+  for (std::uint64_t seed = 1; seed <= 6; ++seed) {
+    EmulatedLoadOptions emulated;
+    emulated.study.name = "e";
+    emulated.study.space = *SearchSpace::FromJson(
+        R"({"lr": {"_type": "loguniform", "_value": [0.001, 10]},
+            "batch_size": {"_type": "choice", "_value": [64, 128, 256, 512]}})");
+    emulated.study.command = {"emulated"};
+    emulated.study.sampler = {"random", {}};
+    emulated.study.pruner = {"asha", {{"min_steps", 1}, {"eta", 3}}};
+    emulated.study.policy = {"promise_goodput", {}};
+    emulated.study.max_trials = 24;
+    emulated.study.max_step = 9;
+    emulated.study.min_slots = 3;
+    emulated.study.max_slots = 5;
+    emulated.study.seed = seed;
+    const StudySpec spec = emulated.study;
+    const auto load = MakeEmulatedLoad(std::move(emulated));
+    const auto simulation = SimulateStudy(*load, spec, OnePool(1, 16));
+    ASSERT_TRUE(simulation.ok()) << simulation.status();
+    std::map<std::int64_t, Time> grew;
+    for (const Decision& d : simulation->state.studies.begin()->second.decisions) {
+      if (d.kind == DecisionKind::kGrow) grew[d.trial_number] = d.at;
+      if (d.kind != DecisionKind::kShrink || !grew.contains(d.trial_number)) continue;
+      EXPECT_GT(SecondsBetween(grew[d.trial_number], d.at), 2.5)
+          << "seed " << seed << ", trial " << d.trial_number << " " << d.reason;
+    }
   }
 }
 
