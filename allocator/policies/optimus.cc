@@ -62,8 +62,7 @@ class AllocationSearch {
   void GiveMinima();
   bool GiveOne();
   std::vector<AllocationDecision> PlaceAll();
-  Growth* Place(const SlotLedger& empty,
-                std::vector<std::pair<const Job*, AllocationDecision>>& made);
+  Growth* Place(std::vector<std::pair<const Job*, AllocationDecision>>& made);
   std::optional<Placement> FindPlace(const Growth& c, const SlotLedger& ledger) const;
   std::string Reason(const Growth& c, const Placement& placement, const std::string& loss) const;
 
@@ -124,21 +123,16 @@ std::optional<Placement> AllocationSearch::FindPlace(const Growth& c,
 
 // Places all but those that are kept. Returns one that runs, is to go on, and finds no place; null:
 // there is none.
-Growth* AllocationSearch::Place(const SlotLedger& empty,
-                                std::vector<std::pair<const Job*, AllocationDecision>>& made) {
-  SlotLedger ledger = empty;
-  for (const Growth& c : candidates_) {
-    if (c.kept) ledger.Take(c.job->current);
-  }
+Growth* AllocationSearch::Place(std::vector<std::pair<const Job*, AllocationDecision>>& made) {
+  SlotLedger ledger = ledger_;
   made.clear();
   for (Growth& c : candidates_) {
     if (c.kept) continue;
-    const bool may_keep = ledger.MayKeep(*c.job);
+    const std::string loss = ledger.MayKeep(*c.job) ? "" : ledger.Loss(*c.job);
     const Placement placement = FindPlace(c, ledger).value_or(Placement{});
-    if (placement.empty() && c.slots > 0 && !c.job->current.empty() && may_keep) return &c;
+    if (placement.empty() && c.slots > 0 && ledger_.MayKeep(*c.job)) return &c;
     ledger.Take(placement);
     if (placement == c.job->current) continue;
-    const std::string loss = may_keep ? "" : ledger.Loss(*c.job);
     made.emplace_back(c.job, AllocationDecision{c.job->id, placement, Reason(c, placement, loss)});
   }
   return nullptr;
@@ -147,13 +141,17 @@ Growth* AllocationSearch::Place(const SlotLedger& empty,
 std::vector<AllocationDecision> AllocationSearch::PlaceAll() {
   for (Growth& c : candidates_) {
     c.kept = c.slots == TotalSlots(c.job->current) && ledger_.MayKeep(*c.job);
+    if (c.kept) ledger_.Take(c.job->current);
   }
   std::stable_sort(candidates_.begin(), candidates_.end(),
                    [](const Growth& a, const Growth& b) { return a.slots < b.slots; });
   std::vector<std::pair<const Job*, AllocationDecision>> made;
   // Where the spanning rule leaves too little room, who runs keeps what it has: those that wait
   // would else take its place, and it theirs, for ever.
-  while (Growth* displaced = Place(ledger_, made)) displaced->kept = true;
+  while (Growth* displaced = Place(made)) {
+    displaced->kept = true;
+    ledger_.Take(displaced->job->current);
+  }
   std::sort(made.begin(), made.end(), [](const auto& a, const auto& b) {
     return std::pair(a.first->order, a.first->id) < std::pair(b.first->order, b.first->id);
   });

@@ -74,6 +74,13 @@ TEST_F(HttpTest, ErrorsAreJsonWithTheirStatus) {
   EXPECT_EQ(client_.Post("/api/trials/1/tell", "{", "application/json")->status, 400);
   EXPECT_EQ(client_.Post("/api/trials/1/tell", "{}", "application/json")->status, 400);
   EXPECT_EQ(client_.Post("/api/trials/1/tell", R"({"value": 1})", "application/json")->status, 404);
+  for (const char* name : {"", "   ", "a\\nb", "esc\\u001b[31mred"}) {
+    const auto unreadable = client_.Post(
+        "/api/studies", std::string(R"({"ask_and_tell": true, "name": ")") + name + "\"}",
+        "application/json");
+    EXPECT_EQ(unreadable->status, 400);
+    EXPECT_THAT(unreadable->body, HasSubstr("not blank and has no control characters"));
+  }
   // A client that names a file is not told what is in it.
   const auto of_file = client_.Post(
       "/api/studies", R"({"name": "f", "ask_and_tell": true, "search_space": "/etc/passwd"})",

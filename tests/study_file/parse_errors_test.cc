@@ -38,14 +38,6 @@ TEST(ParseStudyErrors, NameFileKeyValueAndRemedy) {
             R"(study.json: "trials": needs an integer >= 1, got -3)");
 }
 
-TEST(ParseStudyErrors, RefuseNamesThatNobodyCanRead) {
-  for (const char* name : {"", "   ", "a\\nb", "esc\\u001b[31mred"}) {
-    EXPECT_THAT(
-        Refusal(std::string(R"({"ask_and_tell": true, "name": ")") + name + "\"}"),
-        HasSubstr("\"name\": needs a text that is not blank and has no control characters"));
-  }
-}
-
 TEST(ParseStudyErrors, RefuseAClientsFiles) {
   const std::string json = R"({"name": "a", "ask_and_tell": true, "search_space": "/etc/passwd"})";
   const absl::Status refused = ParseStudy(json, "study", "/", SpaceFiles::kRefused).status();

@@ -10,6 +10,7 @@
 #include "tuner/base/clock.h"
 #include "tuner/core/state/refusals.h"
 #include "tuner/study_file/study_file.h"
+#include "tuner/study_file/words.h"
 
 namespace espalier::api {
 
@@ -73,6 +74,10 @@ absl::StatusOr<CreatedStudy> CreateOrFindStudy(Tuner& tuner,
   }
   ESPALIER_ASSIGN_OR_RETURN(StudySpec spec, ParseStudy(request.study_json(), kStudyLabel,
                                                        request.directory(), SpaceFiles::kRefused));
+  if (!IsReadable(spec.name)) {
+    return absl::InvalidArgumentError(
+        "name: want a text that is not blank and has no control characters");
+  }
   ESPALIER_RETURN_IF_ERROR(Validate(spec));
   ESPALIER_RETURN_IF_ERROR(CheckReadBack(spec, kStudyLabel));
   const Reply reply =

@@ -272,8 +272,7 @@ absl::Status StudyReader::Name(const Json& value) {
   // Other tools' users name their studies as they like.
   if (ByClients() && value.is_string()) {
     spec_.name = value.get<std::string>();
-    if (IsReadable(spec_.name)) return absl::OkStatus();
-    return Needs("name", "a text that is not blank and has no control characters", value);
+    return absl::OkStatus();
   }
   ESPALIER_RETURN_IF_ERROR(Text("name", value, kMaxNameBytes, spec_.name));
   if (!IsPlainName(spec_.name)) {
