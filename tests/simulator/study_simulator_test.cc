@@ -246,7 +246,7 @@ TEST(StudySimulator, RefusesWhatItCannotSimulate) {
   StudySimulationOptions negative = OnePool(1, 1);
   negative.pool.resize_s = -1;
   EXPECT_EQ(SimulateStudy(*load, spec, negative).status().message(),
-            "resize_s is -1: want a number, 0 or more");
+            "resize_s is -1: want a number from 0 to 1e+09");
   spec.batch_mode = BatchMode::kAdaptive;
   EXPECT_FALSE(SimulateStudy(*load, spec, OnePool(1, 1)).ok());
 }
