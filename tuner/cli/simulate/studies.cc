@@ -331,9 +331,10 @@ std::string TitleOf(const StudySpec& spec, const StudySimulationOptions& options
 }
 
 std::string CutOffText(const SimulationRun& run, const StudyFigures& figures, double until_s) {
-  return fmt::format("Under {} {} of {} trials had not ended after {} of virtual time{}.",
-                     run.policy, figures.unfinished, figures.trials, FormatDuration(until_s),
-                     figures.unfinished == 0 ? ", nor had the study" : "");
+  return fmt::format(
+      "Under {} {} of {} trials that were begun had not ended after {} of virtual time{}.",
+      run.policy, figures.unfinished, figures.trials, FormatDuration(until_s),
+      figures.unfinished == 0 ? ", nor had the study" : "");
 }
 
 absl::Status WriteFiles(const SimulateStudyArguments& a, const std::string& title,
