@@ -26,6 +26,20 @@ struct Growth {
   explicit Growth(const Job& j) : job(&j), speedup(j) {}
 };
 
+// So many slots of the placement, or all: first where it has most.
+Placement PartOf(const Placement& placement, int slots) {
+  std::vector<std::pair<NodeId, int>> nodes(placement.begin(), placement.end());
+  std::stable_sort(nodes.begin(), nodes.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  Placement part;
+  for (const auto& [node, held] : nodes) {
+    const int taken = std::min(held, slots);
+    if (taken > 0) part[node] = taken;
+    slots -= taken;
+  }
+  return part;
+}
+
 class AllocationSearch {
  public:
   AllocationSearch(const Pool& pool, bool share_spanned) : ledger_(pool, share_spanned) {
@@ -148,10 +162,17 @@ std::vector<AllocationDecision> AllocationSearch::PlaceAll() {
   std::vector<std::pair<const Job*, AllocationDecision>> made;
   // Where the spanning rule leaves too little room, who runs keeps what it has: those that wait
   // would else take its place, and it theirs, for ever.
+  std::vector<std::pair<const Job*, AllocationDecision>> shrunk;
   while (Growth* displaced = Place(made)) {
     displaced->kept = true;
-    ledger_.Take(displaced->job->current);
+    const Placement& current = displaced->job->current;
+    const Placement rest = PartOf(current, displaced->slots);
+    ledger_.Take(rest);
+    if (rest == current) continue;
+    shrunk.emplace_back(displaced->job,
+                        AllocationDecision{displaced->job->id, rest, Reason(*displaced, rest, "")});
   }
+  made.insert(made.end(), shrunk.begin(), shrunk.end());
   std::sort(made.begin(), made.end(), [](const auto& a, const auto& b) {
     return std::pair(a.first->order, a.first->id) < std::pair(b.first->order, b.first->id);
   });
