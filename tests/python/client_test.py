@@ -104,27 +104,24 @@ class Pool(ServiceTest):
     def test_who_watches_waits_for_a_service_that_is_started_again(self):
         service = self.processes[0]
         self.client.submit({"name": "asked", "ask_and_tell": True, "trials": 1, "sampler": "random", "search_space": SPACE})
-        watch = self.client.watch("asked", every_s=0.05)
-        self.assertEqual(next(watch)["study"]["state"], "STUDY_RUNNING")
+        trial = self.client.ask("asked")
+        seen, watcher = [], self.connect(self.http)
+
+        def watch():
+            for details in watcher.watch("asked", every_s=0.05):
+                seen.append(details["study"]["state"])
+
+        watching = threading.Thread(target=watch)
+        watching.start()
+        self.addCleanup(watching.join)
+        wait_for(lambda: seen, "the study to be seen")
         service.kill()
         service.wait()
-        again = threading.Timer(1, lambda: self.start("serve", "--grpc", self.grpc, "--http", self.http, "--db",
-                                                      self.dir / "pool.db"))
-        again.start()
-        self.addCleanup(again.join)
-        ended = threading.Thread(target=lambda: wait_for(self.told_the_end, "the service to be there again"))
-        ended.start()
-        self.addCleanup(ended.join)
-        *_, last = watch
-        self.assertEqual(last["study"]["state"], "STUDY_COMPLETE")
-
-    def told_the_end(self):
-        try:
-            trial = self.client.ask("asked")
-            self.client.tell(trial["id"], 0.5)
-            return True
-        except espalier.UnreachableError:
-            return False
+        again = self.start("serve", "--grpc", self.grpc, "--http", self.http, "--db", self.dir / "pool.db")
+        self.wait_service(again)
+        self.connect(self.http).tell(trial["trial_id"], 0.5)
+        watching.join()
+        self.assertEqual((seen[0], seen[-1]), ("STUDY_RUNNING", "STUDY_COMPLETE"))
 
     def test_pin_cancel_stop_and_resume(self):
         path = self.write("file.json", json.dumps({**self.spec(WAITING, trials=2), "search_space": "space.json",
