@@ -88,6 +88,14 @@ TEST(HttpConnections, UnfinishedHeadsTakeNoThread) {
   }
 }
 
+// Who begins TLS where none is spoken waits for an answer.
+TEST(HttpConnections, WhatIsNoRequestIsAnsweredAtOnce) {
+  RunningService running;
+  RawConnection connection(running.http_port());
+  connection.Send("\x16\x03\x01");
+  EXPECT_TRUE(connection.ReadUntil("never").starts_with("HTTP/1.1 400 Bad Request\r\n"));
+}
+
 TEST(HttpConnections, OfTooManyIdleOnesOneIsClosed) {
   RunningService running;
   std::vector<std::unique_ptr<RawConnection>> idle;

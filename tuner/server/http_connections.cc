@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
@@ -91,6 +92,7 @@ class Connection final : public httplib::Stream {
       in_.resize(before + static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
       if (got == 0) return in_.empty() ? Head::kFailed : Head::kWhole;
       if (got < 0) return errno == EAGAIN || errno == EINTR ? Head::kGoesOn : Head::kFailed;
+      if (!IsRequest()) return RefuseAtOnce();
     }
     return Head::kWhole;
   }
@@ -160,6 +162,18 @@ class Connection final : public httplib::Stream {
  private:
   static constexpr std::size_t kBuffer = 16 << 10;
   static constexpr std::size_t kMaxBuffered = 64 << 20;
+
+  // As a client's that begins TLS here, which is answered before it waits.
+  bool IsRequest() const {
+    const char first = in_.front();
+    return std::isalpha(static_cast<unsigned char>(first)) != 0 || first == '\r' || first == '\n';
+  }
+  Head RefuseAtOnce() {
+    constexpr std::string_view kNoRequest =
+        "HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
+    Send(kNoRequest.data(), kNoRequest.size());
+    return Head::kFailed;
+  }
 
   // Or as much as is too much of one, which the library refuses.
   bool HasHead() const {
