@@ -17,7 +17,6 @@ _CHILD = str(pathlib.Path(_child.__file__).resolve())
 _BAD_INPUT = 2  # what tuner exits with
 _LOOK_SHARE = 9  # times as long as a look takes passes until the next
 _LEAVE_S = 120  # for the trials of a study that has ended to give their slots back
-_SILENT_S = 60  # a service may be started again meanwhile
 _STUDY, _OUTPUT, _DATABASE = "study.json", "tuner.out", "espalier.db"
 # What `tuner run` says of its options and files, in the words of `tune`.
 _WORDING = (("start over with --fresh", "fresh=True starts over"),
@@ -257,7 +256,7 @@ class ServiceRun:
         except UnreachableError:
             now = time.monotonic()
             self._silent_since = self._silent_since or now
-            if now - self._silent_since > _SILENT_S:
+            if now - self._silent_since > client._AWAY_S:
                 raise
             self._details = None
             return None

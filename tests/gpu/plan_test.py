@@ -317,7 +317,7 @@ class Bundle(unittest.TestCase):
         self.assertEqual(said["driver"].startswith("none"), not has_driver)
 
         # Single programs, and a service with an agent and trials in C++ and in Python.
-        steps = ["environment", "libraries", "device_test", "a_trial", "python_trial"]
+        steps = ["environment", "libraries", "device_test", "a_trial", "python_exact", "python_trial", "python_imports"]
         run = subprocess.run([script, "run", "--device", "cpu", "--patience=5", "--out", folder / "results",
                               *(f"--only={step}" for step in steps)], env=bare, cwd=folder, text=True, capture_output=True, check=False)
         self.assertEqual(run.returncode, 0, run.stdout + run.stderr)

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -378,10 +377,8 @@ absl::Status SimulateStudies(SimulatedLoad load, const SimulateStudyArguments& a
   Reliability promise;
   std::vector<std::pair<PluginSpec, PluginSpec>> variants;
   for (const PluginSpec& policy : policies) {
+    ESPALIER_RETURN_IF_ERROR(CheckPolicy(policy));  // before any of them takes minutes
     for (const PluginSpec& pool_size : pool_sizes) variants.emplace_back(policy, pool_size);
-  }
-  for (const PluginSpec& policy : policies) {  // before any of them takes minutes
-    ESPALIER_RETURN_IF_ERROR(CheckPolicy(policy));
   }
   for (const auto& [policy, pool_size] : variants) {
     spec.policy = policy;
