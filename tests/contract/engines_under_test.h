@@ -139,6 +139,7 @@ inline constexpr MachineTimes kSoon = {.settle_s = 0.05,
                                        .retry_s = 0.005,
                                        .most_retry_s = 0.05,
                                        .end_grace_s = 0.01,
+                                       .wait_s = 0.01,
                                        .successor_wait_s = 60};
 inline constexpr LookTimes kOften = {
     .first_s = 0.002, .most_s = 0.01, .idle_s = 0.01, .stop_s = 10, .stop_in_vain_s = 0};

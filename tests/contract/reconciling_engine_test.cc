@@ -176,6 +176,25 @@ TEST(MachineBook, TheMachineOfAnAgentThatHasJoinedIsNotLost) {
   }
 }
 
+// As one does for a moment whose place is that of one that leaves.
+TEST(MachineBook, WhyAMachineWaitsIsToldOnceItHasWaitedForAWhile) {
+  MachineBook book("pool", {.wait_s = 15}, [] { return std::string("1"); });
+  const Time start = Now();
+  const auto reasons_after = [&](double s, const std::string& reason) {
+    book.Look(After(start, s), {{.key = "pool.pool-1.1", .id = "a", .reason = reason}});
+    return book.reasons();
+  };
+  book.Want("pool-1");
+  EXPECT_EQ(book.Look(start, {}).requests.size(), 1u);
+  EXPECT_THAT(reasons_after(1, "no GPU is free"), IsEmpty());
+  EXPECT_THAT(reasons_after(15, "no GPU is free"), IsEmpty());
+  EXPECT_THAT(reasons_after(16, "no GPU is free"), ElementsAre(Pair("pool-1", "no GPU is free")));
+  EXPECT_THAT(reasons_after(17, "the image is missing"),
+              ElementsAre(Pair("pool-1", "the image is missing")));
+  EXPECT_THAT(reasons_after(18, ""), IsEmpty());
+  EXPECT_THAT(reasons_after(19, "the image is missing"), IsEmpty()) << "it waits anew";
+}
+
 TEST(ReconcilingEngine, PeopleAreToldOfMachinesWhoseAgentsDoNotJoin) {
   FakeUnderTest fake;
   const ScratchFolder folder;

@@ -119,6 +119,16 @@ void MachineBook::ReleaseUnwanted(Time now, const std::vector<Machine>& there, S
   told_ = std::move(told);
 }
 
+void MachineBook::NoteReason(Time now, const std::string& node, const Machine& machine,
+                             WantedMachine& wanted) {
+  if (machine.reason.empty()) {
+    wanted.waits_since.reset();
+    return;
+  }
+  if (!wanted.waits_since) wanted.waits_since = now;
+  if (SecondsBetween(*wanted.waits_since, now) >= times_.wait_s) reasons_[node] = machine.reason;
+}
+
 void MachineBook::NoteSilent(Time now, const std::string& node, const Machine& machine,
                              WantedMachine& wanted) {
   if (machine.state != MachineState::kRunning || joined_.contains(node)) return;
@@ -134,7 +144,7 @@ void MachineBook::NoteWanted(Time now, Steps& steps) {
     const auto kept = kept_.find(wanted.key);
     if (kept != kept_.end()) {
       wanted.seen = true;
-      if (!kept->second.reason.empty()) reasons_[node] = kept->second.reason;
+      NoteReason(now, node, kept->second, wanted);
       NoteSilent(now, node, kept->second, wanted);
       ++it;
       continue;

@@ -19,6 +19,7 @@ struct MachineTimes {
   double retry_s = 1;        // until a request is tried again; doubles
   double most_retry_s = 60;  // up to this
   double end_grace_s = 30;   // between telling an agent to end and ending its machine
+  double wait_s = 15;        // for a place, before people are told why: one may be about to leave
   double join_s = 60;        // for the agent of a machine that runs to join
   double successor_wait_s =
       90;  // for a node's last machine to be gone before its next is requested
@@ -65,7 +66,7 @@ class MachineBook {
   void Requested(const std::string& key, Time now, const absl::Status& status);
 
   bool wants_any() const { return !wanted_.empty(); }
-  // The reasons why wanted nodes wait, as of the last look, by node.
+  // The reasons why wanted nodes have waited for a while, as of the last look, by node.
   const std::map<std::string, std::string>& reasons() const { return reasons_; }
   // Machines, by node, that run for longer than an agent may take to join, and whose agents have
   // not joined; as of the last look.
@@ -75,14 +76,16 @@ class MachineBook {
   struct WantedMachine {
     std::string key{};  // empty: not requested yet
     std::optional<Time> requested{};
-    bool seen = false;                 // in a look
-    double settle_s = 0;               // doubles with each loss
-    std::optional<Time> runs_since{};  // as far as looks have told
+    bool seen = false;                  // in a look
+    double settle_s = 0;                // doubles with each loss
+    std::optional<Time> waits_since{};  // for a reason that people should know, as far as looks
+    std::optional<Time> runs_since{};   // have told
   };
 
   std::optional<std::string> NodeOf(const std::string& key) const;
   void TakeOver(const std::vector<Machine>& there, Steps& steps);
   void ReleaseUnwanted(Time now, const std::vector<Machine>& there, Steps& steps);
+  void NoteReason(Time now, const std::string& node, const Machine& machine, WantedMachine& wanted);
   void NoteSilent(Time now, const std::string& node, const Machine& machine, WantedMachine& wanted);
   void NoteWanted(Time now, Steps& steps);
   void RequestMissing(Time now, Steps& steps);
