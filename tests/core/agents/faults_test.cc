@@ -104,6 +104,44 @@ class FaultsTest : public CoreTest {
   std::int64_t step_ = 0;
 };
 
+// ---- The last replica ends before there is a checkpoint ----------------------------------------
+
+// As by the system, for want of memory.
+TEST_F(FaultsTest, WhoTrainedAndWasKilledStartsFromTheBeginning) {
+  StudySpec spec = Spec(1);
+  spec.max_restarts = 2;
+  Step(CreateStudy{spec, false});
+  Join(1);
+  for (int restarts = 0; restarts <= 2; ++restarts) {
+    ASSERT_EQ(starts_.size(), 1u);
+    EXPECT_FALSE(starts_[0].from.known());
+    EXPECT_EQ(trial().restarts, restarts);
+    const ReplicaId replica = Ready(starts_[0].replica);
+    Form(regroups_);
+    Train({replica}, {0.01});
+    Step(ReplicaExited{replica, -1, 9, "", ""});
+  }
+  EXPECT_EQ(trial().state, TrialState::kFail);
+  EXPECT_EQ(DecisionsAbout("the last replica was killed by signal 9; starts from the beginning, "
+                           "for want of a checkpoint (restart 2 of 2)")
+                .size(),
+            1u);
+}
+
+TEST_F(FaultsTest, WhoFailedByItselfOrHadNotTrainedHasFailed) {
+  Step(CreateStudy{Spec(2), false});
+  Join(1);
+  const ReplicaId failed = Ready(starts_.at(0).replica);
+  Form(regroups_);
+  Train({failed}, {0.01});
+  Step(ReplicaExited{failed, 1, 0, "", ""});
+  EXPECT_EQ(trial(1).state, TrialState::kFail);
+  const ReplicaId untrained = Ready(starts_.at(0).replica);
+  Form(regroups_);
+  Step(ReplicaExited{untrained, -1, 9, "", ""});
+  EXPECT_EQ(trial(2).state, TrialState::kFail);
+}
+
 // ---- Stragglers ------------------------------------------------------------------------------
 
 TEST_F(FaultsTest, AStragglerIsReplacedOnAnotherNodeWhileTheGroupTrainsOn) {

@@ -33,6 +33,20 @@ TEST(Validate, RefusesParametersOfOneVariableWhereThePoolRunsTheTrials) {
   EXPECT_TRUE(Validate(spec).ok()) << "clients get their parameters by name";
 }
 
+TEST(Validate, RefusesSeveralTrialsOfAJobWithoutParameters) {
+  StudySpec spec;
+  spec.name = "s";
+  spec.command = {"train"};
+  spec.has_metric = false;
+  for (const std::int64_t trials : {0, 1}) {
+    spec.max_trials = trials;
+    EXPECT_TRUE(Validate(spec).ok()) << trials;
+  }
+  spec.max_trials = 3;
+  EXPECT_EQ(std::string(Validate(spec).message()),
+            "\"trials\": without parameters in \"search_space\" there is one trial to run, got 3");
+}
+
 TEST(CutFractions, LeavesOptionsThatTheirPluginsTake) {
   TunerState state;
   state.studies.emplace(StudyId(1), Kept(1, StudyState::kRunning));

@@ -41,6 +41,16 @@ bool BlamesSlot(const Replica& gone, const ReplicaExited& exit) {
 // hung say, has a signal along with its error.)
 bool NeverStarted(const ReplicaExited& exit) { return !exit.error.empty() && exit.signal == 0; }
 
+// Whether a program that ended badly may do better when it starts again. One that knows nothing of
+// us is started again only where it was lost with its node; one that had trained and was killed
+// before its first checkpoint, as by the system for want of memory, starts from the beginning.
+bool MayStartAgain(const Trial& trial, const Group& group, const ReplicaExited& exit) {
+  if (trial.checkpoint.empty()) return group.progress.has_value() && exit.signal != 0;
+  const bool own_checkpoint =
+      !trial.newest_checkpoint.known() || !trial.newest_checkpoint.name.empty();
+  return own_checkpoint && !NeverStarted(exit);
+}
+
 }  // namespace
 
 void ReplicaWatch::On(const ReplicaStarted& event) {
@@ -280,15 +290,13 @@ void ReplicaWatch::GroupLost(TrialId id, const ReplicaExited& exit, const std::s
   }
   if (checkpoints_.CheckpointMissing(id, exit)) return;
   const std::string what = DescribeExit(exit, false);
-  // A program that knows nothing of us is started again only where it was lost with its node.
-  const bool own_checkpoint =
-      !trial.newest_checkpoint.known() || !trial.newest_checkpoint.name.empty();
-  if (!trial.checkpoint.empty() && own_checkpoint && !NeverStarted(exit) &&
-      trial.restarts < study.spec.max_restarts) {
+  if (MayStartAgain(trial, group, exit) && trial.restarts < study.spec.max_restarts) {
     turn_.Emit(TrialRestarted{id, trial.restarts + 1});
-    const std::string reason =
-        absl::StrCat("the last replica ", what, "; goes on from its checkpoint (restart ",
-                     trial.restarts, " of ", study.spec.max_restarts, ")");
+    const std::string reason = absl::StrCat(
+        "the last replica ", what, "; ",
+        trial.checkpoint.empty() ? "starts from the beginning, for want of a checkpoint"
+                                 : "goes on from its checkpoint",
+        " (restart ", trial.restarts, " of ", study.spec.max_restarts, ")");
     turn_.Decide(trial, DecisionKind::kRestart, 1, 0, reason);
     trials_.BecomePaused(id, reason);
     return;

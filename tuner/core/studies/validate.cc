@@ -29,6 +29,11 @@ absl::Status ValidateForPool(const StudySpec& spec) {
   if (spec.space.dimensions().empty() && !spec.queued() && spec.has_metric) {
     return absl::InvalidArgumentError("\"search_space\": needs at least one parameter");
   }
+  if (spec.space.dimensions().empty() && !spec.queued() && spec.max_trials > 1) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "\"trials\": without parameters in \"search_space\" there is one trial to run, got ",
+        spec.max_trials));
+  }
   return InKey("search_space", spec.space.CheckVariables());
 }
 
