@@ -43,6 +43,14 @@ class RunCommands(TunerTest):
             self.assertEqual(parameters, {p["name"]: json.loads(p["json"]) for p in trial["parameters"]})
             self.assertAlmostEqual(trial["value"], parameters["x"], places=12)
 
+    def test_a_job_has_no_metric_and_says_nothing_of_one(self):
+        study = self.write("job.json", json.dumps({"name": "job", "command": ["true"], "metric": False}))
+        said = self.run_tuner("run", study, "--dir", self.dir / "run", "--slots", 2).stdout
+        self.assertIn("running study job on 2 slots\n", said)
+        self.assertNotIn("minimizing", said)
+        self.assertEqual([t["state"] for t in self.export("--db", self.dir / "run/espalier.db", study="job")["trials"]],
+                         ["TRIAL_COMPLETE"])
+
     def test_nested_choices_come_as_objects_and_their_parameters_by_variables(self):
         script = self.write("trial.sh", '#!/bin/sh\ncp "$ESPALIER_PARAMETERS" "%s/$ESPALIER_TRIAL_NUMBER.json"\n'
                             'tuner tell --final --value "${ESPALIER_PARAM_OPTIMIZER_SGD_MOMENTUM:-2}"\n' % self.dir,

@@ -221,9 +221,9 @@ class Session {
     std::fflush(stdout);
   }
 
-  // Of a study with several directions, nothing.
+  // Of a study with several directions, or of a job, nothing.
   std::string Aim() const {
-    if (study_.directions_size() > 1) return "";
+    if (study_.directions_size() > 1 || !plan_.spec.has_metric) return "";
     return fmt::format(", {} {}", study_.maximize() ? "maximizing" : "minimizing",
                        MetricName(study_));
   }
