@@ -40,7 +40,11 @@ def tell_by_http(step, value):
     url = "{}/api/trials/{}/tell".format(os.environ["ESPALIER_HTTP"].rstrip("/"),
                                          os.environ["ESPALIER_TRIAL_ID"])
     body = json.dumps({"step": step, "value": value, "final": False}).encode()
-    request = urllib.request.Request(url, body, {"Content-Type": "application/json"})
+    headers = {"Content-Type": "application/json"}
+    if "ESPALIER_TOKEN_FILE" in os.environ:  # the service has tokens; this is the trial's own
+        with open(os.environ["ESPALIER_TOKEN_FILE"]) as token:
+            headers["Authorization"] = f"Bearer {token.read().strip()}"
+    request = urllib.request.Request(url, body, headers)
     with urllib.request.urlopen(request, timeout=30) as answer:
         return bool(json.load(answer).get("should_stop", False))
 

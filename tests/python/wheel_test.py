@@ -217,6 +217,18 @@ class Wheel(unittest.TestCase):
         own, = importlib.metadata.distributions(name="espalier", path=[str(self.site)])
         alias, = importlib.metadata.distributions(name="espalier-adaptdl", path=[str(self.site)])
         self.assertEqual(alias.version, own.version)
+        self.assertIsNone(alias.requires, "pip would fetch another project by the name espalier")
+
+    def test_the_alias_alone_says_what_it_needs(self):
+        for stranger in (False, True):
+            alone = self.dir / f"alone_{stranger}"
+            shutil.copytree(self.site / "adaptdl", alone / "adaptdl")
+            if stranger:  # the project that an index has
+                (alone / "espalier").mkdir()
+                (alone / "espalier/__init__.py").touch()
+            told = self.run_command(sys.executable, "-I", "-c", f"import sys; sys.path.insert(0, {str(alone)!r}); import adaptdl",
+                                    code=1)
+            self.assertIn("adaptdl is Espalier's here, and needs its wheel: pip install espalier-*.whl", told)
 
     def test_an_elastic_trial_grows(self):
         (self.dir / "train.py").write_text(ELASTIC)

@@ -17,6 +17,7 @@
 #include "tuner/cli/study_source.h"
 #include "tuner/cli/timeout_options.h"
 #include "tuner/core/core.h"
+#include "tuner/server/listen_address.h"
 #include "tuner/storage/storage.h"
 #include "tuner/study_file/study_file.h"
 
@@ -102,6 +103,21 @@ absl::Status MoveAside(const std::string& directory, const std::string& study) {
   return absl::OkStatus();
 }
 
+// What other machines reach is encrypted, unless somebody says that it need not be.
+absl::Status CheckLoopback(const RunArguments& arguments) {
+  for (const auto& [option, text] : {std::pair("--grpc", &arguments.grpc_address),
+                                     std::pair("--http", &arguments.http_address)}) {
+    if (text->empty() || arguments.plaintext) continue;
+    ESPALIER_ASSIGN_OR_RETURN(const ListenAddress address, ParseListenAddress(*text));
+    if (address.loopback()) continue;
+    return absl::InvalidArgumentError(fmt::format(
+        "{} {}: other machines reach it, and `tuner run` encrypts nothing, not even tokens: use "
+        "`tuner serve` and `tuner agent`, which do, or say --plaintext",
+        option, *text));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status OrInUse(const absl::Status& error, const std::string& directory,
@@ -133,6 +149,7 @@ absl::StatusOr<RunPlan> CheckRun(const RunArguments& arguments) {
     std::fprintf(stderr, "tuner run: %s\n", note.c_str());
   }
   ESPALIER_RETURN_IF_ERROR(CheckTimeouts(arguments.timeouts));
+  ESPALIER_RETURN_IF_ERROR(CheckLoopback(arguments));
   ESPALIER_ASSIGN_OR_RETURN(AgentOptions agent, CheckNode(arguments.node, spec));
   RunPlan plan{.arguments = arguments,
                .spec = std::move(spec),

@@ -138,6 +138,7 @@ class Session {
     options.http_address = plan_.arguments.http_address;
     options.database = plan_.arguments.memory ? "" : DatabasePath(plan_.directory);
     options.token = plan_.token;
+    options.plaintext = plan_.arguments.plaintext;
     options.timeouts = plan_.arguments.timeouts;
     options.frontends = AllFrontends();
     options.policy.reset();  // the study's own is followed
@@ -217,6 +218,7 @@ class Session {
     if (!service_->http_address().empty()) {
       std::printf(", HTTP http://%s", service_->http_address().c_str());
     }
+    if (plan_.arguments.plaintext) std::printf("\n  %s", kInTheClear);
     std::printf("\n\n");
     std::fflush(stdout);
   }

@@ -15,6 +15,7 @@ struct RunArguments {
   std::string grpc_address = "127.0.0.1:0";
   std::string http_address = "127.0.0.1:0";
   std::string token_file;
+  bool plaintext = false;  // also on addresses that other machines reach
   TrialTimeouts timeouts;
   std::string report;
   bool memory = false;

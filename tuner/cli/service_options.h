@@ -19,6 +19,11 @@ std::string ServiceFilePath(const std::string& directory);
 absl::Status WriteServiceFile(const std::string& directory, const ServiceFile& file);
 absl::StatusOr<ServiceFile> ReadServiceFile(const std::string& directory);
 
+// What a service says on standard output where other machines reach it and nothing is encrypted.
+inline constexpr const char* kInTheClear =
+    "in the clear: tokens and commands can be read and changed by all who are on the network "
+    "(--plaintext)";
+
 // The database of a run in this directory, and the folder of its trials' files.
 std::string DatabasePath(const std::string& directory);
 std::string TrialsPath(const std::string& directory);

@@ -37,7 +37,8 @@ absl::StatusOr<ListenAddress> CheckAddress(const std::string& text, const Servic
 void WarnOfPlaintext(const ListenAddress& address) {
   spdlog::warn(
       "event=plaintext address={} reason=\"whoever is on the network reads and changes what is "
-      "said, tokens too\" remedy=\"leave --plaintext out, or give --tls-cert\"",
+      "said, tokens too\" remedy=\"let tuner serve make a certificate (without --plaintext), or "
+      "give it --tls-cert\"",
       address.text());
 }
 

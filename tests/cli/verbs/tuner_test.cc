@@ -254,7 +254,12 @@ TEST_F(Tuner, RefusesAReportThatCannotBeWritten) {
 TEST_F(Tuner, RefusesATokenFileThatIsEmptyAndAnOpenServiceWithoutOne) {
   ExpectRefused(RunStudy(StudyText(), {"--token-file", directory_.Write("token", "\n")}),
                 {"token"});
-  ExpectRefused(RunStudy(StudyText(), {"--grpc", "0.0.0.0:0"}), {"0.0.0.0:0", "token"});
+  for (const std::string address : {"--grpc", "--http"}) {
+    ExpectRefused(RunStudy(StudyText(), {address, "0.0.0.0:0"}),
+                  {address + " 0.0.0.0:0", "`tuner run` encrypts nothing", "--plaintext"});
+    ExpectRefused(RunStudy(StudyText(), {address, "0.0.0.0:0", "--plaintext"}),
+                  {"0.0.0.0:0", "give a token"});
+  }
 }
 
 TEST_F(Tuner, SaysWhenNoServiceAnswers) {

@@ -2,7 +2,6 @@
 
 #include <memory>
 
-#include "tuner/cli/plugin_argument.h"
 #include "tuner/cli/run_session.h"
 #include "tuner/cli/timeout_options.h"
 #include "tuner/cli/verb.h"
@@ -11,7 +10,6 @@ namespace espalier {
 
 VerbAction AddRun(CLI::App& app) {
   auto a = std::make_shared<RunArguments>();
-  app.footer(app.get_footer() + PoliciesHelp());
   app.add_option("study", a->study_file, "Study file")->required()->type_name("STUDY.json");
   app.add_option("--dir", a->directory,
                  "Folder for the database, logs, trials and report (default: espalier-runs/NAME)");
@@ -23,6 +21,9 @@ VerbAction AddRun(CLI::App& app) {
   app.add_option("--token-file", a->token_file,
                  "File with the token that clients and agents must present; required for addresses "
                  "other than loopback");
+  app.add_flag("--plaintext", a->plaintext,
+               "Allow addresses other than loopback, without encryption: `tuner run` has none, "
+               "`tuner serve` has");
   AddTimeoutsTo(app, a->timeouts);
   app.add_option("--report", a->report, "Report to write (default: DIR/report.html)");
   auto* memory = app.add_flag(

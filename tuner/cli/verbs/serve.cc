@@ -82,9 +82,7 @@ void PrintEndpoints(const Service& service, const ServeArguments& arguments,
     return;
   }
   if (options.plaintext && !options.tls.on()) {
-    std::printf(
-        "in the clear: tokens and commands can be read and changed by all who are on the "
-        "network (--plaintext)\n");
+    std::printf("%s\n", kInTheClear);
   }
   const std::string grpc = NameFromElsewhere(service.grpc_address());
   const std::string agent = fmt::format("tuner agent --join {} --slots N --token-file join.token{}",
