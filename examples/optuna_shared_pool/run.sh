@@ -12,8 +12,9 @@ export PYTHONPATH=$here/../../adapters/optuna/python${PYTHONPATH:+:$PYTHONPATH}
 if ! command -v tuner >/dev/null; then
   printf 'run.sh: no tuner in PATH; build it, and set ESPALIER_BIN to the folder it is in\n' >&2; exit 2
 fi
-if ! "$python" -c 'import espalier_optuna' 2>/dev/null; then
-  printf 'run.sh: %s has no Optuna; pip install optuna grpcio, or set PYTHON to one that has\n' "$python" >&2; exit 2
+if ! missing=$("$python" -c 'import espalier_optuna' 2>&1); then
+  printf 'run.sh: %s: %s\nrun.sh: install that, or set PYTHON to an interpreter that has it\n' "$python" "${missing##*$'\n'}" >&2
+  exit 2
 fi
 
 work=$(mktemp -d)

@@ -103,7 +103,8 @@ class Connection:
             raise self._nobody(error) from error
         except http.client.HTTPException as error:
             self._close()
-            raise UnreachableError(f"what answers at {self.address} does not speak HTTP ({error}): name the address of "
+            said = "".join(c if c.isprintable() else "?" for c in str(error))[:80]
+            raise UnreachableError(f"what answers at {self.address} does not speak HTTP ({said}): name the address of "
                                    "--http, not of --grpc", "UNAVAILABLE") from error
         except OSError as error:
             self._close()

@@ -22,7 +22,7 @@ _STUDY, _OUTPUT, _DATABASE = "study.json", "tuner.out", "espalier.db"
 _WORDING = (("start over with --fresh", "fresh=True starts over"),
             ("Put it back in .* \\(only", "Put it back (only"),
             ("choose another name or another --dir", "give another name or directory"),
-            (r"metric\.direction", "direction"))
+            (r"metric\.direction", "direction"), (r"slots\.(min|max)", r"\1_slots"))
 _STOPPING = "stopping: trials save what they can (interrupt again: at once)"
 
 

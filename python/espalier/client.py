@@ -150,7 +150,8 @@ class Client:
                           {"max_trials": trials or 0, "time_limit_s": time_limit_s or 0})
 
     def delete(self, study: str) -> dict:
-        """Deletes a study that is not running, with its trials (`tuner rm`). Returns what it was."""
+        """Deletes a study with its trials (`tuner rm`). One of the pool that runs has to be stopped first. Returns what
+        it was."""
         return self._call("DELETE", ["studies", study])
 
     def export(self, study: str, steps: bool = True) -> list[dict]:
@@ -173,7 +174,8 @@ class Client:
         return self.pin(study, trial, 0)
 
     def cancel(self, study: str, trial: int, pruned: bool = False, reason: str = "") -> dict:
-        """Ends the trial, as failed or as pruned; `reason` goes into the study's record."""
+        """Ends a trial of the pool, as failed or as pruned; `reason` goes into the study's record. (A client ends its
+        own with `tell`: of those this raises AccessError.)"""
         body = {"state": "pruned" if pruned else "fail", **({"reason": reason} if reason else {})}
         return self._call("POST", ["trials", self.trial(study, trial)["id"], "cancel"], body)
 

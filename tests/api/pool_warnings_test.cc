@@ -24,7 +24,7 @@ TEST(PoolWarnings, ANodeThatOthersDoNotReachIsNamedWithWhatToDo) {
       warnings,
       ElementsAre(HasSubstr("replicas of node a are reached at 127.0.0.1, by its own machine "
                             "alone, and node b is on another (10.0.0.2): have its agent "
-                            "join by the machine's address (tuner agent --join HOST:7077"),
+                            "join by the machine's address (tuner agent --join HOST:PORT"),
                   HasSubstr("replicas of node c are reached at ::1")));
 }
 

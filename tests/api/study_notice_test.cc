@@ -47,7 +47,8 @@ class StudyNoticeTest : public testing::Test {
 TEST_F(StudyNoticeTest, SaysThatThePoolHasNoMachineAndThenThatItHasTooFewSlots) {
   ASSERT_TRUE(made_.ok()) << made_.status();
   EXPECT_EQ(made_->notice(),
-            "no machine is in the pool: have one join it by tuner agent --join HOST:7077");
+            "no machine is in the pool: have one join it by tuner agent --join HOST:PORT, as the "
+            "service prints it when it starts");
   Join("oak", 1);
   EXPECT_EQ(Notice(),
             "each trial needs 2 slots, and the pool has 1: have more machines join it, "

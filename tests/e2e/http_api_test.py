@@ -236,6 +236,14 @@ class OtherSites(HttpTest):
         for headers in ({"Host": "localhost:1"}, {"Host": "[::1]:8080"}, {"Origin": f"http://{self.http}"}):
             self.call("GET", "/api/studies", headers=headers)
 
+    def test_who_shows_a_token_may_call_the_service_by_any_name(self):
+        self.run_tuner("token", "create", "--service", self.grpc, "--role", "view", "--name", "ada", "--out", self.dir / "token")
+        token = (self.dir / "token").read_text().strip()
+        named = {"Host": "head-node:7078"}
+        self.assertIn("without a token", self.call("GET", "/api/studies", None, 403, named)["error"])
+        self.call("GET", "/api/studies", headers=named | {"Authorization": f"Bearer {token}"})
+        self.call("GET", "/api/studies", None, 401, named | {"Authorization": "Bearer wrong"})
+
 
 class AskAndTell(HttpTest):
     def test_numbers_that_json_does_not_know(self):

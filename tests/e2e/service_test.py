@@ -52,7 +52,8 @@ class Service(TunerTest):
         join = f"to join: tuner agent --join {self.grpc} --slots N\n"
         wait_for(lambda: join in self.output(service), "the service to say how machines join it")
         study = self.study([self.script(1, 0, f"[ ! -e {self.dir}/over ]")], trials=1)
-        nobody = "no machine is in the pool: have one join it by tuner agent --join HOST:7077"
+        nobody = ("no machine is in the pool: have one join it by tuner agent --join HOST:PORT, as the service prints it "
+                  "when it starts")
         self.assertIn(nobody, self.run_tuner("submit", study, "--service", self.grpc).stderr)
         show = lambda: self.run_tuner("show", "e2e", "--service", self.grpc).stdout
         self.assertIn(f"note: {nobody}", show())

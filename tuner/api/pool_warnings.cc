@@ -25,7 +25,7 @@ std::vector<std::string> PoolWarnings(const std::vector<NodeView>& nodes,
                                     hosts.at(node->name), ", by its own machine alone, and node ",
                                     elsewhere->name, " is on another (", hosts.at(elsewhere->name),
                                     "): have its agent join by the machine's address (tuner agent ",
-                                    "--join HOST:7077 with that address), or give it --address"));
+                                    "--join HOST:PORT with that address), or give it --address"));
   }
   return warnings;
 }

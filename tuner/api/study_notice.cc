@@ -26,7 +26,8 @@ std::string RoomNotice(const Study& study, const View& view) {
   }
   const int slots = view.core.SlotsTotal();
   if (slots == 0) {
-    return "no machine is in the pool: have one join it by tuner agent --join HOST:7077";
+    return "no machine is in the pool: have one join it by tuner agent --join HOST:PORT, as the "
+           "service prints it when it starts";
   }
   if (study.spec.min_slots <= slots) return "";
   return absl::StrCat("each trial needs ", study.spec.min_slots, " slots, and the pool has ", slots,

@@ -13,6 +13,13 @@
 #include "tuner/base/private_files.h"
 
 namespace espalier {
+namespace {
+
+absl::Status Prefixed(const std::string& named_by, const absl::Status& status) {
+  return {status.code(), named_by + ": " + std::string(status.message())};
+}
+
+}  // namespace
 
 absl::StatusOr<std::string> ReadFile(const std::string& path) {
   std::error_code error;
@@ -53,20 +60,22 @@ absl::Status WriteOut(const std::string& path, const std::string& text) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::string> ReadToken(const std::string& path) {
-  ESPALIER_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
-  const std::string token = text.substr(0, text.find_first_of("\r\n"));
+absl::StatusOr<std::string> ReadToken(const std::string& path, const std::string& named_by) {
+  const absl::StatusOr<std::string> text = ReadFile(path);
+  if (!text.ok()) return Prefixed(named_by, text.status());
+  const std::string token = text->substr(0, text->find_first_of("\r\n"));
   if (token.empty()) {
-    return absl::InvalidArgumentError("token file \"" + path +
-                                      "\": its first line is empty; it must hold the token");
+    return absl::InvalidArgumentError(named_by + ": the first line of \"" + path +
+                                      "\" is empty; it must hold the token");
   }
   return token;
 }
 
-absl::StatusOr<std::string> ReadCertificates(const std::string& path) {
-  ESPALIER_ASSIGN_OR_RETURN(std::string text, ReadFile(path));
-  if (text.find("-----BEGIN CERTIFICATE-----") != std::string::npos) return text;
-  return absl::InvalidArgumentError("\"" + path +
+absl::StatusOr<std::string> ReadCertificates(const std::string& path, const std::string& named_by) {
+  absl::StatusOr<std::string> text = ReadFile(path);
+  if (!text.ok()) return Prefixed(named_by, text.status());
+  if (text->find("-----BEGIN CERTIFICATE-----") != std::string::npos) return text;
+  return absl::InvalidArgumentError(named_by + ": \"" + path +
                                     "\" has no certificate: it must be a PEM file, with "
                                     "-----BEGIN CERTIFICATE-----");
 }

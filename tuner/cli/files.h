@@ -14,11 +14,14 @@ absl::Status WriteFile(const std::string& path, const std::string& text);
 // Writes the file, or to stdout if the path is empty.
 absl::Status WriteOut(const std::string& path, const std::string& text);
 
-// The first line of the file; it must not be empty.
-absl::StatusOr<std::string> ReadToken(const std::string& path);
+// The first line of the file; it must not be empty. `named_by` is the option or the variable that
+// named the file, for the error.
+absl::StatusOr<std::string> ReadToken(const std::string& path,
+                                      const std::string& named_by = "--token-file");
 
 // Reads a whole PEM file of certificates.
-absl::StatusOr<std::string> ReadCertificates(const std::string& path);
+absl::StatusOr<std::string> ReadCertificates(const std::string& path,
+                                             const std::string& named_by = "--tls-ca");
 
 // Creates the directory with its parents; it must be writable.
 absl::Status MakeDirectory(const std::string& path);

@@ -94,16 +94,17 @@ absl::StatusOr<ClientOptions> ServiceArguments::Resolve() const {
     options.address = named;
   }
   ESPALIER_RETURN_IF_ERROR(CheckServiceAddress("service", options.address));
-  const auto given_or = [by_environment](const std::string& given, const char* variable) {
-    return given.empty() && by_environment ? EnvironmentVariable(variable) : given;
+  const auto read = [by_environment](auto reader, const std::string& given, const char* option,
+                                     const char* variable) -> absl::StatusOr<std::string> {
+    if (!given.empty()) return reader(given, option);
+    const std::string file = by_environment ? EnvironmentVariable(variable) : "";
+    if (file.empty()) return "";
+    return reader(file, variable);
   };
-  if (const std::string file = given_or(token_file, "ESPALIER_TOKEN_FILE"); !file.empty()) {
-    ESPALIER_ASSIGN_OR_RETURN(options.token, ReadToken(file));
-  }
-  const std::string roots = given_or(tls_ca, "ESPALIER_TLS_CA");
-  if (!roots.empty()) {
-    ESPALIER_ASSIGN_OR_RETURN(options.tls_roots, ReadCertificates(roots));
-  }
+  ESPALIER_ASSIGN_OR_RETURN(options.token,
+                            read(ReadToken, token_file, "--token-file", "ESPALIER_TOKEN_FILE"));
+  ESPALIER_ASSIGN_OR_RETURN(options.tls_roots,
+                            read(ReadCertificates, tls_ca, "--tls-ca", "ESPALIER_TLS_CA"));
   return options;
 }
 

@@ -48,7 +48,7 @@ Shown ShownBy(const httplib::Request& request) {
           BearerToken(request.get_header_value("Authorization"))};
 }
 
-absl::Status CheckSite(const httplib::Request& request, bool has_token) {
+absl::Status CheckSite(const httplib::Request& request, const Shown& shown) {
   const std::string host = request.get_header_value("Host");
   const std::string origin = request.get_header_value("Origin");
   const std::size_t scheme = origin.find("://");
@@ -56,9 +56,13 @@ absl::Status CheckSite(const httplib::Request& request, bool has_token) {
     return absl::PermissionDeniedError(
         absl::StrCat("requests of other sites' pages are refused, and this one is of ", origin));
   }
-  if (has_token || host.empty() || IsAddressOrLocalhost(host)) return absl::OkStatus();
-  return absl::PermissionDeniedError(absl::StrCat(
-      "a service without a token is called localhost or by its address, got Host: ", host));
+  if (!shown.own_user || !shown.token.empty() || host.empty() || IsAddressOrLocalhost(host)) {
+    return absl::OkStatus();
+  }
+  return absl::PermissionDeniedError(
+      absl::StrCat("a request without a token calls the service localhost or by its address (any "
+                   "page may make a browser send one), got Host: ",
+                   host));
 }
 
 }  // namespace espalier

@@ -40,9 +40,9 @@ class HttpListener {
 };
 
 // Any page may make a browser send requests to this machine. Browsers name the site of that page
-// (Origin), and the name under which they found us (Host). Where no token is needed, a foreign name
-// is refused: it may be the site's own.
-absl::Status CheckSite(const httplib::Request& request, bool has_token);
+// (Origin), and the name under which they found us (Host). Of the service's own user, who need show
+// no token, a foreign name is refused: it may be the site's own. A token that is shown is checked.
+absl::Status CheckSite(const httplib::Request& request, const Shown& shown);
 
 // The sender of a request, by what the kernel says and by its header "Authorization: Bearer TOKEN".
 Shown ShownBy(const httplib::Request& request);

@@ -181,7 +181,7 @@ class HttpServerImpl final : public HttpServer {
     const Permission* permission = FindPermission(call);
     if (permission != nullptr && permission->needed == Role::kNobody) return absl::OkStatus();
     const Shown shown = ShownBy(request);
-    ESPALIER_RETURN_IF_ERROR(CheckSite(request, !shown.own_user));
+    ESPALIER_RETURN_IF_ERROR(CheckSite(request, shown));
     // A caller that may see anything may learn that there is no such page.
     ESPALIER_RETURN_IF_ERROR(
         access_.Admit(found.route == nullptr && !shown.token.empty() ? kAnyPage : call, shown));

@@ -127,7 +127,7 @@ absl::StatusOr<Definition> ReadDefinition(std::string_view experiment, std::stri
   ESPALIER_RETURN_IF_ERROR(CheckVariables(study.environment));
   if (study.max_slots > 0 && study.max_slots < study.min_slots) {
     return absl::InvalidArgumentError(
-        absl::StrCat("\"slots.max\": needs an integer >= slots.min, which is ", study.min_slots,
+        absl::StrCat("\"max_slots\": needs an integer >= min_slots, which is ", study.min_slots,
                      ", got ", study.max_slots));
   }
   study.directory = std::filesystem::path(study.directory).lexically_normal().string();

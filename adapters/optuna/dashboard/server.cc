@@ -72,7 +72,7 @@ class DashboardServerImpl final : public DashboardServer {
              response);
       return false;
     }
-    const absl::Status site = CheckSite(request, !shown.own_user);
+    const absl::Status site = CheckSite(request, shown);
     if (!site.ok()) Refuse(403, std::string(site.message()), response);
     return site.ok();
   }

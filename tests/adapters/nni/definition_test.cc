@@ -84,7 +84,7 @@ TEST(Definition, AMaximumBelowTheMinimumIsRaisedForGpusOnly) {
   EXPECT_EQ(Read(R"(, "max_slots": 1, "gpus_per_trial": 2)").study.max_slots, 2);
   const auto refused =
       ReadDefinition("e", R"({"command": "a", "directory": "/", "min_slots": 3, "max_slots": 2})");
-  EXPECT_THAT(std::string(refused.status().message()), HasSubstr("slots.max"));
+  EXPECT_THAT(std::string(refused.status().message()), HasSubstr("max_slots"));
 }
 
 TEST(Definition, WhatNoStudyFileCanSayIsRefused) {

@@ -65,7 +65,7 @@ class Addresses(HostsTest):
         self.grpc = f"{one.ip4}:{PORT}"
         self.agent_on(two)
         warning = (f"replicas of node {one.name} are reached at 127.0.0.1, by its own machine alone, and node {two.name} is on "
-                   f"another ({two.ip4}): have its agent join by the machine's address (tuner agent --join HOST:7077 with that "
+                   f"another ({two.ip4}): have its agent join by the machine's address (tuner agent --join HOST:PORT with that "
                    "address), or give it --address")
         wait_for(lambda: warning in self.client("pool").stdout.splitlines(), "the warning")
         told = lambda: self.output(service).count(f'event=pool_warning text="{warning}"')

@@ -59,6 +59,10 @@ absl::StatusOr<AgentOptions> CheckAgent(const AgentArguments& arguments) {
   ESPALIER_RETURN_IF_ERROR(arguments.node.Resolve(options));
   ESPALIER_RETURN_IF_ERROR(arguments.network.Resolve(options));
   ESPALIER_RETURN_IF_ERROR(CheckServiceAddress("--join", options.service_address));
+  if (const std::string& http = options.http_address;
+      !http.empty() && http.find("://") == std::string::npos) {
+    ESPALIER_RETURN_IF_ERROR(CheckServiceAddress("--http", http));
+  }
   for (const auto& [option, seconds] : {std::pair("--drain-on-term", arguments.drain_on_term_s),
                                         std::pair("--drain-on-usr1", arguments.drain_on_usr1_s)}) {
     if (seconds >= 0) continue;
@@ -211,7 +215,8 @@ VerbAction AddAgent(CLI::App& app) {
                  "PEM file of the certificates to trust instead, for a service with --tls-cert");
   app.add_option("--http", a->options.http_address,
                  "The service's HTTP address, HOST:PORT or a URL, for trials, which reach it "
-                 "through this agent (default: none)");
+                 "through this agent (default: none). A service that listens on all addresses "
+                 "speaks TLS on loopback, too: give https://127.0.0.1:PORT there");
   app.add_flag("--spot", a->options.spot, "The machine may be taken away at short notice");
   app.add_option(
          "--drain-on-term", a->drain_on_term_s,

@@ -222,16 +222,18 @@ VerbAction AddServe(CLI::App& app) {
   app.add_option("--lease", a->options.lease_s,
                  "Seconds without a message from an agent after which its trials count as lost")
       ->capture_default_str();
-  app.add_option("--client-lease", a->options.client_lease.seconds,
-                 "Seconds without a write after which a trial that an Optuna client runs counts as "
-                 "failed (default: no limit)");
+  app.add_option(
+      "--client-lease", a->options.client_lease.seconds,
+      "Seconds without a write after which a trial that a client runs, of Optuna or over HTTP, "
+      "counts as failed (default: no limit)");
   app.add_option("--client-retries", a->options.client_lease.max_retries,
                  "With --client-lease: how many times such a trial is enqueued again, with the "
                  "same parameters")
       ->capture_default_str();
-  app.add_option("--slot-lease", a->options.slot_lease_s,
-                 "Seconds without a renewal after which an Optuna client loses the slots that it "
-                 "holds for a trial")
+  app.add_option(
+         "--slot-lease", a->options.slot_lease_s,
+         "Seconds without a renewal after which a client, of Optuna or over HTTP, loses the "
+         "slots that it holds for a trial")
       ->capture_default_str();
   AddTimeoutsTo(app, a->options.timeouts);
   app.add_option("--policy", a->policy,

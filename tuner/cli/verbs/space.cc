@@ -183,7 +183,8 @@ CLI::App* AddPart(CLI::App& app, File& file, const char* name, const char* purpo
 void AddSample(CLI::App& app, SpaceArguments& arguments, std::vector<SpacePart>& parts) {
   CLI::App* sample = AddPart(app, arguments.file, "sample",
                              "Print parameters drawn from a search space: those that a study with "
-                             "the random sampler and this seed would try, repetitions included",
+                             "the random sampler and this seed draws, repetitions included (of a "
+                             "finite space the study draws again what it has tried)",
                              "  tuner space sample space.json -n 20 --seed 7\n"
                              "  tuner space sample space.json -n 1000 --format csv > draws.csv\n"
                              "  tuner space sample space.json --seed 7 --as-nni\n");

@@ -22,8 +22,10 @@ def storage(address: str, token: str | None = None, tls_ca: str | None = None, *
 
     Args:
         address: HOST:PORT, where the service answers gRPC.
-        token: the service's token, if it demands one (`tuner serve --token-file`).
-        tls_ca: a file with the certificates (PEM) by which the service's own one is judged. Without it nothing is encrypted.
+        token: your token, if the service demands one. If it ends with the hash of the service's certificate (as those of
+            `tuner token create` do), the connection uses TLS and accepts only that certificate.
+        tls_ca: a file with the certificates (PEM) by which the service's own one is judged, for a service with
+            `--tls-cert`. Without it, and without a hash in the token, nothing is encrypted.
         retry_s: for so many seconds calls are made again while the service does not answer, because it restarts say. This
             holds for all but the deletion of studies and the taking of a queued trial: nobody could tell whether one that
             got no answer was heard. 0: every call fails at once, as Optuna's own storage does.
