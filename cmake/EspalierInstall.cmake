@@ -6,7 +6,10 @@ include(CMakePackageConfigHelpers)
 
 set_target_properties(tuner PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
 install(TARGETS tuner)
-install(FILES LICENSE README.md docs/elastic_training_loop.md TYPE DOC)
+install(FILES LICENSE README.md TYPE DOC)
+# The pages that help texts and docstrings name, by the same paths.
+install(DIRECTORY docs TYPE DOC)
+install(FILES tuner/study_file/README.md DESTINATION ${CMAKE_INSTALL_DOCDIR}/tuner/study_file)
 install(DIRECTORY search_spaces/catalog DESTINATION ${CMAKE_INSTALL_DATADIR}/espalier/search_spaces)
 # What `tuner simulate pollux` runs; it looks here, by its own place.
 install(DIRECTORY allocator/simulator/loads/pollux DESTINATION ${CMAKE_INSTALL_DATADIR}/espalier
@@ -58,6 +61,8 @@ if(ESPALIER_TORCH)
   if(ESPALIER_BUILD_CUDA)
     install(TARGETS espalier_cuda LIBRARY DESTINATION lib ${_wheel})
   endif()
+  install(DIRECTORY docs DESTINATION share/espalier ${_wheel})
+  install(FILES tuner/study_file/README.md DESTINATION share/espalier/tuner/study_file ${_wheel})
   install(DIRECTORY search_spaces/catalog DESTINATION share/espalier/search_spaces ${_wheel})
   install(DIRECTORY allocator/simulator/loads/pollux DESTINATION share/espalier ${_wheel}
           PATTERN "*.py" EXCLUDE)

@@ -245,6 +245,17 @@ class OtherSites(HttpTest):
         self.call("GET", "/api/studies", None, 401, named | {"Authorization": "Bearer wrong"})
 
 
+class Metrics(HttpTest):
+    def test_each_is_named_in_the_docs(self):
+        page = (ROOT / "docs/http.md").read_text()
+        self.agent(1, "oak", ("--price-per-hour", 2))
+        wait_for(lambda: "espalier_price_per_hour" in self.send("GET", "/metrics")[2], "the node to be there")
+        names = re.findall(r"^# HELP (\S+)", self.send("GET", "/metrics")[2], re.MULTILINE)
+        self.assertGreater(len(names), 12)
+        for name in names:
+            self.assertIn(f"`{name}`", page)
+
+
 class AskAndTell(HttpTest):
     def test_numbers_that_json_does_not_know(self):
         self.create()

@@ -540,10 +540,10 @@ class Steps(unittest.TestCase):
     @alone
     def test_rules_by_name(self):
         for name, kind in (("linear", "LinearScale"), ("sqrt", "SqrtScale"), ("legw:3", "LEGWScale"),
-                           ("adamscale", "AdamScale")):
+                           ("legw:2.5", "LEGWScale"), ("adamscale", "AdamScale"), ("none", "_NoScale")):
             model = net()
             wrapped = adl.AdaptiveDataParallel(model, torch.optim.SGD(model.parameters(), 0.1), scaling_rule=name,
-                                               name=kind)
+                                               name=name)
             self.assertEqual(type(wrapped.scaling_rule).__name__, kind)
 
     @alone

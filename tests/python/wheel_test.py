@@ -150,6 +150,11 @@ class Wheel(unittest.TestCase):
         licenses = {p.name for p in (self.site / "espalier/share/espalier/licenses").iterdir()}
         self.assertTrue({"libsqlite3-0", "libssl3", "libfmt9"} <= licenses, licenses)
 
+    def test_has_the_pages_that_help_texts_name(self):
+        pages = self.site / "espalier/share/espalier"
+        for page in ("docs/clusters.md", "docs/http.md", "docs/openapi.json", "tuner/study_file/README.md"):
+            self.assertEqual((pages / page).read_text(), (ROOT / page).read_text())
+
     # ---- what it does
 
     def test_tuner_is_of_the_same_version(self):

@@ -24,8 +24,8 @@ _DROPPED = {
     "trial.nfs": "mount it on all agents at the same path",
     "trial.cpuNum": "a slot is what an agent makes of its machine: tuner agent --slots",
     "trial.memorySize": "memory is not divided among trials",
-    "trial.checkpoint": "checkpoints go to checkpointDirectory, which all agents must see; the volume's class and size "
-                        "have no counterpart"}
+    "trial.checkpoint": "each trial has a folder for its checkpoints, which follows it from machine to machine; the volume's "
+                        "class and size have no counterpart"}
 _ALGORITHM_DROPPED = {"includeIntermediateResults": "", "checkpointDir": ""}
 
 
@@ -49,8 +49,6 @@ def convert(path, base, platform, service):
     if service is not None:
         target["serviceAddress"] = service
     target.update(_elasticity(bool(trial.pop("adaptive", False)), new.get("trialGpuNumber")))
-    if "checkpoint" in trial:
-        target["checkpointDirectory"] = "checkpoints"
     new["trainingService"] = target
     if new.get("trialGpuNumber") == 0:
         del new["trialGpuNumber"]

@@ -73,6 +73,7 @@ class Accumulator(MutableMapping):
             self[key] += value
 
     def subtract(self, *args, **kwargs):
+        """As `update`, with what is given taken away instead of added."""
         for key, value in dict(*args, **kwargs).items():
             self[key] -= value
 

@@ -222,6 +222,7 @@ class AdaptiveDataLoader(DataLoader):
         return math.ceil(self.samples / self._global_batch)
 
     def to_tensorboard(self, writer, global_step, tag_prefix=""):
+        """Writes what AdaptDL writes: the global batch size, this replica's part of it, and the accumulation steps."""
         if tag_prefix and not tag_prefix.endswith("/"):
             tag_prefix += "/"
         writer.add_scalar(tag_prefix + "Total_Batch_Size", runtime().position.batch_size, global_step)
@@ -480,5 +481,6 @@ class ElasticSampler(Sampler):
         return math.ceil((len(self.dataset) - self.index % len(self.dataset)) / self.num_replicas)
 
     def set_epoch(self, epoch, index=0):
+        """The order of the next iteration is that of `epoch`, and it begins at its sample number `index`."""
         self.epoch = epoch
         self.index = index

@@ -118,19 +118,21 @@ class AdaptiveDataParallel(torch.nn.Module):
     optimizer: one, or a list of several over the same model.
     lr_scheduler, mp_scaler: are saved in checkpoints, handed over to new replicas, and not stepped in steps that are
         skipped. lr_scheduler may be a list.
-    scaling_rule: a rule, its name ("adascale", "linear", "sqrt", "legw:2"), or None for the optimizer's default.
+    scaling_rule: a rule; its name ("adascale", "adamscale", "linear", "sqrt", "legw:2", or "none" for a learning rate
+        that stays); or None for the optimizer's default.
     name: unique among the models of a trial.
     base_batch_size: the batch size for which the learning rate is meant, samples; 0: the loader's batch_size.
     max_gradient_norm: gradients with a larger norm are scaled down to it; 0: never. torch's clip_grad_norm_
         between backward and step works as well.
     max_skipped_steps: steps in a row that may be skipped because their gradients are not finite; after more, the
         trial fails.
-    bucket_cap_mb: gradients are reduced in buckets of about this many MB, while backward computes the rest.
+    bucket_cap_mb: gradients are reduced in buckets of about this many MB, while backward computes the rest (default:
+        4, and with NCCL 25 after a first bucket of 1).
     Other options of DistributedDataParallel are accepted and ignored.
     """
 
     def __init__(self, model, optimizer, lr_scheduler=None, mp_scaler=None, scaling_rule=None, name=_DEFAULT_NAME, *,
-                 base_batch_size=0, max_gradient_norm=0.0, max_skipped_steps=10, bucket_cap_mb=4, **ddp_options):
+                 base_batch_size=0, max_gradient_norm=0.0, max_skipped_steps=10, bucket_cap_mb=None, **ddp_options):
         super().__init__()
         the_trial()
         unknown = sorted(set(ddp_options) - _IGNORED)
@@ -150,7 +152,8 @@ class AdaptiveDataParallel(torch.nn.Module):
                                                   {"base_batch_size": base_batch_size,
                                                    "max_gradient_norm": max_gradient_norm,
                                                    "max_skipped_steps": max_skipped_steps,
-                                                   "bucket_bytes": max(int(bucket_cap_mb * 2**20), 1)})
+                                                   "bucket_bytes": 0 if bucket_cap_mb is None else
+                                                   max(int(bucket_cap_mb * 2**20), 1)})
 
     def forward(self, *args, **kwargs):
         return self._modules["module"](*args, **kwargs)  # as .module, found at once

@@ -107,6 +107,8 @@ class AdamScale(AdaScale):
 
 
 class LinearScale(ScalingRuleBase):
+    """The scale itself (Goyal et al., 2017)."""
+
     name = "linear"
 
     def scale_lr(self, scale):
@@ -114,6 +116,8 @@ class LinearScale(ScalingRuleBase):
 
 
 class SqrtScale(ScalingRuleBase):
+    """The square root of the scale (Krizhevsky, 2014)."""
+
     name = "sqrt"
 
     def scale_lr(self, scale):
@@ -142,13 +146,26 @@ class LEGWScale(ScalingRuleBase):
         return float(np.sqrt(scale)) * (progress / steps if progress < steps else 1.0)
 
 
+class _NoScale(ScalingRuleBase):
+    """None at all."""
+
+    name = "none"
+
+    def scale_lr(self, scale):
+        return 1.0
+
+
 def by_name(text):
     """The rule of a study file's text; None where there is none of that name."""
     name, _, epochs = text.partition(":")
-    if name == LEGWScale.name and epochs.isdigit():
-        return LEGWScale(int(epochs))
-    kinds = (AdaScale, AdamScale, LinearScale, SqrtScale)
+    if name == LEGWScale.name:
+        try:
+            return LEGWScale(float(epochs or _USUAL_WARMUP_EPOCHS))
+        except ValueError:  # C++ tells what is wrong
+            return None
+    kinds = (AdaScale, AdamScale, LinearScale, SqrtScale, _NoScale)
     return next((kind() for kind in kinds if kind.name == text), None)
 
 
-_IN_CPP = {AdaScale.scale_lr, AdamScale.scale_lr, LinearScale.scale_lr, SqrtScale.scale_lr, LEGWScale.scale_lr}
+_USUAL_WARMUP_EPOCHS = 5  # as in C++
+_IN_CPP = {kind.scale_lr for kind in (AdaScale, AdamScale, LinearScale, SqrtScale, LEGWScale, _NoScale)}
