@@ -31,7 +31,7 @@ def tune(objective: typing.Callable | str | os.PathLike | list[str], space: dict
          slots: int | None = None, min_slots: int | None = None, max_slots: int | None = None,
          name: str | None = None, directory: str | os.PathLike | None = None, fresh: bool = False, show: bool = True,
          address: str | None = None, token_file: str | os.PathLike | None = None,
-         tls_ca: str | os.PathLike | None = None, python: str | None = None, **study) -> Result:
+         tls_ca: str | os.PathLike | None = None, python: str | None = None, **study: typing.Any) -> Result:
     """Runs a study until it ends, shows its trials meanwhile, and returns its Result.
 
     objective: a function of the trial (`espalier.trial()`) that reports values, returns the final one, or both; or the

@@ -42,11 +42,11 @@ class State:
         handed over. Do not wait for other replicas here: they may have been lost."""
 
 
-def states():
+def states() -> dict[str, State]:
     return dict(_states)
 
 
-def saved(name):
+def saved(name: str) -> bytes:
     """What the state of that name writes."""
     out = io.BytesIO()
     try:
@@ -60,7 +60,7 @@ def saved(name):
     return out.getvalue()
 
 
-def on_new_state(call):
+def on_new_state(call: typing.Callable[[str], None]) -> None:
     """Has `call` called with the name of each state, also of those that there are already."""
     _on_new.append(call)
     for name in _states:

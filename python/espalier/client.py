@@ -40,7 +40,7 @@ class Client:
     """
 
     def __init__(self, address: str | None = None, *, directory: _Path | None = None, token_file: _Path | None = None,
-                 tls_ca: _Path | None = None, timeout_s: float = 30.0):
+                 tls_ca: _Path | None = None, timeout_s: float = 30.0) -> None:
         if address is not None and directory is not None:
             raise UsageError(f"address {address!r} and directory {str(directory)!r}: leave one of the two out")
         if directory is not None:
@@ -70,7 +70,7 @@ class Client:
     def __enter__(self) -> "Client":
         return self
 
-    def __exit__(self, *error):
+    def __exit__(self, *error: typing.Any) -> None:
         self.close()
 
     # ---- studies
@@ -184,46 +184,47 @@ class Client:
         text = self._call("GET", ["trials", self.trial(study, trial)["id"], "output"])
         return text if lines is None else "".join(text.splitlines(keepends=True)[-lines:] if lines else [])
 
-    def enqueue(self, study, parameters, user_attributes=None) -> dict:
+    def enqueue(self, study: str, parameters: dict, user_attributes: dict | None = None) -> dict:
         """Adds a trial with these parameters, for the pool (sampler `queue`) or for the client that asks next."""
         body = {"parameters": parameters, **({"user_attributes": user_attributes} if user_attributes else {})}
         return self._call("POST", ["studies", study, "enqueue"], body, key=uuid.uuid4().hex)
 
     # ---- trials that this program runs, by the "trial_id" of ask
 
-    def ask(self, study, parameters=None) -> dict:
+    def ask(self, study: str, parameters: dict | None = None) -> dict:
         """Returns a trial to run now; parameters that are not given are drawn by the sampler."""
         return self._call("POST", ["studies", study, "ask"], {"parameters": parameters} if parameters else {},
                           key=uuid.uuid4().hex)
 
-    def report(self, trial_id, step, value) -> dict:
+    def report(self, trial_id: int, step: int, value: float) -> dict:
         """Reports an intermediate value, and returns the pruner's decision: {"prune": bool, "reason": ...}."""
         return self._call("POST", ["trials", trial_id, "report"], {"step": step, "value": value})
 
-    def should_prune(self, trial_id) -> dict:
+    def should_prune(self, trial_id: int) -> dict:
         """The pruner's decision, as from `report`."""
         return self._call("GET", ["trials", trial_id, "should-prune"])
 
-    def tell(self, trial_id, value=None, state=None, values=None) -> dict:
+    def tell(self, trial_id: int, value: float | None = None, state: str | None = None,
+             values: list[float] | None = None) -> dict:
         """Says how the trial ended: "complete" with its value (or one for each direction), "pruned" or "fail"."""
         has_value = value is not None or values is not None
         given = {"value": value, "values": values, "state": state or ("complete" if has_value else None)}
         return self._call("POST", ["trials", trial_id, "tell"], {k: v for k, v in given.items() if v is not None})
 
-    def record(self, trial_id) -> dict:
+    def record(self, trial_id: int) -> dict:
         """The trial as clients see it."""
         return self._call("GET", ["trials", trial_id])
 
-    def attributes(self, trial_id, **user) -> dict:
+    def attributes(self, trial_id: int, **user: typing.Any) -> dict:
         """Sets user attributes of a trial that has not ended."""
         return self._call("POST", ["trials", trial_id, "attributes"], {"user": user})
 
-    def acquire_slots(self, trial_id, slots, node=None) -> dict:
+    def acquire_slots(self, trial_id: int, slots: int, node: str | None = None) -> dict:
         """Requests slots of the pool for the trial. Repeat the call until it holds them, and while it does, to renew
         them: see docs/http.md."""
         return self._call("POST", ["trials", trial_id, "slots"], {"slots": slots, **({"node": node} if node else {})})
 
-    def release_slots(self, trial_id) -> None:
+    def release_slots(self, trial_id: int) -> None:
         """Gives the trial's slots back, or withdraws its request."""
         self._call("DELETE", ["trials", trial_id, "slots"])
 
@@ -233,11 +234,11 @@ class Client:
         """The pool: its nodes, and what holds each slot."""
         return self._call("GET", ["pool"])
 
-    def set_policy(self, name, **options) -> dict:
+    def set_policy(self, name: str, **options: float) -> dict:
         """Sets the policy that divides the pool's slots (`tuner pool --policy`)."""
         return self._call("POST", ["pool", "policy"], {"name": name, "options": options})
 
-    def drain(self, node, within_s=0, undo=False) -> dict:
+    def drain(self, node: str, within_s: float = 0, undo: bool = False) -> dict:
         """Drains a node: trials still there after `within_s` seconds are shrunk, or paused with a checkpoint; 0: they
         may run to their end. `undo`: the node takes trials again."""
         return self._call("POST", ["nodes", node, "drain"], {"within_s": within_s, "undo": undo})
@@ -246,7 +247,7 @@ class Client:
         return self._connection.call(method, path, body, query, key)
 
 
-def address_in(directory):
+def address_in(directory: _Path) -> str:
     """Where the `tuner run` of this directory answers."""
     address = _service_file(directory).get("http")
     if not address:

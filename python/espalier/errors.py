@@ -1,4 +1,8 @@
 """What the library raises."""
+import typing
+
+if typing.TYPE_CHECKING:
+    from espalier._result import Result
 
 
 class EspalierError(RuntimeError):
@@ -17,7 +21,7 @@ class ServiceError(EspalierError):
     """The service refused a request. The message comes from the service; `code` is its error code, such as
     "ALREADY_EXISTS"."""
 
-    def __init__(self, message, code="UNKNOWN"):
+    def __init__(self, message: str, code: str = "UNKNOWN") -> None:
         super().__init__(message)
         self.code = code
 
@@ -37,6 +41,6 @@ class NotFoundError(ServiceError):
 class StudyError(EspalierError):
     """A study has failed, or none of its trials got a value. `result` is its Result so far."""
 
-    def __init__(self, message, result=None):
+    def __init__(self, message: str, result: "Result | None" = None) -> None:
         super().__init__(message)
         self.result = result

@@ -1,9 +1,11 @@
 """Parameters of a search space, as docs/search_spaces.md describes them. Each function returns a dict in NNI's format;
 a space is a dict of them, such as {"lr": space.loguniform(1e-5, 1), "layers": space.choice(1, 2, 3)}."""
+import typing
+
 from espalier.errors import UsageError
 
 
-def choice(*options) -> dict:
+def choice(*options: typing.Any) -> dict:
     """One of the options: numbers, strings, booleans, or dicts with a "_name" and parameters of their own."""
     if len(options) == 1 and isinstance(options[0], (list, tuple)):
         shown = ", ".join(map(repr, options[0][:3])) + (", ..." if len(options[0]) > 3 else "")

@@ -16,6 +16,7 @@ import signal
 import sys
 import tempfile
 import time
+import typing
 
 from espalier import _objective, _rows, _run
 from espalier._runtime import NO_PARAMETER
@@ -27,8 +28,9 @@ _LOOK_S = 0.05
 _STUDY = "under-test"
 
 
-def start(objective, parameters=None, *, slots=(1, 2), metric="value", direction="minimize", timeout_s=300.0,
-          directory=None, python=None, **study) -> "TrialUnderTest":
+def start(objective: typing.Callable | str | os.PathLike | list[str], parameters: dict | None = None, *,
+          slots: int | tuple[int, int] = (1, 2), metric: str = "value", direction: str = "minimize", timeout_s: float = 300.0,
+          directory: str | os.PathLike | None = None, python: str | None = None, **study: typing.Any) -> "TrialUnderTest":
     """Starts one trial with these parameters, and returns it as a TrialUnderTest: use it in a `with` statement.
 
     objective: as for `espalier.tune`: a function of the trial, the path of a script, or a command.
@@ -67,17 +69,17 @@ def start(objective, parameters=None, *, slots=(1, 2), metric="value", direction
 class TrialUnderTest:
     """A trial that `start` has started. It ends, with all its processes, when the `with` block or this process does."""
 
-    def __init__(self, run, slots, timeout_s, kept):
+    def __init__(self, run: _run.LocalRun, slots: tuple[int, int], timeout_s: float, kept: bool) -> None:
         self._run = run
         self._slots = slots
         self._timeout_s = timeout_s
         self._kept = kept
         self._record = None  # once it has ended
 
-    def __enter__(self):
+    def __enter__(self) -> "TrialUnderTest":
         return self
 
-    def __exit__(self, *error):
+    def __exit__(self, *error: typing.Any) -> None:
         self.close()
 
     @property

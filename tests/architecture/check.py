@@ -14,6 +14,7 @@ import sys
 from functools import cached_property
 from pathlib import Path
 
+import annotations
 import cpp
 import figures
 import links
@@ -448,6 +449,15 @@ def check_messages(tree):
                 yield f"{name}:{line}: nothing sets or reads {field}; reserve its number and its name"
 
 
+def check_annotations(tree):
+    """Editors and type checkers know what users of the Python package call: it says that it is typed."""
+    for name in tree.text:
+        folder, _, module = name.rpartition("/")
+        if folder in rules.TYPED and not module.startswith("_") and module.endswith(".py"):
+            for line, function in annotations.untyped((tree.root / name).read_text(encoding="utf-8")):
+                yield f"{name}:{line}: {function} has arguments or a result without a type"
+
+
 def check_links(tree):
     """A page that links to what is not there leads nowhere."""
     pages = {name: (tree.root / name).read_text(encoding="utf-8") for name in tree.paths if name.endswith(".md")}
@@ -465,7 +475,7 @@ def violations(root):
     found = list(check_tables())
     for check in (check_folders, check_walls, check_page, check_banned, check_files, check_types,
                   check_functions, check_lists, check_loops, check_figures, check_mirrors,
-                  check_registered, check_messages, check_links):
+                  check_registered, check_messages, check_links, check_annotations):
         found.extend(check(tree))
     return tree, found
 

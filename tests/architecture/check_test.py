@@ -348,6 +348,14 @@ class CheckTest(unittest.TestCase):
                 "tuner/core/trials/b.h": ONCE + '#include "tuner/core/groups/a.h"\n'}
         self.expect_one(there | back, "lead back to it")
 
+    def test_python_that_users_call_has_types(self):
+        self.expect_clean({"python/espalier/torch/data.py": "def size(of: list, *more: int) -> int:\n    pass\n"
+                                                            "def _own(of):\n    pass\n",
+                           "python/espalier/_run.py": "def run(of):\n    pass\n"})
+        for text in ("class Loader:\n    def __init__(self, size) -> None:\n        pass\n",
+                     "\nclass Loader:\n    def size(self):\n        pass\n".lstrip("\n")):
+            self.expect_one({"python/espalier/torch/data.py": text}, "python/espalier/torch/data.py:2: Loader.", "without a type")
+
     def test_links_of_pages(self):
         self.expect_clean({"docs/a.md": "# What it is: `a`\n[b](b.md#a-b-c) [here](#what-it-is-a) [out](https://x.org/#y)\n"
                                         "```sh\n[[ -f $x ]](none.md)\n```\n",

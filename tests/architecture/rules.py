@@ -291,5 +291,8 @@ PLUGIN_TABLES = {
     "engine": "tuner/server/engines.cc",
 }
 
+# Folders of the Python package whose public modules users call: their functions have types.
+TYPED = ("python/espalier", "python/espalier/torch")
+
 # Words of the page that people read first.
 MAX_README_WORDS = 1000

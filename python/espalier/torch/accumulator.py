@@ -1,7 +1,8 @@
 """Sums over what all replicas see."""
 import contextlib
 import copy
-from collections.abc import MutableMapping
+import typing
+from collections.abc import Iterator, MutableMapping
 
 import torch
 
@@ -24,7 +25,7 @@ class Accumulator(MutableMapping):
     a change of the group) is lost with it, except in validation loops, which are repeated.
     """
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, *args: typing.Any, **kwargs: typing.Any) -> None:
         the_trial()
         run = runtime()
         if run.current_loader is not None:
@@ -41,7 +42,7 @@ class Accumulator(MutableMapping):
             self._sums.shared[self._name] = initial
 
     @contextlib.contextmanager
-    def synchronized(self):
+    def synchronized(self) -> Iterator["Accumulator"]:
         """All replicas come here at the same place of the program."""
         if self._synchronized is not None:
             yield self
@@ -67,12 +68,12 @@ class Accumulator(MutableMapping):
         finally:
             self._synchronized = None
 
-    def update(self, *args, **kwargs):
+    def update(self, *args: typing.Any, **kwargs: typing.Any) -> None:
         """Adds each value to the sum of its key."""
         for key, value in dict(*args, **kwargs).items():
             self[key] += value
 
-    def subtract(self, *args, **kwargs):
+    def subtract(self, *args: typing.Any, **kwargs: typing.Any) -> None:
         """As `update`, with what is given taken away instead of added."""
         for key, value in dict(*args, **kwargs).items():
             self[key] -= value
@@ -88,12 +89,12 @@ class Accumulator(MutableMapping):
     def _held(self):
         return {} if self._synchronized is None else self._synchronized
 
-    def __getitem__(self, key):
+    def __getitem__(self, key: typing.Any) -> typing.Any:
         if self._synchronized is not None:
             return self._synchronized[key]
         return _Update(self, key)
 
-    def __setitem__(self, key, value):
+    def __setitem__(self, key: typing.Any, value: typing.Any) -> None:
         if self._synchronized is not None:
             self._synchronized[key] = value
             return
@@ -103,16 +104,16 @@ class Accumulator(MutableMapping):
         for part in value.parts:
             self._sums.add(self._name, key, _own(part))
 
-    def __delitem__(self, key):
+    def __delitem__(self, key: typing.Any) -> None:
         del self._held()[key]
 
     def __contains__(self, key):
         return key in self._held()
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[typing.Any]:
         return iter(self._held())
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self._held())
 
     def __repr__(self):

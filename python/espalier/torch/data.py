@@ -4,7 +4,9 @@ import contextlib
 import ctypes
 import math
 import random
+import typing
 import warnings
+from collections.abc import Iterator
 
 import torch
 from torch.autograd import profiler
@@ -60,8 +62,10 @@ class AdaptiveDataLoader(DataLoader):
     called; else the first with shuffle=True; else the first.
     """
 
-    def __init__(self, dataset, batch_size=1, shuffle=False, *, training=None, seed_samples=None,
-                 local_bsz_bounds=None, gradient_accumulation=True, **kwargs):
+    def __init__(self, dataset: torch.utils.data.Dataset, batch_size: int = 1, shuffle: bool = False, *,
+                 training: bool | None = None, seed_samples: bool | None = None,
+                 local_bsz_bounds: tuple[int, int] | None = None, gradient_accumulation: bool = True,
+                 **kwargs: typing.Any) -> None:
         """training: whether this is the training loader. seed_samples: whether random generators are seeded before
         each sample is read (default: where the data set reads them one by one). local_bsz_bounds: least and most
         samples of one forward pass on one replica; what is more is accumulated, if gradient_accumulation is on."""
@@ -115,12 +119,12 @@ class AdaptiveDataLoader(DataLoader):
         self._order = (None, None)  # of an epoch: its samples, where the library does not know of all
 
     @property
-    def dataset(self):
+    def dataset(self) -> torch.utils.data.Dataset:
         """The program's own, as it was given."""
         return self._for_workers if self._opening else self._given
 
     @dataset.setter
-    def dataset(self, dataset):
+    def dataset(self, dataset: torch.utils.data.Dataset) -> None:
         """DataLoader's constructor sets that of the workers."""
 
     def _batches(self):
@@ -149,7 +153,7 @@ class AdaptiveDataLoader(DataLoader):
         return self._drops_last
 
     @drop_last.setter
-    def drop_last(self, value):
+    def drop_last(self, value: bool) -> None:
         """DataLoader's constructor sets that of its batches, which are made here."""
 
     @property
@@ -158,11 +162,12 @@ class AdaptiveDataLoader(DataLoader):
         return self._global_batch
 
     @batch_size.setter
-    def batch_size(self, value):  # DataLoader's constructor says None
+    def batch_size(self, value: int | None) -> None:  # DataLoader's constructor says None
         if value is not None:
             self._global_batch = value
 
-    def autoscale_batch_size(self, max_batch_size, local_bsz_bounds=None, gradient_accumulation=False):
+    def autoscale_batch_size(self, max_batch_size: int, local_bsz_bounds: tuple[int, int] | None = None,
+                             gradient_accumulation: bool = False) -> None:
         """Lets the trial grow its batch up to `max_batch_size` where its study says "adaptive"; `local_bsz_bounds`
         are those of one forward pass on one replica."""
         if max_batch_size < self._global_batch:
@@ -183,12 +188,13 @@ class AdaptiveDataLoader(DataLoader):
                           f"it has grown, an epoch's last batch is of what is left of its {self.samples} samples, and may "
                           "be small", stacklevel=2)
 
-    def describe(self):
+    def describe(self) -> _library.Data:
+        """What the library is told of it before training begins."""
         self._trained_length = None if self._stream is not None else len(self.dataset)
         return _library.Data(size=self.samples, batch_size=self._global_batch, **self._limits)
 
     @property
-    def grows(self):
+    def grows(self) -> bool:
         """Whether the trial may take a larger batch than `batch_size`."""
         return self._limits.get("max_batch_size", 0) > self._global_batch
 
@@ -198,30 +204,30 @@ class AdaptiveDataLoader(DataLoader):
         return runtime().training_loader is self
 
     @property
-    def current_local_bsz(self):
+    def current_local_bsz(self) -> int | None:
         """Samples of this replica's present batch; None outside of the loop."""
         return self._microbatch.size if self._microbatch is not None else None
 
     @property
-    def current_batch_size(self):
+    def current_batch_size(self) -> int | None:
         """Samples of the present step over all replicas; None outside of the loop."""
         if self._microbatch is None:
             return None
         return runtime().position.batch_size if self.training else self._global_batch
 
     @property
-    def accumulation_steps(self):
+    def accumulation_steps(self) -> int:
         """Batches of a step before its last one."""
         return max(runtime().position.microbatches - 1, 0) if self.training else 0
 
-    def accumulating(self):
+    def accumulating(self) -> bool:
         """Whether the present batch is not its step's last."""
         return self._accumulating
 
-    def __len__(self):
+    def __len__(self) -> int:
         return math.ceil(self.samples / self._global_batch)
 
-    def to_tensorboard(self, writer, global_step, tag_prefix=""):
+    def to_tensorboard(self, writer: typing.Any, global_step: int, tag_prefix: str = "") -> None:
         """Writes what AdaptDL writes: the global batch size, this replica's part of it, and the accumulation steps."""
         if tag_prefix and not tag_prefix.endswith("/"):
             tag_prefix += "/"
@@ -231,7 +237,7 @@ class AdaptiveDataLoader(DataLoader):
 
     # ---- the loop
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[typing.Any]:
         run = runtime()
         if run.current_loader is not None:
             raise RuntimeError(self._overlapping(run.current_loader))
@@ -444,7 +450,7 @@ class AdaptiveDataLoader(DataLoader):
         return batch
 
 
-def current_dataloader():
+def current_dataloader() -> AdaptiveDataLoader | None:
     """The loader that is being iterated, or None."""
     return runtime().current_loader if is_open() else None
 
@@ -453,7 +459,7 @@ class ElasticSampler(Sampler):
     """AdaptDL's sampler: partitions samples over the replicas, equally many for each, and goes on from an index
     within the epoch."""
 
-    def __init__(self, dataset, shuffle=True):
+    def __init__(self, dataset: torch.utils.data.Dataset, shuffle: bool = True) -> None:
         from espalier import env
         self.dataset = dataset
         self.shuffle = shuffle
@@ -462,7 +468,7 @@ class ElasticSampler(Sampler):
         self.epoch = 0
         self.index = 0
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[int]:
         size = len(self.dataset)
         base = self.index // size
         indices = []
@@ -477,10 +483,10 @@ class ElasticSampler(Sampler):
         count = len(self) * self.num_replicas
         return iter(indices[:count][self.rank::self.num_replicas])
 
-    def __len__(self):
+    def __len__(self) -> int:
         return math.ceil((len(self.dataset) - self.index % len(self.dataset)) / self.num_replicas)
 
-    def set_epoch(self, epoch, index=0):
+    def set_epoch(self, epoch: int, index: int = 0) -> None:
         """The order of the next iteration is that of `epoch`, and it begins at its sample number `index`."""
         self.epoch = epoch
         self.index = index

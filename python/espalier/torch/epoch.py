@@ -1,10 +1,12 @@
 """The loop over epochs. Code before it, and around the loops over data of the epoch in which they come, is run again
 by replicas that join: it must come out the same each time. A schedule that was wrapped with its model sees to that."""
+from collections.abc import Iterator
+
 from espalier._runtime import is_open, runtime
 from espalier._trial import the_trial
 
 
-def remaining_epochs_until(epoch):
+def remaining_epochs_until(epoch: int) -> Iterator[int]:
     """The epochs that are not done yet, from 0, up to and without `epoch`. The first one waits until this replica
     is part of a group; each one's end saves a checkpoint. An epoch that is left by `break` counts as finished."""
     the_trial()
@@ -19,18 +21,18 @@ def remaining_epochs_until(epoch):
             run.left_epoch, run.in_epoch = run.in_epoch, None
 
 
-def epochs(until):
+def epochs(until: int) -> Iterator[int]:
     """The same, counted from 1 to `until`, as Trial.report counts them."""
     for epoch in remaining_epochs_until(until):
         yield epoch + 1
 
 
-def current_epoch():
+def current_epoch() -> int | None:
     """The number of the current epoch, from 0; None outside of a loop over epochs."""
     return runtime().in_epoch if is_open() else None
 
 
-def finished_epochs():
+def finished_epochs() -> int:
     """The number of finished epochs; before the first epoch of this process 0, whatever other replicas have done."""
     if not is_open():
         return 0

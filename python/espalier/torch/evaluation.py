@@ -1,4 +1,7 @@
 """Evaluations that are cut over the replicas."""
+import typing
+from collections.abc import Callable, Sized
+
 import torch
 
 from espalier._library import Evaluation
@@ -9,7 +12,7 @@ from espalier.errors import UsageError
 _NAME = "espalier.evaluate"
 
 
-def evaluate(fn, size, batch_size):
+def evaluate(fn: Callable[[torch.Tensor], dict], size: int | Sized, batch_size: int) -> dict:
     """Sums `fn(indices)` over `size` samples, divided among the replicas and there into batches of at most
     `batch_size`; `size` may be a data set. `fn` gets a tensor of indices and returns a dict of numbers; the result
     is the dict of their sums, the same on each replica. Models are in evaluation mode and no gradients are
@@ -51,7 +54,7 @@ def _sums_over(run, fn, size, batch_size):
     return summed(run, _NAME, own_part, with_models=True)
 
 
-def summed(run, name, own_part, with_models=False):
+def summed(run: typing.Any, name: str, own_part: Callable[[], dict], with_models: bool = False) -> dict:
     """The dict of sums over the results of `own_part` on each replica, under a name that no accumulator has. It is
     called again if a replica is lost; a replica that comes when it is done gets only the result. `with_models`: it is
     called on models that are the same on each."""

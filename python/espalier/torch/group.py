@@ -5,23 +5,25 @@ import hashlib
 import os
 import pathlib
 import tempfile
+from collections.abc import Iterator
 
 from espalier._runtime import runtime
 from espalier._trial import the_trial
 from espalier.errors import UsageError
 
 
-def rank():
+def rank() -> int:
     """This replica's rank, which may change where the group does. Before the first epoch: 0."""
     return runtime().position.rank
 
 
-def replicas():
+def replicas() -> int:
     """How many replicas there are now. Before the first epoch: 1."""
     return runtime().position.replicas
 
 
-def init_process_group(backend=None, init_method=None, world_size=None, rank=None):
+def init_process_group(backend: str | None = None, init_method: str | None = None, world_size: int | None = None,
+                       rank: int | None = None) -> None:
     """AdaptDL's call. There is nothing to set up: a replica joins its group in the first epoch. So that programs
     which ask torch.distributed for rank, size and barriers before that go on, this makes a default process group
     of this process alone where there is none."""
@@ -47,7 +49,7 @@ os.register_at_fork(after_in_child=_leave_locks_to_parent)
 
 
 @contextlib.contextmanager
-def local_first(name="espalier"):
+def local_first(name: str = "espalier") -> Iterator[None]:
     """Lets one process of this machine in at a time: for what each would download, and finds done after the
     first. Processes that are forked within belong to the one that is in, and hold nobody up when it has left."""
     digest = hashlib.sha256(f"{os.getuid()} {name}".encode()).hexdigest()[:16]

@@ -5,6 +5,8 @@ import functools
 import io
 import pickle
 import types
+import typing
+from collections.abc import Callable, Iterator, Sequence
 
 import torch
 from torch.autograd import profiler
@@ -14,7 +16,7 @@ from espalier import _library, _pickles, checkpoint
 from espalier._runtime import runtime
 from espalier._trial import the_trial
 from espalier.errors import TrialError, UsageError
-from espalier.torch import amp
+from espalier.torch import _amp
 from espalier.torch import scaling_rules as rules
 from espalier.torch._gradients import StepGuard, Zeroing, drop_untrained
 from espalier.torch._refusals import others_watch_steps, refuse
@@ -131,8 +133,11 @@ class AdaptiveDataParallel(torch.nn.Module):
     Other options of DistributedDataParallel are accepted and ignored.
     """
 
-    def __init__(self, model, optimizer, lr_scheduler=None, mp_scaler=None, scaling_rule=None, name=_DEFAULT_NAME, *,
-                 base_batch_size=0, max_gradient_norm=0.0, max_skipped_steps=10, bucket_cap_mb=None, **ddp_options):
+    def __init__(self, model: torch.nn.Module, optimizer: torch.optim.Optimizer | Sequence[torch.optim.Optimizer],
+                 lr_scheduler: typing.Any = None, mp_scaler: typing.Any = None,
+                 scaling_rule: str | rules.ScalingRuleBase | None = None, name: str = _DEFAULT_NAME, *,
+                 base_batch_size: int = 0, max_gradient_norm: float = 0.0, max_skipped_steps: int = 10,
+                 bucket_cap_mb: float | None = None, **ddp_options: typing.Any) -> None:
         super().__init__()
         the_trial()
         unknown = sorted(set(ddp_options) - _IGNORED)
@@ -155,10 +160,10 @@ class AdaptiveDataParallel(torch.nn.Module):
                                                    "bucket_bytes": 0 if bucket_cap_mb is None else
                                                    max(int(bucket_cap_mb * 2**20), 1)})
 
-    def forward(self, *args, **kwargs):
+    def forward(self, *args: typing.Any, **kwargs: typing.Any) -> typing.Any:
         return self._modules["module"](*args, **kwargs)  # as .module, found at once
 
-    def zero_grad(self, set_to_none=True):
+    def zero_grad(self, set_to_none: bool = True) -> None:
         """Drops the gradients that backward has brought in this batch and no step has taken."""
         if runtime().joined:
             self._trained.zero_module()
@@ -170,7 +175,7 @@ class AdaptiveDataParallel(torch.nn.Module):
                          "its .module, or its state_dict()")
 
     @contextlib.contextmanager
-    def no_sync(self):
+    def no_sync(self) -> Iterator[None]:
         """Within this context, backward passes accumulate gradients without reducing them, for a later pass of the same
         batch."""
         runtime().library.hold_gradients(1)
@@ -179,7 +184,7 @@ class AdaptiveDataParallel(torch.nn.Module):
         finally:
             runtime().library.hold_gradients(0)
 
-    def rehearse(self, microbatch):
+    def rehearse(self, microbatch: Callable[[], typing.Any]) -> None:
         """Before the first epoch: calls `microbatch()`, which is to do what the loop does with a batch (forward,
         backward, maybe optimizer.step()) for all models of the trial, so that a group that this replica joins need not wait
         for its first pass on a GPU. Parameters, buffers, optimizers, schedules, accumulators and torch's random
@@ -189,7 +194,7 @@ class AdaptiveDataParallel(torch.nn.Module):
     # ---- where training is
 
     @property
-    def scaling_rule(self):
+    def scaling_rule(self) -> rules.ScalingRuleBase:
         """The rule by which learning rates follow the batch size: an instance of espalier.torch.scaling_rules."""
         return self._trained.rule
 
@@ -214,7 +219,7 @@ class AdaptiveDataParallel(torch.nn.Module):
         return runtime().position.skipped_steps
 
     @property
-    def outcome(self):
+    def outcome(self) -> int:
         """What has come of the last call of step(): one of those in espalier._library."""
         return self._trained.outcome
 
@@ -233,7 +238,7 @@ class AdaptiveDataParallel(torch.nn.Module):
         """Samples of the next step over all replicas."""
         return runtime().position.batch_size
 
-    def to_tensorboard(self, writer, global_step, tag_prefix=""):
+    def to_tensorboard(self, writer: typing.Any, global_step: int, tag_prefix: str = "") -> None:
         """Writes what AdaptDL writes, on rank 0."""
         position = runtime().position
         if position.rank != 0:
@@ -346,8 +351,8 @@ class _TrainedModel:
 
     def _adapt_norms(self):
         if any(isinstance(module, torch.nn.SyncBatchNorm) for module in self.model.modules()):
-            from espalier.torch import norm
-            norm.adapt(self.model)
+            from espalier.torch import _norm
+            _norm.adapt(self.model)
 
     # ---- the step
 
@@ -374,7 +379,7 @@ class _TrainedModel:
             optimizer.step = types.MethodType(step, optimizer)
             optimizer.zero_grad = types.MethodType(zero_grad, optimizer)
             optimizer.add_param_group = types.MethodType(add_param_group, optimizer)
-            amp.watch(optimizer, self)
+            _amp.watch(optimizer, self)
 
     def _step(self, index):
         run = self._run
@@ -572,7 +577,10 @@ class _TrainedModel:
         return {model, optimizer}
 
 
-def prepare(model, optimizer, loader, *, scheduler=None, scaler=None, scaling_rule=None, **options):
+def prepare(model: torch.nn.Module, optimizer: torch.optim.Optimizer | Sequence[torch.optim.Optimizer], loader: typing.Any, *,
+            scheduler: typing.Any = None, scaler: typing.Any = None,
+            scaling_rule: str | rules.ScalingRuleBase | None = None, **options: typing.Any) \
+        -> tuple[AdaptiveDataParallel, typing.Any, typing.Any]:
     """Wraps a model and its optimizer, and names the training loader. Returns model, optimizer, loader."""
     wrapped = AdaptiveDataParallel(model, optimizer, scheduler, scaler, scaling_rule, **options)
     runtime().training_loader = loader

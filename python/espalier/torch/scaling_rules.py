@@ -1,8 +1,10 @@
 """Rules for the factor by which the learning rate is multiplied when the batch is larger than the one it was chosen
 for. The rules here run in C++; a class of your own that overrides `scale_lr` is called once per step."""
 import ctypes
+import typing
 
 import numpy as np
+import torch
 
 from espalier._runtime import runtime
 from espalier.torch.data import current_dataloader
@@ -56,27 +58,27 @@ class ScalingRuleBase:
     _groups = 1
     _factors = None
 
-    def scale_lr(self, scale):
+    def scale_lr(self, scale: float) -> "float | np.ndarray":
         """Returns the factor for a batch of `scale` times the base batch size: one number, or one for each
         parameter group."""
         raise NotImplementedError
 
-    def initialize(self, adp, optimizer, patch_optimizer=False):
+    def initialize(self, adp: typing.Any, optimizer: torch.optim.Optimizer, patch_optimizer: bool = False) -> None:
         """Called with the wrapped model and its optimizer, the first if there are several."""
         self.adp, self._optimizer = adp, optimizer
 
-    def spec(self):
+    def spec(self) -> str | None:
         """The rule's text as study files have it, or None for a rule that Python works out."""
         own = type(self).scale_lr not in _IN_CPP
         return None if own or not self.name else self.name
 
-    def bind(self, adp, model, groups, optimizer):
+    def bind(self, adp: typing.Any, model: int, groups: int, optimizer: torch.optim.Optimizer) -> None:
         """Called when it is wrapped with a model."""
         self._groups = groups
         adp.gns = _Noise(model, groups)
         self.initialize(adp, optimizer)
 
-    def factor(self, group, scale, progress, base_batch_size):
+    def factor(self, group: int, scale: float, progress: float, base_batch_size: int) -> float:
         if group == 0 or self._factors is None:
             self.adp.gns.during_step = progress
             try:
@@ -91,7 +93,7 @@ class AdaScale(ScalingRuleBase):
 
     name = "adascale"
 
-    def scale_lr(self, scale):
+    def scale_lr(self, scale: float) -> "float | np.ndarray":
         var = np.maximum(self.adp.gns.raw_var_avg, 1e-6)
         sqr = np.maximum(self.adp.gns.raw_sqr_avg, 0.0)
         return (var + sqr) / (var / scale + sqr)
@@ -102,7 +104,7 @@ class AdamScale(AdaScale):
 
     name = "adamscale"
 
-    def scale_lr(self, scale, power=0.5):
+    def scale_lr(self, scale: float, power: float = 0.5) -> "float | np.ndarray":
         return np.power(super().scale_lr(scale=scale), power)
 
 
@@ -111,7 +113,7 @@ class LinearScale(ScalingRuleBase):
 
     name = "linear"
 
-    def scale_lr(self, scale):
+    def scale_lr(self, scale: float) -> "float | np.ndarray":
         return scale
 
 
@@ -120,7 +122,7 @@ class SqrtScale(ScalingRuleBase):
 
     name = "sqrt"
 
-    def scale_lr(self, scale):
+    def scale_lr(self, scale: float) -> "float | np.ndarray":
         return np.sqrt(scale)
 
 
@@ -129,16 +131,16 @@ class LEGWScale(ScalingRuleBase):
 
     name = "legw"
 
-    def __init__(self, base_warmup_epochs, data_size=None):
+    def __init__(self, base_warmup_epochs: float, data_size: int | None = None) -> None:
         self._base_warmup_epochs = base_warmup_epochs
         self._data_size = data_size
 
-    def spec(self):
+    def spec(self) -> str | None:
         # In C++ an epoch has the samples of the training loader.
         own = type(self).scale_lr not in _IN_CPP or self._data_size is not None
         return None if own else f"legw:{self._base_warmup_epochs}"
 
-    def scale_lr(self, scale):
+    def scale_lr(self, scale: float) -> "float | np.ndarray":
         loader = current_dataloader()
         size = loader.samples if self._data_size is None else self._data_size
         steps = self._base_warmup_epochs * scale * size / loader.batch_size
@@ -151,11 +153,11 @@ class _NoScale(ScalingRuleBase):
 
     name = "none"
 
-    def scale_lr(self, scale):
+    def scale_lr(self, scale: float) -> "float | np.ndarray":
         return 1.0
 
 
-def by_name(text):
+def by_name(text: str) -> ScalingRuleBase | None:
     """The rule of a study file's text; None where there is none of that name."""
     name, _, epochs = text.partition(":")
     if name == LEGWScale.name:
