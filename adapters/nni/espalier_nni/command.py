@@ -37,7 +37,9 @@ def main(arguments=None):
     try:
         return chosen.run(chosen)
     except (registration.RegistrationError, v1.ConversionError, OSError) as error:
-        print(f"espalier-nni {chosen.verb}: {error}", file=sys.stderr)
+        is_of_file = isinstance(error, OSError) and error.filename is not None
+        told = f'"{error.filename}": {error.strerror}' if is_of_file else error
+        print(f"espalier-nni {chosen.verb}: {told}", file=sys.stderr)
         return 1
 
 
@@ -71,6 +73,8 @@ def _check(chosen):
 
 
 def _ask(address, token_file, tls_ca):
+    if not address.startswith(("http://", "https://")):
+        raise ValueError("want a URL, such as http://127.0.0.1:7078")
     request = urllib.request.Request(address + "/nni/v1/service")
     if token_file:
         request.add_header("Authorization", "Bearer " + pathlib.Path(token_file).read_text(encoding="utf-8").strip())

@@ -10,6 +10,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -253,12 +254,24 @@ TEST_F(Tuner, RefusesAReportThatCannotBeWritten) {
 
 TEST_F(Tuner, RefusesATokenFileThatIsEmptyAndAnOpenServiceWithoutOne) {
   ExpectRefused(RunStudy(StudyText(), {"--token-file", directory_.Write("token", "\n")}),
-                {"token"});
+                {"--token-file: the first line of", "is empty"});
+  ExpectRefused(RunStudy(StudyText(), {"--token-file", "/no/token"}),
+                {"--token-file: cannot read \"/no/token\": No such file"});
   for (const std::string address : {"--grpc", "--http"}) {
     ExpectRefused(RunStudy(StudyText(), {address, "0.0.0.0:0"}),
                   {address + " 0.0.0.0:0", "`tuner run` encrypts nothing", "--plaintext"});
     ExpectRefused(RunStudy(StudyText(), {address, "0.0.0.0:0", "--plaintext"}),
                   {"0.0.0.0:0", "give a token"});
+  }
+}
+
+TEST_F(Tuner, NamesTheVariableThatNamesAFileThatIsNotThere) {
+  for (const char* variable : {"ESPALIER_TOKEN_FILE", "ESPALIER_TLS_CA"}) {
+    setenv(variable, "/no/file", 1);
+    const Outcome outcome = Run({"ls", "--service", "127.0.0.1:1"});
+    unsetenv(variable);
+    EXPECT_EQ(outcome.exit_code, 2);
+    EXPECT_THAT(outcome.errors, HasSubstr(std::string(variable) + ": cannot read \"/no/file\""));
   }
 }
 

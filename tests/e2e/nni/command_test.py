@@ -124,13 +124,13 @@ class ConvertTest(CommandTest):
         self.assertIn("trial.gpuMum is left out: it is no field", notes)
         code, _, error = self.run_command("convert", self.dir / "missing.yml")
         self.assertEqual(code, 1)
-        self.assertIn("missing.yml", error)
+        self.assertIn('missing.yml": No such file or directory', error)
 
     def test_nothing_is_overwritten(self):
         (self.dir / "new.yml").write_text("mine")
         code, _, error = self.run_command("convert", self.write(OLD), "-o", self.dir / "new.yml")
         self.assertEqual(code, 1)
-        self.assertIn("new.yml", error)
+        self.assertIn('new.yml": File exists', error)
         self.assertEqual((self.dir / "new.yml").read_text(), "mine")
 
 
@@ -150,6 +150,9 @@ class RegistrationTest(CommandTest):
         self.assertEqual(self.run_command("register")[0], 0)
         self.assertEqual(self.run_command("check")[0], 0)
         self.assertEqual(set(registration.read()), {"espalier_nni", "adl"})
+        code, out, _ = self.run_command("check", "--service", "127.0.0.1:7078")
+        self.assertEqual(code, 1)
+        self.assertIn("the service at 127.0.0.1:7078: want a URL, such as http://127.0.0.1:7078", out)
         code, out, _ = self.run_command("unregister")
         self.assertIn("removed adl", out)
         self.assertEqual(registration.read(), {})
