@@ -265,6 +265,11 @@ TEST_F(Tuner, RefusesATokenFileThatIsEmptyAndAnOpenServiceWithoutOne) {
   }
 }
 
+TEST_F(Tuner, RunsNoStudyWhoseTrialsClientsRun) {
+  ExpectRefused(RunStudy(R"({"name": "a", "ask_and_tell": true})"),
+                {"study.json: \"ask_and_tell\"", "`tuner serve`", "`tuner submit`"});
+}
+
 TEST_F(Tuner, NamesTheVariableThatNamesAFileThatIsNotThere) {
   for (const char* variable : {"ESPALIER_TOKEN_FILE", "ESPALIER_TLS_CA"}) {
     setenv(variable, "/no/file", 1);
