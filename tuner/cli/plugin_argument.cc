@@ -47,8 +47,8 @@ absl::Status CheckPolicy(const PluginSpec& policy) {
   return MakePolicy(policy.name, policy.options).status();
 }
 
-std::string PoliciesHelp() {
-  std::string text = "\nPolicies:\n";
+std::string PoliciesHelp(const std::string& heading) {
+  std::string text = fmt::format("\n{}:\n", heading);
   for (const PluginInfo& info : Policies().Infos()) {
     text += fmt::format("  {:<20}{}\n", info.name, info.summary);
   }

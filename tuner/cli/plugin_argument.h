@@ -14,7 +14,8 @@ absl::StatusOr<PluginSpec> ParsePlugin(const std::string& what, const std::strin
 // Whether there is such a policy, with such options.
 absl::Status CheckPolicy(const PluginSpec& policy);
 
-// For the end of a help text: the names that a policy may have, and a line on each.
-std::string PoliciesHelp();
+// For the end of a help text: the names that a policy may have, and a line on each, below a
+// heading.
+std::string PoliciesHelp(const std::string& heading = "Policies");
 
 }  // namespace espalier

@@ -64,7 +64,7 @@ class AdaptiveDataLoader(DataLoader):
 
     def __init__(self, dataset: torch.utils.data.Dataset, batch_size: int = 1, shuffle: bool = False, *,
                  training: bool | None = None, seed_samples: bool | None = None,
-                 local_bsz_bounds: tuple[int, int] | None = None, gradient_accumulation: bool = True,
+                 local_bsz_bounds: tuple[int | None, int | None] | None = None, gradient_accumulation: bool = True,
                  **kwargs: typing.Any) -> None:
         """training: whether this is the training loader. seed_samples: whether random generators are seeded before
         each sample is read (default: where the data set reads them one by one). local_bsz_bounds: least and most
@@ -166,7 +166,8 @@ class AdaptiveDataLoader(DataLoader):
         if value is not None:
             self._global_batch = value
 
-    def autoscale_batch_size(self, max_batch_size: int, local_bsz_bounds: tuple[int, int] | None = None,
+    def autoscale_batch_size(self, max_batch_size: int,
+                             local_bsz_bounds: tuple[int | None, int | None] | None = None,
                              gradient_accumulation: bool = False) -> None:
         """Lets the trial grow its batch up to `max_batch_size` where its study says "adaptive"; `local_bsz_bounds`
         are those of one forward pass on one replica."""

@@ -97,6 +97,8 @@ TEST_F(Tuner, HelpNamesThePoliciesWhereOneIsChosen) {
     EXPECT_THAT(Run(words).output,
                 AllOf(HasSubstr("promise_goodput     maximizes"), HasSubstr("tiresias")));
   }
+  EXPECT_THAT(Run({"run", "--help"}).output,
+              HasSubstr("Policies, one of which the key \"policy\""));
 }
 
 TEST_F(Tuner, VersionIsPrinted) {

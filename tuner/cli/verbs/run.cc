@@ -2,6 +2,7 @@
 
 #include <memory>
 
+#include "tuner/cli/plugin_argument.h"
 #include "tuner/cli/run_session.h"
 #include "tuner/cli/timeout_options.h"
 #include "tuner/cli/verb.h"
@@ -10,6 +11,8 @@ namespace espalier {
 
 VerbAction AddRun(CLI::App& app) {
   auto a = std::make_shared<RunArguments>();
+  app.footer(app.get_footer() +
+             PoliciesHelp("Policies, one of which the key \"policy\" of the study file may name"));
   app.add_option("study", a->study_file, "Study file")->required()->type_name("STUDY.json");
   app.add_option("--dir", a->directory,
                  "Folder for the database, logs, trials and report (default: espalier-runs/NAME)");

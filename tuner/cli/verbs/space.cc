@@ -184,7 +184,7 @@ void AddSample(CLI::App& app, SpaceArguments& arguments, std::vector<SpacePart>&
   CLI::App* sample = AddPart(app, arguments.file, "sample",
                              "Print parameters drawn from a search space: those that a study with "
                              "the random sampler and this seed draws, repetitions included (of a "
-                             "finite space the study draws again what it has tried)",
+                             "finite space a study tries nothing twice: it draws on)",
                              "  tuner space sample space.json -n 20 --seed 7\n"
                              "  tuner space sample space.json -n 1000 --format csv > draws.csv\n"
                              "  tuner space sample space.json --seed 7 --as-nni\n");

@@ -116,7 +116,8 @@ void Trials::EndWell(TrialId id, std::optional<double> value, const std::string&
   } else {
     EndTrial(id, TrialState::kFail,
              absl::StrCat("ended without reporting \"", spec.metric,
-                          "\": its program has to tell it, as with `tuner tell --value V`"),
+                          "\": its program has to report it, by `tuner tell --value V`, "
+                          "trial.report in Python or trial.Report in C++"),
              std::nullopt, last_output);
   }
 }
