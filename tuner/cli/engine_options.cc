@@ -129,7 +129,9 @@ void EngineArguments::AddTo(CLI::App& app) {
       ->check(CLI::Range(0, kMaxEngineNodes))
       ->capture_default_str();
   of_all(app.add_option("--max-nodes", only_.node.max_nodes,
-                        "Most nodes at a time (default: as many as the CPU cores allow)"))
+                        "Most nodes at a time (default: with --engine local, as many as the CPU "
+                        "cores allow; other "
+                        "engines need it)"))
       ->check(CLI::Range(1, kMaxEngineNodes));
   of_all(app.add_option("--node-slots", only_.node.slots, "Slots per node"))
       ->check(CLI::Range(1, kMaxNodeSlots))

@@ -10,7 +10,7 @@ enum class ExitCode {
   kFailed = 1,        // the study failed, or an error while running
   kBadInput = 2,      // refused before anything was started
   kUnreachable = 3,   // no service answered
-  kNotFound = 4,      // no such study or trial
+  kNotFound = 4,      // no such study, trial, node or token
   kInterrupted = 130  // Ctrl-C, or the study was stopped before its end
   // Also a service's kStepFailedExitCode and kCommitFailedExitCode: tuner/server/loop.h.
 };
@@ -21,7 +21,7 @@ inline constexpr const char* kExitCodesHelp =
     "  1    the study failed, or an error while running\n"
     "  2    bad input, refused before anything was started\n"
     "  3    no service answered\n"
-    "  4    no such study or trial\n"
+    "  4    no such study, trial, node or token\n"
     "  70   the service met an error of its own; start it again, and it goes on\n"
     "  74   the service could not write its database; likewise, when that is mended\n"
     "  130  interrupted, or the study was stopped before its end\n";

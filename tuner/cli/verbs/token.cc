@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "tuner/base/clock.h"
@@ -137,10 +138,10 @@ VerbAction AddTokens(CLI::App& app) {
   remove->add_option("token", a->token, "Its id or its name")->required()->type_name("TOKEN");
   for (CLI::App* part : {create, list, remove}) a->service.AddTo(*part);
   return [a, create, list] {
-    const absl::Status status = create->parsed() ? Create(*a)
-                                : list->parsed() ? List(*a)
-                                                 : Remove(*a);
-    return status.ok() ? ExitCode::kOk : Fail("token", status);
+    const auto [part, status] = create->parsed() ? std::pair("token create", Create(*a))
+                                : list->parsed() ? std::pair("token ls", List(*a))
+                                                 : std::pair("token rm", Remove(*a));
+    return status.ok() ? ExitCode::kOk : Fail(part, status);
   };
 }
 

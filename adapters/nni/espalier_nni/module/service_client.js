@@ -162,7 +162,7 @@ class ServiceClient {
             const shown = this.tokenFile === undefined
                 ? 'none was given: set tokenFile (or the environment variable ESPALIER_TOKEN_FILE)'
                 : `it refuses the one in "${this.tokenFile}": set tokenFile`;
-            return `Espalier at ${this.address} wants its token, and ${shown} to the file that tuner serve --token-file names.`;
+            return `Espalier at ${this.address} wants its token, and ${shown} to a file with your token (tuner token create).`;
         }
         let message = text;
         try {
