@@ -21,11 +21,26 @@ def load(study):
     return _with_paths(spec, path.absolute().parent)
 
 
+def keys_given(keys, taken):
+    """Keys of a study file that were given as keywords, with whole paths. `taken`: those that the function takes in
+    another way, and how."""
+    for key, instead in taken.items():
+        if key in keys:
+            raise UsageError(f"{key}={keys[key]!r}: leave it out: {instead}")
+    return with_needs(dict(keys), pathlib.Path.cwd())
+
+
+def with_needs(spec, folder):
+    """The study, which needs files that are named as seen from the folder."""
+    if isinstance(spec.get("needs"), dict):
+        spec["needs"] = {str(folder / name): remedy for name, remedy in spec["needs"].items()}
+    return spec
+
+
 def _with_paths(spec, folder):
     if isinstance(spec.get("search_space"), (str, os.PathLike)):
         spec["search_space"] = _read(folder / spec["search_space"])
-    if isinstance(spec.get("needs"), dict):
-        spec["needs"] = {str(folder / name): remedy for name, remedy in spec["needs"].items()}
+    with_needs(spec, folder)
     if not spec.get("ask_and_tell") and isinstance(spec.get("directory", ""), (str, os.PathLike)):
         spec["directory"] = os.path.normpath(folder / spec.get("directory", ""))
     return spec

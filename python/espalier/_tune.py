@@ -7,7 +7,7 @@ import sys
 import typing
 import warnings
 
-from espalier import _display, _objective, _run
+from espalier import _display, _objective, _run, _study_file
 from espalier._result import Result
 from espalier.client import Client
 from espalier.errors import StudyError, UsageError
@@ -58,9 +58,7 @@ def tune(objective: typing.Callable | str | os.PathLike | list[str], space: dict
         raise UsageError("slots, directory and fresh are of a study of this machine: leave them out, or the address")
     if address is None and (token_file is not None or tls_ca is not None):
         raise UsageError("token_file and tls_ca are for a service: name its address, or leave them out")
-    for key, argument in (("command", "objective"), ("search_space", "space")):
-        if key in study:
-            raise UsageError(f"{key}: is what tune takes as {argument}: leave {key}=... out")
+    study = _study_file.keys_given(study, {"command": "tune takes it as objective", "search_space": "tune takes it as space"})
     called = _Name(name, _objective.name_of(objective))
     python = python or sys.executable
     spec = _study(space, metric, direction, min_slots, max_slots, study, trials=trials, time_limit_s=time_limit_s,
@@ -127,8 +125,6 @@ def _study(space, metric, direction, min_slots, max_slots, keys, **absent_or_giv
     if min_slots is not None or max_slots is not None:
         spec["slots"] = {key: value for key, value in (("min", min_slots), ("max", max_slots)) if value is not None}
     spec["directory"] = os.path.abspath(keys.get("directory", ""))
-    if isinstance(spec.get("needs"), dict):
-        spec["needs"] = {os.path.abspath(name): remedy for name, remedy in spec["needs"].items()}
     return spec
 
 

@@ -39,7 +39,7 @@ def num_nodes() -> int:
 
 
 def num_restarts() -> int:
-    """AdaptDL's count of restarts (`ADAPTDL_NUM_RESTARTS`): 0 here, since a resize restarts nothing."""
+    """AdaptDL's count of restarts (`ADAPTDL_NUM_RESTARTS`), or 0: a resize restarts nothing here."""
     return int(os.environ.get("ADAPTDL_NUM_RESTARTS", "0"))
 
 

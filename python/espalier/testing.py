@@ -18,7 +18,7 @@ import tempfile
 import time
 import typing
 
-from espalier import _objective, _rows, _run
+from espalier import _objective, _rows, _run, _study_file
 from espalier._runtime import NO_PARAMETER
 from espalier.errors import EspalierError, StudyError, UsageError
 
@@ -42,6 +42,10 @@ def start(objective: typing.Callable | str | os.PathLike | list[str], parameters
 
     Raises UsageError for what cannot be run; if the study itself is wrong, the first wait does.
     """
+    study = _study_file.keys_given(study, {
+        "command": "start takes it as objective", "search_space": "start takes the trial's parameters",
+        "trials": "start runs one trial", "sampler": "start takes the trial's parameters",
+        "name": "the study of a test is named by itself"})
     low, high = _bounds(slots)
     given = dict(parameters or {NO_PARAMETER: 0})
     space = {name: {"_type": "choice", "_value": [value]} for name, value in given.items()}

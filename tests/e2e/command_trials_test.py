@@ -51,6 +51,14 @@ class RunCommands(TunerTest):
         self.assertEqual([t["state"] for t in self.export("--db", self.dir / "run/espalier.db", study="job")["trials"]],
                          ["TRIAL_COMPLETE"])
 
+    def test_what_others_could_read_is_said(self):
+        said = {}
+        for address in ("127.0.0.1:0", "0.0.0.0:0"):
+            done = self.run_tuner("run", self.study([self.script()]), "--dir", self.dir / "run", "--fresh", "--slots", 2,
+                                  "--grpc", address, "--plaintext", "--token-file", self.write("token", "secret"))
+            said[address] = "in the clear: tokens and commands can be read" in done.stdout
+        self.assertEqual(said, {"127.0.0.1:0": False, "0.0.0.0:0": True})
+
     def test_nested_choices_come_as_objects_and_their_parameters_by_variables(self):
         script = self.write("trial.sh", '#!/bin/sh\ncp "$ESPALIER_PARAMETERS" "%s/$ESPALIER_TRIAL_NUMBER.json"\n'
                             'tuner tell --final --value "${ESPALIER_PARAM_OPTIMIZER_SGD_MOMENTUM:-2}"\n' % self.dir,

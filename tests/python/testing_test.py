@@ -102,6 +102,8 @@ class Testing(unittest.TestCase):
         for keys, message in (({"slots": (0, 1)}, r"slots \(0, 1\): must be a number of replicas, or the fewest and the most"),
                               ({"slots": (3, 2)}, r"slots \(3, 2\): "),
                               ({"slots": "two"}, "slots 'two': "),
+                              ({"trials": 3}, "trials=3: leave it out: start runs one trial"),
+                              ({"command": ["true"]}, "command=.*: leave it out: start takes it as objective"),
                               ({"objective": "absent.py"}, "objective 'absent.py': there is no such script")):
             with self.subTest(keys), self.assertRaisesRegex(UsageError, message):
                 testing.start(**{"objective": objectives.quadratic, **keys})

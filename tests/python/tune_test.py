@@ -4,6 +4,7 @@ import io
 import os
 import pathlib
 import pickle
+import re
 import signal
 import subprocess
 import sys
@@ -155,6 +156,9 @@ class OfThisMachine(TuneTest):
                              ("slots", {"address": "127.0.0.1:1"}), ("address", {"token_file": "ada.token"}),
                              ("absent", {"objective": ["./absent"]}), ("max_stepp.*max_step", {"max_stepp": 3}),
                              ("at least 3 slots", {"min_slots": 3}),
+                             ("max_slots.*min_slots, which is 2", {"min_slots": 2, "max_slots": 1}),
+                             ("command=.*objective", {"command": ["true"]}), ("search_space=.*space", {"search_space": {}}),
+                             (f"{re.escape(str(self.dir))}/absent.txt, which is not there", {"needs": {"absent.txt": "make it"}}),
                              ("name", {"name": "../x"}), ("minimize", {"direction": "up"}),
                              ('did you mean "direction"', {"mode": "max"}),
                              ("trials", {"num_samples": 4}),
@@ -163,6 +167,11 @@ class OfThisMachine(TuneTest):
             with self.subTest(keys), self.assertRaisesRegex(espalier.UsageError, wanted):
                 self.tune(**{"objective": [program], **keys})
         self.assertFalse(list(self.dir.glob("espalier-runs/*")), "nothing is left of what was refused")
+
+    def test_needs_are_of_the_folder_that_one_is_in(self):
+        self.write("there.txt", "data")
+        result, _ = self.tune([self.program()], needs={"there.txt": "make it"})
+        self.assertEqual(result.state, "COMPLETE")
 
     def test_without_tuner(self):
         with unittest.mock.patch.dict(os.environ, PATH="/nowhere"):

@@ -103,22 +103,37 @@ absl::Status MoveAside(const std::string& directory, const std::string& study) {
   return absl::OkStatus();
 }
 
-// What other machines reach is encrypted, unless somebody says that it need not be.
-absl::Status CheckLoopback(const RunArguments& arguments) {
+// What other machines reach asks for a token, and is encrypted unless somebody says that it need
+// not be.
+absl::Status CheckAddresses(const RunArguments& arguments) {
   for (const auto& [option, text] : {std::pair("--grpc", &arguments.grpc_address),
                                      std::pair("--http", &arguments.http_address)}) {
-    if (text->empty() || arguments.plaintext) continue;
-    ESPALIER_ASSIGN_OR_RETURN(const ListenAddress address, ParseListenAddress(*text));
-    if (address.loopback()) continue;
-    return absl::InvalidArgumentError(fmt::format(
-        "{} {}: other machines reach it, and `tuner run` encrypts nothing, not even tokens: use "
-        "`tuner serve` and `tuner agent`, which do, or say --plaintext",
-        option, *text));
+    if (text->empty()) continue;
+    if (const absl::Status status = ParseListenAddress(*text).status(); !status.ok()) {
+      return absl::InvalidArgumentError(
+          fmt::format("{}: {}", option, std::string(status.message())));
+    }
+    if (!OthersReach(*text)) continue;
+    if (!arguments.plaintext) {
+      return absl::InvalidArgumentError(fmt::format(
+          "{} {}: other machines reach it, and `tuner run` encrypts nothing, not even tokens: use "
+          "`tuner serve` and `tuner agent`, which do, or say --plaintext",
+          option, *text));
+    }
+    if (arguments.token_file.empty()) {
+      return absl::InvalidArgumentError(fmt::format(
+          "{} {}: other machines reach it: give a token (--token-file)", option, *text));
+    }
   }
   return absl::OkStatus();
 }
 
 }  // namespace
+
+bool OthersReach(const std::string& address) {
+  const absl::StatusOr<ListenAddress> parsed = ParseListenAddress(address);
+  return parsed.ok() && !parsed->loopback();
+}
 
 absl::Status OrInUse(const absl::Status& error, const std::string& directory,
                      const std::string& study) {
@@ -155,7 +170,7 @@ absl::StatusOr<RunPlan> CheckRun(const RunArguments& arguments) {
     std::fprintf(stderr, "tuner run: %s\n", note.c_str());
   }
   ESPALIER_RETURN_IF_ERROR(CheckTimeouts(arguments.timeouts));
-  ESPALIER_RETURN_IF_ERROR(CheckLoopback(arguments));
+  ESPALIER_RETURN_IF_ERROR(CheckAddresses(arguments));
   ESPALIER_ASSIGN_OR_RETURN(AgentOptions agent, CheckNode(arguments.node, spec));
   RunPlan plan{.arguments = arguments,
                .spec = std::move(spec),

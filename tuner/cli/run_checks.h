@@ -17,6 +17,9 @@ struct RunPlan {
   std::string token;
 };
 
+// Whether machines other than this one reach what listens there; an empty text is nowhere.
+bool OthersReach(const std::string& address);
+
 // Checks all that can be checked before anything starts; with --fresh moves an earlier run aside.
 // An error names the thing, its value and the remedy.
 absl::StatusOr<RunPlan> CheckRun(const RunArguments& arguments);

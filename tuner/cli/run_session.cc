@@ -218,7 +218,9 @@ class Session {
     if (!service_->http_address().empty()) {
       std::printf(", HTTP http://%s", service_->http_address().c_str());
     }
-    if (plan_.arguments.plaintext) std::printf("\n  %s", kInTheClear);
+    if (OthersReach(service_->grpc_address()) || OthersReach(service_->http_address())) {
+      std::printf("\n  %s", kInTheClear);
+    }
     std::printf("\n\n");
     std::fflush(stdout);
   }

@@ -76,10 +76,11 @@ class MachineBook {
   struct WantedMachine {
     std::string key{};  // empty: not requested yet
     std::optional<Time> requested{};
-    bool seen = false;                  // in a look
-    double settle_s = 0;                // doubles with each loss
-    std::optional<Time> waits_since{};  // for a reason that people should know, as far as looks
-    std::optional<Time> runs_since{};   // have told
+    bool seen = false;    // in a look
+    double settle_s = 0;  // doubles with each loss
+    // As far as looks have told: since when it waits for a reason that people should know, or runs.
+    std::optional<Time> waits_since{};
+    std::optional<Time> runs_since{};
   };
 
   std::optional<std::string> NodeOf(const std::string& key) const;

@@ -59,7 +59,7 @@ class EspalierConfig(TrainingServiceConfig):
         if experiment.shared_storage is not None:
             raise ValueError(
                 f"sharedStorage: {self.platform} copies nothing, so there is nothing to store. Remove the field, and "
-                "keep trialCodeDirectory and checkpointDirectory where all agents see them.")
+                "keep trialCodeDirectory where all agents see it.")
         if self.token_file is None and self.token is None and os.environ.get("ESPALIER_TOKEN_FILE"):
             self.token_file = os.path.abspath(os.environ["ESPALIER_TOKEN_FILE"])
         if self.tls_ca is None and os.environ.get("ESPALIER_TLS_CA"):

@@ -11,7 +11,7 @@ from espalier.ray._node import Node
 _FILES = ("--token-file", "--tls-ca")  # arguments of an agent that name a file of the service's machine
 _ANSWER_S = 0.2  # for actors that have just come up to say so
 _STOP_S = 10  # for a live actor to take the word that its agent is to end; on a loaded machine it takes its time
-_WAITS_S = 3  # after which people are told why an actor does not start
+_WAITS_S = 3  # after which it is found out why an actor does not start
 _CHUNK = 8 << 20
 
 

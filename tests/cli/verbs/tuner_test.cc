@@ -263,7 +263,8 @@ TEST_F(Tuner, RefusesATokenFileThatIsEmptyAndAnOpenServiceWithoutOne) {
     ExpectRefused(RunStudy(StudyText(), {address, "0.0.0.0:0"}),
                   {address + " 0.0.0.0:0", "`tuner run` encrypts nothing", "--plaintext"});
     ExpectRefused(RunStudy(StudyText(), {address, "0.0.0.0:0", "--plaintext"}),
-                  {"0.0.0.0:0", "give a token"});
+                  {address + " 0.0.0.0:0", "give a token (--token-file)"});
+    ExpectRefused(RunStudy(StudyText(), {address, "nowhere"}), {address + ": ", "nowhere"});
   }
 }
 

@@ -45,11 +45,17 @@ bool NeverStarted(const ReplicaExited& exit) { return !exit.error.empty() && exi
 // us is started again only where it was lost with its node; one that had trained and was killed
 // before its first checkpoint, as by the system for want of memory, starts from the beginning.
 bool MayStartAgain(const Trial& trial, const Group& group, const ReplicaExited& exit) {
-  if (trial.checkpoint.empty()) return group.progress.has_value() && exit.signal != 0;
+  if (trial.checkpoint.empty()) {
+    const bool trained = group.progress.has_value() || (group.elastic && !trial.values.empty());
+    return trained && exit.signal != 0;
+  }
   const bool own_checkpoint =
       !trial.newest_checkpoint.known() || !trial.newest_checkpoint.name.empty();
   return own_checkpoint && !NeverStarted(exit);
 }
+
+// What ends a trial before its first checkpoint each time would do so for ever.
+constexpr int kMostFromTheBeginning = 2;
 
 }  // namespace
 
@@ -290,13 +296,16 @@ void ReplicaWatch::GroupLost(TrialId id, const ReplicaExited& exit, const std::s
   }
   if (checkpoints_.CheckpointMissing(id, exit)) return;
   const std::string what = DescribeExit(exit, false);
-  if (MayStartAgain(trial, group, exit) && trial.restarts < study.spec.max_restarts) {
+  const int most = trial.checkpoint.empty()
+                       ? std::min(study.spec.max_restarts, kMostFromTheBeginning)
+                       : study.spec.max_restarts;
+  if (MayStartAgain(trial, group, exit) && trial.restarts < most) {
     turn_.Emit(TrialRestarted{id, trial.restarts + 1});
     const std::string reason = absl::StrCat(
         "the last replica ", what, "; ",
         trial.checkpoint.empty() ? "starts from the beginning, for want of a checkpoint"
                                  : "goes on from its checkpoint",
-        " (restart ", trial.restarts, " of ", study.spec.max_restarts, ")");
+        " (restart ", trial.restarts, " of ", most, ")");
     turn_.Decide(trial, DecisionKind::kRestart, 1, 0, reason);
     trials_.BecomePaused(id, reason);
     return;

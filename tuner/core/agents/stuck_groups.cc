@@ -228,8 +228,10 @@ void ReplicaWatch::NobodyIsReached(TrialId id) {
     return;
   }
   turn_.Emit(TrialRestarted{id, trial.restarts + 1});
-  trials_.PauseTrial(id, absl::StrCat(what, "; goes on from its checkpoint (restart ",
-                                      trial.restarts, " of ", most, ")"));
+  trials_.PauseTrial(id, absl::StrCat(what,
+                                      trial.checkpoint.empty() ? "; starts from the beginning"
+                                                               : "; goes on from its checkpoint",
+                                      " (restart ", trial.restarts, " of ", most, ")"));
 }
 
 // A group was told several times to form, and some members never came: their main threads hang.
