@@ -130,8 +130,7 @@ void EngineArguments::AddTo(CLI::App& app) {
       ->capture_default_str();
   of_all(app.add_option("--max-nodes", only_.node.max_nodes,
                         "Most nodes at a time (default: with --engine local, as many as the CPU "
-                        "cores allow; other "
-                        "engines need it)"))
+                        "cores allow; other engines need it)"))
       ->check(CLI::Range(1, kMaxEngineNodes));
   of_all(app.add_option("--node-slots", only_.node.slots, "Slots per node"))
       ->check(CLI::Range(1, kMaxNodeSlots))

@@ -13,13 +13,10 @@
 #include "tuner/base/private_files.h"
 
 namespace espalier {
-namespace {
 
-absl::Status Prefixed(const std::string& named_by, const absl::Status& status) {
-  return {status.code(), named_by + ": " + std::string(status.message())};
+absl::Status Prefixed(const std::string& what, const absl::Status& status) {
+  return {status.code(), what + ": " + std::string(status.message())};
 }
-
-}  // namespace
 
 absl::StatusOr<std::string> ReadFile(const std::string& path) {
   std::error_code error;

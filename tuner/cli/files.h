@@ -6,6 +6,9 @@
 
 namespace espalier {
 
+// The same error, about that file, option or variable; it has to be an error.
+absl::Status Prefixed(const std::string& what, const absl::Status& status);
+
 // Errors name the path and what is wrong with it (kInvalidArgument).
 absl::StatusOr<std::string> ReadFile(const std::string& path);
 // Writes beside the file and renames: a reader sees the old file or the new one.

@@ -67,9 +67,8 @@ constexpr Verb kVerbs[] = {
      "  tuner drain node-3\n  tuner drain node-3 --within 600\n  tuner drain node-3 --undo",
      AddDrain},
     {"token", "Create, list and revoke access tokens",
-     "  tuner token create --role submit --name ada --expires 90d --out ada.token\n  tuner token "
-     "ls\n"
-     "  tuner token rm ada",
+     "  tuner token create --role submit --name ada --expires 90d --out ada.token\n"
+     "  tuner token ls\n  tuner token rm ada",
      AddTokens},
     {"connect",
      "Forward a local port to a service elsewhere, for programs that cannot send a token or use "

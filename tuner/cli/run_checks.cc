@@ -41,9 +41,8 @@ std::string FolderOf(const std::string& study) {
 
 // Checks of a study do not know which file it came from.
 absl::Status InFile(const std::string& file, const absl::Status& status) {
-  const std::string message(status.message());
-  if (status.ok() || message.find(file) != std::string::npos) return status;
-  return absl::Status(status.code(), file + ": " + message);
+  if (status.ok() || std::string(status.message()).find(file) != std::string::npos) return status;
+  return Prefixed(file, status);
 }
 
 absl::StatusOr<AgentOptions> CheckNode(const NodeArguments& arguments, const StudySpec& spec) {
@@ -109,11 +108,9 @@ absl::Status CheckAddresses(const RunArguments& arguments) {
   for (const auto& [option, text] : {std::pair("--grpc", &arguments.grpc_address),
                                      std::pair("--http", &arguments.http_address)}) {
     if (text->empty()) continue;
-    if (const absl::Status status = ParseListenAddress(*text).status(); !status.ok()) {
-      return absl::InvalidArgumentError(
-          fmt::format("{}: {}", option, std::string(status.message())));
-    }
-    if (!OthersReach(*text)) continue;
+    const absl::StatusOr<ListenAddress> address = ParseListenAddress(*text);
+    if (!address.ok()) return Prefixed(option, address.status());
+    if (address->loopback()) continue;
     if (!arguments.plaintext) {
       return absl::InvalidArgumentError(fmt::format(
           "{} {}: other machines reach it, and `tuner run` encrypts nothing, not even tokens: use "

@@ -60,11 +60,9 @@ absl::StatusOr<AgentOptions> CheckAgent(const AgentArguments& arguments) {
   ESPALIER_RETURN_IF_ERROR(arguments.network.Resolve(options));
   ESPALIER_RETURN_IF_ERROR(CheckServiceAddress("--join", options.service_address));
   if (const std::string& http = options.http_address;
-      !http.empty() && http.find("://") == std::string::npos) {
-    if (const absl::Status status = ParseHostPort(http).status(); !status.ok()) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "--http \"", http, "\": must be HOST:PORT or a URL, such as https://10.0.0.1:7078"));
-    }
+      !http.empty() && http.find("://") == std::string::npos && !ParseHostPort(http).ok()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--http \"", http, "\": must be HOST:PORT or a URL, such as https://10.0.0.1:7078"));
   }
   for (const auto& [option, seconds] : {std::pair("--drain-on-term", arguments.drain_on_term_s),
                                         std::pair("--drain-on-usr1", arguments.drain_on_usr1_s)}) {
