@@ -13,7 +13,8 @@ if ! command -v tuner >/dev/null; then
   printf 'run.sh: no tuner in PATH; build it, and set ESPALIER_BIN to the folder it is in\n' >&2; exit 2
 fi
 if ! missing=$("$python" -c 'import espalier_optuna' 2>&1); then
-  printf 'run.sh: %s: %s\nrun.sh: install that, or set PYTHON to an interpreter that has it\n' "$python" "${missing##*$'\n'}" >&2
+  printf 'run.sh: %s cannot import espalier_optuna%s\nrun.sh: pip install optuna grpcio, or set PYTHON to an interpreter that has them\n' \
+    "$python" "${missing:+: ${missing##*$'\n'}}" >&2
   exit 2
 fi
 
