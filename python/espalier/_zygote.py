@@ -28,6 +28,8 @@ _PR_SET_PDEATHSIG, _PR_SET_MM, _PR_SET_MM_MAP = 1, 35, 14
 # While modules are imported. Threads of a pool do not survive a fork, and PyTorch asks NVML, instead of CUDA, where
 # this is set.
 _OUR_VARIABLES = {b"OPENBLAS_NUM_THREADS": b"1", b"PYTORCH_NVML_BASED_CUDA_CHECK": b"1"}
+# Of what modules define next to nothing is garbage, and looking for it takes a tenth of the time of their import.
+_SELDOM = (2**31 - 1, 10, 10)
 
 
 def main():
@@ -80,6 +82,8 @@ def _pairs(entries):
 
 def _import(agent, modules):
     name = ""
+    collections = gc.get_threshold()
+    gc.set_threshold(*_SELDOM)
     try:
         for name in modules:
             importlib.import_module(name)
@@ -98,6 +102,8 @@ def _import(agent, modules):
     threads = _LinearAlgebra()
     gc.collect()
     gc.freeze()  # what is never looked at is never copied
+    if gc.get_threshold() == _SELDOM:
+        gc.set_threshold(*collections)
     agent.sendall(b"ready\n")
     return threads
 

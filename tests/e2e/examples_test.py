@@ -67,7 +67,7 @@ class Examples(TunerTest):
 
     def test_language_model_is_resized_while_it_trains(self):
         run = self.dir / "run"
-        study = self.study(self.beside_a_neighbour(run, [BIN / "char_lm", "--epochs", "30"]), trials=2,
+        study = self.study(self.beside_a_neighbour(run / "trials/e2e", [BIN / "char_lm", "--epochs", "30"]), trials=2,
                            search_space={"lr": {"_type": "uniform", "_value": [0.001, 0.003]}})
         self.run_tuner("run", study, "--dir", run, "--slots", 2, timeout=LONG_S)
         trial = self.export("--db", run / "espalier.db")["trials"][1]

@@ -193,12 +193,12 @@ class TunerTest(unittest.TestCase):
         return wait_for(lambda: (t := trial())["generation"] > 0 and t["slots"] == 1 and t, "the trial to train on one slot",
                         LONG_S)
 
-    def beside_a_neighbour(self, run, command, study="e2e"):
-        """The command of a study of two trials that runs in the folder `run` on two slots. Trial 1 is the one that is meant:
-        0 keeps a slot until 1 has saved a checkpoint, so that 1 trains on one slot first, and then may grow."""
+    def beside_a_neighbour(self, folder, command):
+        """The command of a study of two trials on two slots, whose folder that is. Trial 1 is the one that is meant: 0 keeps
+        a slot until 1 has saved a checkpoint, so that 1 trains on one slot first, and then may grow."""
         return [self.write("neighbour.sh", f"""#!/bin/sh
 if [ "$ESPALIER_TRIAL_NUMBER" = 1 ]; then exec {shlex.join(map(str, command))}; fi
-until ls {run}/trials/{study}/trial-1/checkpoints/step-*.pt >/dev/null 2>&1; do sleep 0.1; done
+until ls {folder}/trial-1/checkpoints/step-*.pt >/dev/null 2>&1; do sleep 0.1; done
 tuner tell --final --value 0.5
 """, 0o755)]
 
@@ -247,6 +247,47 @@ tuner tell --final --value 0.5
     def agent(self, slots, name="node", options=(), **keys):
         return self.start("agent", "--join", self.grpc, "--http", self.http, "--slots", slots,
                           "--name", name, "--dir", self.dir / f"agent-{name}", *options, **keys)
+
+
+class SharedPoolTest(TunerTest):
+    """The tests of the class share a service and an agent, so that programs which take long to import are forked from those
+    of the first test. Each has a study of its own, by the name self.name."""
+
+    SLOTS = 2
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.pool = TunerTest()
+        cls.pool.setUp()
+        cls.addClassCleanup(cls.pool.doCleanups)
+        cls.addClassCleanup(cls.pool.tearDown)
+        cls.pool.serve(cls.pool.dir / "pool.db")
+        cls.node = cls.pool.agent(cls.SLOTS)
+
+    def setUp(self):
+        super().setUp()
+        self.name, self.grpc, self.http = self._testMethodName, self.pool.grpc, self.pool.http
+
+    def tearDown(self):
+        # What a test that has failed has left running would keep the others from the slots.
+        subprocess.run(tuner_command("stop", self.name, "--service", self.grpc), capture_output=True)
+        super().tearDown()
+        for process in self.pool.processes:
+            self._last_printed += f"\n==== {' '.join(map(str, process.args))[:400]}\n{self.last_lines(process)}"
+
+    def study(self, command, **keys):
+        return super().study(command, **{"name": self.name} | keys)
+
+    def export(self, *where, study=None):
+        return super().export(*(where or ("--service", self.grpc)), study=study or self.name)
+
+    def folder(self):
+        """Of the study's trials."""
+        return self.pool.dir / "agent-node" / self.name
+
+    def logs(self):
+        return "\n".join(path.read_text() for path in sorted(self.folder().rglob("replica-*.log")))
 
 
 class EngineTest(TunerTest):

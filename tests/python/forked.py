@@ -1,7 +1,9 @@
-"""Tests that each have a process to themselves, as a trial has: forked from one that has imported torch."""
+"""Tests and programs that each have a process to themselves, as a trial has: forked from one that has imported torch."""
+import atexit
 import functools
 import os
 import pathlib
+import runpy
 import sys
 import tempfile
 import traceback
@@ -76,6 +78,32 @@ def in_child(call):
         said = source.read()
     _await_success(child)
     return eval(said)  # of our own child
+
+
+def output_of(program, *arguments, cwd=".", **variables):
+    """What `python PROGRAM ARGUMENTS` prints in that folder with these environment variables, and that it ends well."""
+    def run():
+        os.chdir(cwd)
+        os.dup2(out.fileno(), 1)
+        os.dup2(out.fileno(), 2)
+        os.environ.update(variables)
+        sys.argv = [str(program), *map(str, arguments)]
+        sys.path[0] = str(pathlib.Path(program).parent)
+        atexit._clear()  # what this process has registered
+        try:
+            runpy.run_path(str(program), run_name="__main__")
+            atexit._run_exitfuncs()
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+
+    with tempfile.TemporaryFile("w+") as out:
+        child = _start(run)
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        out.seek(0)
+        said = out.read()
+    assert code == 0, f"{program} ended with exit code {code}:\n{said}"
+    return said
 
 
 def resumed(program, before, epochs):

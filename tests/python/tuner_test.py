@@ -7,7 +7,7 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/e2e"))
-from harness import LONG_S, TunerTest, wait_for  # noqa: E402
+from harness import LONG_S, SharedPoolTest, wait_for  # noqa: E402
 
 FORKED = """
 import os, pathlib, sys
@@ -140,42 +140,42 @@ EXAMPLE = ROOT / "examples/python_fashion_mnist/fashion_mnist.py"
 SPACE, METRIC = {"lr": {"_type": "loguniform", "_value": [0.01, 0.05]}}, {"name": "accuracy", "direction": "maximize"}
 
 
-class Tuner(TunerTest):
+class Tuner(SharedPoolTest):
     def program(self, epochs, samples, **keys):
         return self.study([sys.executable, str(EXAMPLE), "--epochs", str(epochs), "--samples", str(samples)],
                           search_space=SPACE, metric=METRIC, **keys)
+
+    def submit(self, study, code=0):
+        """The study's trials, once it has ended."""
+        self.run_tuner("submit", study, "--service", self.grpc, "--wait", timeout=LONG_S, code=code)
+        return self.export()["trials"]
 
     def trial(self, *where):
         return self.export(*where)["trials"][0]
 
     def log(self, trial):
-        return "\n".join(p.read_text() for p in self.dir.rglob("replica-*.log")) or str(trial)
+        return self.logs() or str(trial)
 
     def test_a_lone_trial_grows_and_ends_by_itself(self):
-        run = self.dir / "run"
-        command = [sys.executable, EXAMPLE, "--epochs", 50, "--samples", 4000]
-        study = self.study(self.beside_a_neighbour(run, command), trials=2, search_space=SPACE, metric=METRIC)
-        self.run_tuner("run", study, "--dir", run, "--slots", 2, timeout=LONG_S)
-        trial = self.export("--db", run / "espalier.db")["trials"][1]
+        command = [sys.executable, EXAMPLE, "--epochs", 30, "--samples", 4000]
+        study = self.study(self.beside_a_neighbour(self.folder(), command), trials=2, search_space=SPACE, metric=METRIC)
+        trial = self.submit(study)[1]
         self.assertEqual(trial["state"], "TRIAL_COMPLETE", self.log(trial))
-        self.assertEqual([int(v["step"]) for v in trial["values"]], list(range(1, 51)))
+        self.assertEqual([int(v["step"]) for v in trial["values"]], list(range(1, 31)))
         self.assertEqual([(r["from_replicas"], r["to_replicas"]) for r in trial["resizes"]][0], (1, 2))
         self.assertEqual(trial["restarts"], 0)
         self.assertGreater(float(trial["values"][-1]["value"]), 0.5)
 
     def test_who_joins_at_an_epochs_end_does_not_step_the_schedule_again(self):
-        self.serve(self.dir / "pool.db")
-        self.agent(2)
         stop = self.dir / "stop"
         study = self.study([sys.executable, self.write("scheduled.py", SCHEDULED), str(stop)], trials=1, max_restarts=0)
-        where = ("--service", self.grpc)
-        self.run_tuner("submit", study, *where)
-        self.grow_to_two(*where)
-        epochs = len(self.trial(*where)["values"])
-        wait_for(lambda: len(self.trial(*where)["values"]) > epochs + 1, "epochs of both")
+        self.run_tuner("submit", study, "--service", self.grpc)
+        self.grow_to_two("--service", self.grpc, study=self.name)
+        epochs = len(self.trial()["values"])
+        wait_for(lambda: len(self.trial()["values"]) > epochs + 1, "epochs of both")
         stop.touch()
-        wait_for(lambda: self.trial(*where)["state"] in ("TRIAL_COMPLETE", "TRIAL_FAIL"), "its end")
-        trial = self.trial(*where)
+        wait_for(lambda: self.trial()["state"] in ("TRIAL_COMPLETE", "TRIAL_FAIL"), "its end")
+        trial = self.trial()
         self.assertEqual(trial["state"], "TRIAL_COMPLETE", self.log(trial))
         self.assertNotIn("too far", self.log(trial))  # the trial would have survived the replica
 
@@ -183,8 +183,7 @@ class Tuner(TunerTest):
         script = self.write("broken.py", "import espalier\ntrial = espalier.trial()\ntrial.report(1, 0.5)\n"
                                          "raise ValueError('on purpose')\n")
         study = self.study([sys.executable, script], trials=1, max_restarts=0)
-        self.run_tuner("run", study, "--dir", self.dir / "run", "--slots", 1, code=1)
-        trial = self.trial("--db", self.dir / "run/espalier.db")
+        (trial,) = self.submit(study, code=1)
         self.assertEqual(trial["state"], "TRIAL_FAIL")
         self.assertIn("ValueError: on purpose", self.log(trial))
 
@@ -196,11 +195,10 @@ class Tuner(TunerTest):
         script = self.write("exits.py", EXITS)
         # Each has an interpreter of its own, or is forked as soon as there is something to fork it from.
         for keys, hows in (({"preload": False}, [*failed, *complete]), ({}, ["caught", "zero", "raised", "text"])):
+            self.name += f"_{len(hows)}"
             study = self.study([sys.executable, script], trials=len(hows), max_restarts=0, sampler="grid", **keys,
                                search_space={"how": {"_type": "choice", "_value": hows}})
-            run = self.dir / f"run-{len(hows)}"
-            self.run_tuner("run", study, "--dir", run, "--slots", 1, timeout=LONG_S)
-            trials = {json.loads(t["parameters"][0]["json"]): t for t in self.export("--db", run / "espalier.db")["trials"]}
+            trials = {json.loads(t["parameters"][0]["json"]): t for t in self.submit(study)}
             for how in hows:
                 with self.subTest(how, **keys):
                     trial = trials[how]
@@ -218,8 +216,7 @@ class Tuner(TunerTest):
         study = self.study([sys.executable, self.write("apart.py", APART)], trials=len(where), max_restarts=0, sampler="grid",
                            search_space={"apart": {"_type": "choice", "_value": list(where)}},
                            slots={"min": 2, "max": 2})
-        self.run_tuner("run", study, "--dir", self.dir / "run", "--slots", 2, timeout=LONG_S, code=1)
-        trials = self.export("--db", self.dir / "run/espalier.db")["trials"]
+        trials = self.submit(study, code=1)
         self.assertEqual(len(trials), len(where))
         for trial in trials:
             first, second = where[json.loads(trial["parameters"][0]["json"])]
@@ -254,12 +251,10 @@ class Tuner(TunerTest):
         script = self.write("plain.py", "import espalier\ntrial = espalier.trial()\n"
                                         "(trial.directory / 'mine.txt').write_text(f'{trial.study} {trial.number}')\n"
                                         "trial.report(1, trial.get('x', 0.0) * 2)\n")
-        self.run_tuner("run", self.study([sys.executable, script], trials=2, name="plain"), "--dir", self.dir / "run",
-                       "--slots", 2)
-        for trial in self.export("--db", self.dir / "run/espalier.db", study="plain")["trials"]:
+        for trial in self.submit(self.study([sys.executable, script], trials=2)):
             self.assertEqual(trial["state"], "TRIAL_COMPLETE", self.log(trial))
             number = trial["number"]
-            self.assertEqual((self.dir / f"run/trials/plain/trial-{number}/mine.txt").read_text(), f"plain {number}")
+            self.assertEqual((self.folder() / f"trial-{number}/mine.txt").read_text(), f"{self.name} {number}")
 
 
 if __name__ == "__main__":

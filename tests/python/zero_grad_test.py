@@ -16,24 +16,23 @@ import espalier  # noqa: E402
 import espalier.torch as adl  # noqa: E402
 import zeroed  # noqa: E402
 from forked import alone  # noqa: E402
-from harness import TunerTest  # noqa: E402
+from harness import LONG_S, SharedPoolTest  # noqa: E402
 from small_program import data, make, mse, net, plain_batches, values  # noqa: E402
 
 
-class Zeroed(TunerTest):
+class Zeroed(SharedPoolTest):
     def check(self, replicas, most, ways):
         torch.set_num_threads(1)
         space = {"way": {"_type": "choice", "_value": list(ways)}, "most": {"_type": "choice", "_value": [most]}}
         study = self.study([sys.executable, str(ROOT / "tests/python/zeroed.py"), str(self.dir)], trials=len(ways),
                            max_restarts=0, sampler="grid", search_space=space, slots={"min": replicas, "max": replicas})
-        self.run_tuner("run", study, "--dir", self.dir / "run", "--slots", replicas, timeout=300)
-        trials = self.export("--db", self.dir / "run/espalier.db")["trials"]
+        self.run_tuner("submit", study, "--service", self.grpc, "--wait", timeout=LONG_S)
+        trials = self.export()["trials"]
         self.assertEqual(len(trials), len(ways))
         for trial in trials:
             way = next(v for p in trial["parameters"] if (v := json.loads(p["json"])) in ways)
             with self.subTest(way):
-                logs = "\n".join(p.read_text() for p in self.dir.rglob("replica-*.log"))
-                self.assertEqual(trial["state"], "TRIAL_COMPLETE", logs)
+                self.assertEqual(trial["state"], "TRIAL_COMPLETE", self.logs())
                 self.assertEqual({v["extra"]["replicas"] for v in trial["values"]}, {replicas})
                 for rank in range(replicas):
                     got = torch.load(self.dir / f"{way}-{most}-{rank}")

@@ -2,6 +2,7 @@
 usage: collective_program.py [EPOCHS [FILE]]; with a file, it ends before that once the file is there"""
 import pathlib
 import sys
+from time import sleep as pause
 
 import torch
 import torch.nn.functional as F
@@ -47,9 +48,11 @@ def collective(epochs=3, end=None):
         most = max(most, len(ranks))
         espalier.trial().report(epoch + 1, len(ranks))
         print("epoch", epoch, "ranks", sorted(ranks), flush=True)
-        # All have to come to the same answer.
-        if end and adaptdl.collective.allreduce(pathlib.Path(end).exists(), lambda a, b: a or b):
-            break
+        if end:
+            pause(0.5)  # others need the processors
+            # All have to come to the same answer.
+            if adaptdl.collective.allreduce(pathlib.Path(end).exists(), lambda a, b: a or b):
+                break
     adaptdl.collective.teardown()
     print("most replicas", most, flush=True)
 

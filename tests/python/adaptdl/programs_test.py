@@ -2,7 +2,6 @@
 import os
 import pathlib
 import re
-import subprocess
 import sys
 import tempfile
 import unittest
@@ -12,48 +11,41 @@ ROOT = HERE.parents[2]
 sys.path[:0] = [str(HERE), str(HERE.parent), str(ROOT / "tests/e2e")]
 import espalier  # noqa: E402
 from elastic import elastic_multiprocessing, two_free_ports  # noqa: E402
-from forked import alone  # noqa: E402
-from harness import LONG_S, TunerTest, wait_for  # noqa: E402
+from forked import alone, output_of  # noqa: E402
+from harness import LONG_S, SharedPoolTest, wait_for  # noqa: E402
 
 EXAMPLES = ROOT / "examples/python_adaptdl"
 COLLECTIVE = HERE / "collective_program.py"
 
 
 class Alone(unittest.TestCase):
-    def run_program(self, program, *arguments, **variables):
-        done = subprocess.run([sys.executable, program, *map(str, arguments)], text=True, timeout=200,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                              env={**os.environ, **variables}, check=False)
-        self.assertEqual(done.returncode, 0, done.stdout)
-        return done.stdout
-
     def test_a_line_is_fitted(self):
-        _, bias, _, weight = self.run_program(EXAMPLES / "linear_regression.py").split()[-4:]
+        _, bias, _, weight = output_of(EXAMPLES / "linear_regression.py").split()[-4:]
         self.assertAlmostEqual(float(bias), 3, delta=0.2)
         self.assertAlmostEqual(float(weight), 4, delta=0.2)
 
     def test_training_and_validation_loops(self):
-        told = self.run_program(EXAMPLES / "tutorial.py")
+        told = output_of(EXAMPLES / "tutorial.py")
         accuracies = re.findall(r"^epoch \d loss \d\.\d+ accuracy (\d\.\d+) of 500$", told, re.M)
         self.assertEqual(len(accuracies), 3, told)
         self.assertGreater(float(accuracies[-1]), 0.9, told)
 
     def test_loss_scaling_and_a_group_for_each_parameter(self):
-        told = self.run_program(EXAMPLES / "cifar.py")
+        told = output_of(EXAMPLES / "cifar.py")
         self.assertGreater(float(re.findall(r"report step=3 value=(\S+)", told)[0]), 0.9, told)
         scalars = told.strip().splitlines()[-1].split()
         for tag in ("AdaptDL/Data/Total_Batch_Size", "AdaptDL/Model/Gain"):
             self.assertIn(tag, scalars)
 
     def test_collective_functions_and_states(self):
-        self.assertIn("most replicas 1", self.run_program(COLLECTIVE))
+        self.assertIn("most replicas 1", output_of(COLLECTIVE))
 
     def test_training_goes_on_from_the_checkpoint_path(self):
         with tempfile.TemporaryDirectory() as folder:
             job = {"ADAPTDL_CHECKPOINT_PATH": folder, "ADAPTDL_NUM_REPLICAS": "1", "ADAPTDL_REPLICA_RANK": "0"}
-            first = self.run_program(COLLECTIVE, 2, **job, ADAPTDL_NUM_RESTARTS="0")
+            first = output_of(COLLECTIVE, 2, **job, ADAPTDL_NUM_RESTARTS="0")
             self.assertIn("epoch 1 ", first)
-            second = self.run_program(COLLECTIVE, 4, **job, ADAPTDL_NUM_RESTARTS="1")
+            second = output_of(COLLECTIVE, 4, **job, ADAPTDL_NUM_RESTARTS="1")
             self.assertNotIn("epoch 1 ", second)
             self.assertIn("epoch 2 ", second)
 
@@ -151,51 +143,41 @@ spec:
 """
 
 
-class UnderATuner(TunerTest):
+class UnderATuner(SharedPoolTest):
     """Programs that go on until the file `end` is there, which is once they have grown."""
 
     def setUp(self):
         super().setUp()
         self.end = self.dir / "end"
 
-    def complete(self, *program):
-        study = self.study([sys.executable, *map(str, program)], trials=1, max_restarts=0)
-        self.serve(self.dir / "pool.db")
-        self.agent(2)
-        self.run_tuner("submit", study, "--service", self.grpc)
-        self.grow_and_end("e2e")
-        trial = self.export("--service", self.grpc)["trials"][0]
-        log = "\n".join(p.read_text() for p in self.dir.rglob("replica-*.log"))
-        self.assertEqual(trial["state"], "TRIAL_COMPLETE", log or str(trial))
-        self.assertEqual([(r["from_replicas"], r["to_replicas"]) for r in trial["resizes"]][:1], [(1, 2)], log)
-        return log
-
-    def grow_and_end(self, study):
-        where = ("--service", self.grpc)
-        self.grow_to_two(*where, study=study)
-        epochs = lambda: len(self.export(*where, study=study)["trials"][0]["values"])
+    def grow_and_end(self):
+        """The study's trial, which has completed."""
+        self.grow_to_two("--service", self.grpc, study=self.name)
+        epochs = lambda: len(self.export()["trials"][0]["values"])
         before = epochs()
         wait_for(lambda: epochs() > before + 1, "whole epochs of both", LONG_S)
         self.end.touch()
-        wait_for(lambda: self.export(*where, study=study)["study"]["state"] != "STUDY_RUNNING", "its end", LONG_S)
+        wait_for(lambda: self.export()["study"]["state"] != "STUDY_RUNNING", "its end", LONG_S)
+        trial = self.export()["trials"][0]
+        self.assertEqual(trial["state"], "TRIAL_COMPLETE", self.logs() or str(trial))
+        self.assertEqual([(r["from_replicas"], r["to_replicas"]) for r in trial["resizes"]][:1], [(1, 2)], self.logs())
+        return trial
 
     def test_collective_functions_and_states(self):
-        self.assertIn("most replicas 2", self.complete(COLLECTIVE, 100_000, self.end))
+        study = self.study([sys.executable, str(COLLECTIVE), "100000", str(self.end)], trials=1, max_restarts=0)
+        self.run_tuner("submit", study, "--service", self.grpc)
+        self.grow_and_end()
+        self.assertIn("most replicas 2", self.logs())
 
     def test_a_job_for_kubernetes_runs_on_a_pool(self):
         job = self.write("job.yaml", JOB.format(python=sys.executable, program=HERE / "endless_cifar.py", end=self.end))
-        self.serve(self.dir / "pool.db")
-        self.agent(2)
         said = self.run_tuner("submit", job, "--service", self.grpc)
-        name = re.search(r"study (residual-\w{5}) submitted", said.stdout).group(1)
+        self.name = re.search(r"study (residual-\w{5}) submitted", said.stdout).group(1)
         self.assertIn("ignored, as agents run the command", said.stderr)
         self.assertIn("spec.template.spec.containers[0].image", said.stderr)
-        listed = wait_for(lambda: name in (out := self.run_tuner("ls", "--service", self.grpc).stdout) and out, "the job")
-        self.assertIn("RUNNING", listed)
-        self.grow_and_end(name)
-        trial = self.export("--service", self.grpc, study=name)["trials"][0]
-        self.assertEqual((trial["state"], trial["parameters"]), ("TRIAL_COMPLETE", []))
-        self.assertEqual([(r["from_replicas"], r["to_replicas"]) for r in trial["resizes"]][:1], [(1, 2)])
+        listed = wait_for(lambda: self.name in (out := self.run_tuner("ls", "--service", self.grpc).stdout) and out, "the job")
+        self.assertRegex(listed, f"{self.name} .*RUNNING")
+        self.assertEqual(self.grow_and_end()["parameters"], [])
 
 
 if __name__ == "__main__":

@@ -76,15 +76,11 @@ class Alone(unittest.TestCase):
 
 class Tuner(TwoReplicas):
     def test_a_trial_outlasts_a_second_replica_and_the_loss_of_the_first(self):
-        self.serve(self.dir / "pool.db")
-        agent = self.agent(2)
-        self.run_tuner("submit", self.study([sys.executable, str(PROBE), str(self.dir / "stop")], trials=1,
-                                            search_space={"lr": {"_type": "choice", "_value": [0.01]}}, sampler="random"),
-                       "--service", self.grpc)
+        self.submit([sys.executable, str(PROBE), str(self.dir / "stop")], {"lr": 0.01})
 
         self.await_two()
         wait_for(lambda: any(v["extra"]["ranks"] for v in self.trial()["values"]), "an epoch of both")
-        self.lose_rank_0(agent, PROBE)
+        self.lose_rank_0(PROBE)
         before = len(self.trial()["values"])
         wait_for(lambda: len(self.trial()["values"]) > before, "its next report")
         (self.dir / "stop").touch()

@@ -2,8 +2,6 @@
 compared with that of one."""
 import logging
 import pathlib
-import re
-import subprocess
 import sys
 import warnings
 
@@ -19,20 +17,20 @@ logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)
 
 
 class Curves(TwoReplicas):
+    def submit(self, command, **keys):
+        super().submit(command, {"lr": 0.003}, preload=["lightning.pytorch"], **keys)
+
     def outlasts(self, arguments, steps, batches=30, validations=1, rate=lambda epoch: 0.003, losses=1):
         """The trial keeps its curve over a second replica and the loss of the first. `steps`, `batches` and `validations`: of
         an epoch; `rate`: after an epoch; `losses`: of the first replica, at whatever moment of an epoch."""
         command = [sys.executable, str(PROBE), str(self.dir / "stop"), *arguments]
-        self.serve(self.dir / "pool.db")
-        agent = self.agent(2)
-        space = {"lr": {"_type": "choice", "_value": [0.003]}}
-        self.run_tuner("submit", self.study(command, trials=1, search_space=space, sampler="random"), "--service", self.grpc)
+        self.submit(command)
 
         self.await_two()
         together = len(self.trial()["values"])
         wait_for(lambda: len(self.trial()["values"]) > together + 1, "whole epochs of both")
         for _ in range(losses):
-            self.lose_rank_0(agent, PROBE)
+            self.lose_rank_0(PROBE)
         before = len(self.trial()["values"])
         wait_for(lambda: len(self.trial()["values"]) > before + 1, "whole epochs of its own")
         (self.dir / "stop").touch()
@@ -47,9 +45,9 @@ class Curves(TwoReplicas):
         self.assertLessEqual(len(partly), losses, "only where a replica was lost some of what it had logged is missing")
         self.assertTrue(all(0 <= samples < batches * 32 for samples in partly), partly)
         (self.dir / "stop").unlink()
-        alone = subprocess.run([*command, "--epochs", str(len(logged)), "--set", "lr=0.003"], text=True,
-                               stdout=subprocess.PIPE, check=True)
-        curve = [float(value) for value in re.findall(r"^report step=\d+ value=(\S+)", alone.stdout, re.MULTILINE)]
+        self.name += "_alone"
+        self.submit([*command, "--epochs", str(len(logged))], slots={"min": 1, "max": 1})
+        curve = [float(value["value"]) for value in self.await_end()["values"]]
         self.assertEqual(len(curve), len(logged))
         for epoch, (ours, one) in enumerate(zip(done["values"], curve), 1):
             self.assertAlmostEqual(float(ours["value"]), one, delta=0.02 * one, msg=f"epoch {epoch}")

@@ -2,8 +2,6 @@
 to the bit; under a tuner a trial keeps its curve over a second replica and the loss of the first."""
 import os
 import pathlib
-import re
-import subprocess
 import sys
 import tempfile
 import unittest
@@ -98,14 +96,11 @@ class Tuner(TwoReplicas):
     def test_the_curve_outlasts_a_second_replica_and_the_loss_of_the_first(self):
         hurry = self.dir / "hurry"
         command = [sys.executable, str(PROBE), "--epochs", str(EPOCHS), "--samples", str(SAMPLES), "--hurry", str(hurry)]
-        space = {name: {"_type": "choice", "_value": [value]} for name, value in FIXED.items()}
-        self.serve(self.dir / "pool.db")
-        agent = self.agent(2)
-        self.run_tuner("submit", self.study(command, trials=1, search_space=space, sampler="random"), "--service", self.grpc)
+        self.submit(command, FIXED, preload=["transformers"])
 
         self.await_two()
-        self.lose_rank_0(agent, PROBE)
-        self.run_tuner("pin", "e2e", 0, "--slots", 1, "--service", self.grpc)
+        self.lose_rank_0(PROBE)
+        self.run_tuner("pin", self.name, 0, "--slots", 1, "--service", self.grpc)
         hurry.touch()
         done = self.await_end()
         self.assertEqual([int(v["step"]) for v in done["values"]], list(range(1, EPOCHS + 1)))
@@ -115,9 +110,9 @@ class Tuner(TwoReplicas):
             self.assertEqual(extra["eval_logs"], 2 * epoch - 1, epoch)
         self.assertLess(done["values"][-1]["extra"]["eval_rate"], 1e-8)
         self.assertIn(f"{EPOCHS * STEPS} steps", self.logs())
-        alone_ = subprocess.run([*command, *[w for n, v in FIXED.items() for w in ("--set", f"{n}={v}")]], text=True,
-                                stdout=subprocess.PIPE, check=True)
-        curve = [float(value) for value in re.findall(r"^report step=\d+ value=(\S+)", alone_.stdout, re.MULTILINE)]
+        self.name += "_alone"
+        self.submit(command, FIXED, slots={"min": 1, "max": 1}, preload=["transformers"])
+        curve = [float(value["value"]) for value in self.await_end()["values"]]
         self.assertEqual(len(curve), EPOCHS)
         for epoch, (ours, one) in enumerate(zip(done["values"], curve), 1):
             self.assertAlmostEqual(float(ours["value"]), one, delta=0.05 * one, msg=f"epoch {epoch}")

@@ -1,14 +1,19 @@
 """What the tests of integrations look at: a trial on two slots that loses the first of its two replicas."""
-from harness import LONG_S, TunerTest, kill, replicas_of, wait_for
+from harness import LONG_S, SharedPoolTest, kill, replicas_of, wait_for
 
 ENDED = ("TRIAL_COMPLETE", "TRIAL_FAIL")
 
 
-class TwoReplicas(TunerTest):
-    """One study, e2e, of one trial."""
+class TwoReplicas(SharedPoolTest):
+    """Each study has one trial."""
+
+    def submit(self, command, space, **keys):
+        study = self.study(command, trials=1, sampler="random", **keys,
+                           search_space={name: {"_type": "choice", "_value": [value]} for name, value in space.items()})
+        self.run_tuner("submit", study, "--service", self.grpc)
 
     def trial(self):
-        return next(iter(self.export("--service", self.grpc)["trials"]), {"resizes": [], "values": [], "state": ""})
+        return next(iter(self.export()["trials"]), {"resizes": [], "values": [], "state": ""})
 
     def losses(self):
         trial = self.trial()
@@ -16,11 +21,11 @@ class TwoReplicas(TunerTest):
         return len([r for r in trial["resizes"] if r["after_loss"]])
 
     def await_two(self):
-        self.grow_to_two("--service", self.grpc)
+        self.grow_to_two("--service", self.grpc, study=self.name)
 
-    def lose_rank_0(self, agent, program):
+    def lose_rank_0(self, program):
         """Again and again, if need be: another comes in the place of the lost one."""
-        pair = wait_for(lambda: len(p := replicas_of(agent.pid, str(program))) == 2
+        pair = wait_for(lambda: len(p := replicas_of(self.node.pid, str(program))) == 2
                         and self.trial()["resizes"][-1]["to_replicas"] == 2 and p, "two replicas")
         before = self.losses()
         self.assertTrue(kill(pair[0]))
@@ -34,6 +39,3 @@ class TwoReplicas(TunerTest):
         self.assertEqual(done["state"], "TRIAL_COMPLETE", self.logs())
         self.assertEqual(done["restarts"], 0, f"{done}\n{self.logs()}")
         return done
-
-    def logs(self):
-        return "\n".join(p.read_text() for p in self.dir.rglob("replica-*.log"))
