@@ -74,9 +74,10 @@ def _slots_at(trial, at):
 
 
 def log_files(directory, study, number):
-    """Of a trial of a run in that folder: what its replicas have printed, the oldest replica first."""
+    """Of a trial of a run in that folder: what its replicas have printed, the oldest replica first. A replica in a process
+    that has been one before writes to that one's log, to which its own is a link."""
     found = (directory / "trials" / study / f"trial-{number}").glob("replica-*.log")
-    return sorted(found, key=lambda path: int(path.stem.partition("-")[2]))
+    return sorted((path for path in found if not path.is_symlink()), key=lambda path: int(path.stem.partition("-")[2]))
 
 
 def output(directory, study, number):

@@ -199,6 +199,7 @@ class Runtime:
             data = _library.Data(size=1, batch_size=1, accumulation=1)
         else:
             data = loader.describe()
+        checkpoint.refuse_unnamed()
         self.library.set_data(ctypes.byref(data))
         for model in self.models:
             model.settle_modules()

@@ -3,11 +3,13 @@ import io
 import pickle
 import re
 import typing
+import weakref
 
 from espalier.errors import UsageError
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]+")
 _states = {}  # by name
+_made = []  # references to all of them, also to those without a name
 _on_new = []  # called when there is a new one
 
 
@@ -19,6 +21,11 @@ class State:
     loader or two epochs, and then does the rest of the epoch. So change it within the loop, or after the last batch
     in a way that gives the same result when it is repeated: `self.epoch = 3`, not `self.epoch += 1`.
     """
+
+    def __new__(cls, *_args: typing.Any, **_keys: typing.Any) -> "State":
+        made = super().__new__(cls)
+        _made.append(weakref.ref(made))
+        return made
 
     def __init__(self, name: str) -> None:
         """`name`: letters, digits, '_', '-' and '.'; unique in the process."""
@@ -44,6 +51,15 @@ class State:
 
 def states() -> dict[str, State]:
     return dict(_states)
+
+
+def refuse_unnamed() -> None:
+    """A state whose class does not call this one's __init__ would be neither saved nor handed over."""
+    for reference in _made:
+        state = reference()
+        if state is not None and not hasattr(state, "_espalier_name"):
+            raise UsageError(f"{type(state).__name__} is a State without a name, which is never saved: want "
+                             "super().__init__(name) in its __init__")
 
 
 def saved(name: str) -> bytes:

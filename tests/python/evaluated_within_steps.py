@@ -2,6 +2,7 @@
 file is there.
 
 usage: evaluated_within_steps.py STOP"""
+import os
 import pathlib
 import sys
 from time import sleep as pause
@@ -15,6 +16,7 @@ SAMPLES, BATCH = 80, 16
 
 
 def main():
+    print("begins", os.getpid(), flush=True)
     stop = pathlib.Path(sys.argv[1])
     trial = espalier.trial()
     model = torch.nn.Linear(4, 1)

@@ -22,6 +22,29 @@ class AtTheWrap(unittest.TestCase):
             call()
 
     @alone
+    def test_what_is_of_another_kind(self):
+        model = net()
+        optimizer = sgd(model.parameters())
+        wrap = adl.AdaptiveDataParallel
+        self.expect(espalier.UsageError, "model is of type SGD: want a torch.nn.Module", lambda: wrap(optimizer, model))
+        self.expect(espalier.UsageError, 'optimizer is .*: want a torch.optim.Optimizer', lambda: wrap(model, "sgd"))
+        self.expect(espalier.UsageError, "lr_scheduler is 'cosine': want a schedule", lambda: wrap(model, optimizer, "cosine"))
+        self.expect(espalier.UsageError, "lr_scheduler is of type GradScaler: .*a GradScaler is mp_scaler",
+                    lambda: wrap(model, optimizer, torch.amp.GradScaler("cpu")))
+        self.expect(espalier.UsageError, "mp_scaler is 2.0: want a GradScaler", lambda: wrap(model, optimizer, mp_scaler=2.0))
+        wrap(model, optimizer)
+        self.expect(espalier.UsageError, r"there is already one named .*name=\"critic\"", lambda: wrap(model, optimizer))
+        dataset = TensorDataset(*data(30))
+        loader = adl.AdaptiveDataLoader
+        self.expect(espalier.UsageError, "in_order is False", lambda: loader(dataset, num_workers=2, in_order=False))
+        for bounds in (8, (32,)):
+            self.expect(espalier.UsageError, "local_bsz_bounds is .*: want two numbers",
+                        lambda: loader(dataset, local_bsz_bounds=bounds))
+        for epochs in (2.5, "3", None, float("inf")):
+            self.expect(espalier.UsageError, "the number of epochs is .*: want a whole number", lambda: next(adl.epochs(epochs)))
+        self.assertEqual(list(adl.epochs(2.0)), [1, 2], "as a parameter may be")
+
+    @alone
     def test_sparse_bags_and_what_others_divide(self):
         import torch.distributed as dist
         from torch.distributed import fsdp
@@ -95,6 +118,57 @@ class InTheLoop(unittest.TestCase):
                 for x, y in loader:
                     mse(parallel(x), y).backward()
                     optimizer.step()
+
+    def expect_unknown_schedule(self, make_schedule):
+        optimizer, parallel, loader = make()[1:]
+        make_schedule(optimizer)
+        with self.assertRaisesRegex(espalier.UsageError, "the SGD has a learning-rate schedule that was not given: .*pass it"):
+            train(optimizer, parallel, loader)
+
+    @alone
+    def test_a_schedule_that_is_made_after_the_wrap(self):
+        self.expect_unknown_schedule(lambda optimizer: torch.optim.lr_scheduler.LambdaLR(optimizer, lambda _: 0.5))
+
+    @alone
+    def test_a_schedule_that_was_made_before_and_not_given(self):
+        model = net()
+        optimizer = sgd(model.parameters())
+        torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.9)
+        parallel = adl.AdaptiveDataParallel(model, optimizer)
+        loader = adl.AdaptiveDataLoader(TensorDataset(*data()), batch_size=20)
+        with self.assertRaisesRegex(espalier.UsageError, "the SGD has a learning-rate schedule that was not given"):
+            train(optimizer, parallel, loader)
+
+    @alone
+    def test_a_state_without_a_name(self):
+        class Best(espalier.State):
+            def __init__(self):
+                self.best = 0
+
+        _, optimizer, parallel, loader = make()
+        kept = Best()
+        with self.assertRaisesRegex(espalier.UsageError, r"Best is a State without a name.*super\(\).__init__\(name\)"):
+            train(optimizer, parallel, loader)
+        self.assertEqual(kept.best, 0)
+
+    @alone
+    def test_an_evaluation_between_a_batch_and_its_step(self):
+        _, optimizer, parallel, loader = make()
+        with self.assertRaisesRegex(espalier.UsageError, "ends the batch: want it after the step"):
+            for _ in adl.epochs(1):
+                for x, y in loader:
+                    adl.evaluate(lambda indices: {"count": len(indices)}, 10, 10)
+                    mse(parallel(x), y).backward()
+                    optimizer.step()
+
+    @alone
+    def test_sums_that_are_read_outside(self):
+        sums = adl.Accumulator()
+        sums["n"] += 1
+        for read in (lambda n: n == 3, lambda n: n / 2, lambda n: 2 * n, float, bool, str, "{:.3f}".format, lambda n: n < 1,
+                     lambda n: 1 + n, lambda n: torch.ones(()) * n):
+            with self.assertRaisesRegex(TypeError, r"cannot be read outside of synchronized\(\): want accum\['n'\] within it"):
+                read(sums["n"])
 
     @alone
     def test_steps_in_the_loop_of_another_loader(self):

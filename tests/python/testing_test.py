@@ -87,7 +87,11 @@ class Testing(unittest.TestCase):
                     trial.wait_for_step(step + 2)
                 stop.touch()
                 record = trial.wait()
+                said = trial.output()
         self.assertEqual(record["restarts"], 0)
+        begun = [line for line in said.splitlines() if line.startswith("begins ")]
+        self.assertGreater(len(begun), 1)
+        self.assertEqual(len(begun), len(set(begun)), "of a process that comes and goes all is told once")
         self.assertEqual({value["value"] for value in record["values"]}, {80.0})
 
     def test_what_does_not_come_is_named_after_its_time(self):

@@ -1,10 +1,13 @@
 """What DataLoader's workers read in the place of the program's data set."""
 import contextlib
 import functools
+import math
 import multiprocessing
 import os
 import random
+import sys
 import threading
+import time
 import typing
 
 import torch
@@ -15,6 +18,7 @@ from espalier.errors import UsageError
 
 _MASK = (1 << 64) - 1
 _END = object()
+_TOLD_AFTER_S = 10  # that a stream is being counted
 
 
 def mix(seed, number):
@@ -177,8 +181,13 @@ class StreamedDataset(_InPlaceOf):
     def _counted(self, seed):
         with kept_generators():
             self._open(0, seed)
+            told = time.monotonic()
             while self._read(seed) is not _END:
-                pass
+                if time.monotonic() > told + _TOLD_AFTER_S:
+                    told = math.inf
+                    print(f"espalier: counting the samples of the {type(self.dataset).__name__}'s first epoch, {self._next} so "
+                          "far. A __len__ saves that; a stream without an end must be cut, as by itertools.islice",
+                          file=sys.stderr, flush=True)
             count = self._next
             self._forget()
         return count

@@ -10,6 +10,38 @@ from espalier.errors import UsageError
 _watch = None  # what torch calls before steps of optimizers
 
 
+def refuse_types(model, optimizers, schedules, scaler):
+    """Of what AdaptiveDataParallel is given, by name and class."""
+    def check(name, thing, right, want):
+        if not right:
+            raise UsageError(f"AdaptiveDataParallel: {name} is {_kind(thing)}: want {want}")
+
+    check("model", model, isinstance(model, torch.nn.Module), "a torch.nn.Module")
+    for optimizer in optimizers:
+        check("optimizer", optimizer, isinstance(optimizer, torch.optim.Optimizer),
+              "a torch.optim.Optimizer, or a list of them")
+    for schedule in schedules:
+        scales = isinstance(schedule, torch.amp.GradScaler)
+        check("lr_scheduler", schedule, hasattr(schedule, "step") and hasattr(schedule, "state_dict") and not scales,
+              "a schedule of torch.optim.lr_scheduler, or a list of them" + ("; a GradScaler is mp_scaler" if scales else ""))
+    check("mp_scaler", scaler, scaler is None or all(hasattr(scaler, name) for name in ("scale", "state_dict")),
+          "a GradScaler")
+
+
+def _kind(thing):
+    return repr(thing) if isinstance(thing, (str, int, float)) else f"of type {type(thing).__name__}"
+
+
+def refuse_schedules_elsewhere(optimizer, given):
+    """Schedules leave a mark on the step() of their optimizer. One that was not given would begin anew where a replica joins
+    or the trial goes on, and replicas' rates would differ from then on."""
+    if hasattr(optimizer.step, "_wrapped_by_lr_sched") and not any(
+            getattr(schedule, "optimizer", optimizer) is optimizer for schedule in given):
+        raise UsageError(f"AdaptiveDataParallel: the {type(optimizer).__name__} has a learning-rate schedule that was not "
+                         "given: it would begin anew in replicas that join and where the trial goes on: make it before, "
+                         "and pass it, as in AdaptiveDataParallel(model, optimizer, schedule)")
+
+
 def refuse(model, optimizers):
     for module in model.modules():
         _refuse_module(module)

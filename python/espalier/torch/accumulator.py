@@ -139,12 +139,19 @@ class _Update:
 
     def __add__(self, value):
         if isinstance(value, _Update):
-            raise TypeError("an Accumulator's sum cannot be read outside of synchronized()")
+            value._refuse()
         self.parts.append(value)
         return self
 
     def __sub__(self, value):
         if isinstance(value, _Update):
-            raise TypeError("an Accumulator's sum cannot be read outside of synchronized()")
+            value._refuse()
         self.parts.append(-value)
         return self
+
+    def _refuse(self, *_):
+        raise TypeError(f"an Accumulator's sum cannot be read outside of synchronized(): want accum[{self.key!r}] within it")
+
+    __bool__ = __int__ = __float__ = __index__ = __neg__ = __abs__ = __str__ = __format__ = __hash__ = _refuse
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _refuse
+    __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __floordiv__ = __rfloordiv__ = __pow__ = __radd__ = __rsub__ = _refuse

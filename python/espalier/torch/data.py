@@ -73,6 +73,9 @@ class AdaptiveDataLoader(DataLoader):
         for refused in ("sampler", "batch_sampler"):
             if kwargs.get(refused) is not None:
                 raise ValueError(f"AdaptiveDataLoader: {refused} is not taken: samples are dealt over the replicas")
+        if not kwargs.get("in_order", True):
+            raise UsageError("AdaptiveDataLoader: in_order is False: samples are dealt in an order, and a batch that "
+                             "overtakes another would be taken for it: want in_order=True")
         streams = isinstance(dataset, IterableDataset)
         if streams and shuffle:
             raise UsageError("AdaptiveDataLoader: shuffle=True, and the data set is an IterableDataset, which has an "
@@ -87,6 +90,9 @@ class AdaptiveDataLoader(DataLoader):
                              f"than the batch_size, {batch_size}: want a smaller batch_size, or drop_last=False")
         self.shuffle = shuffle
         self._global_batch = batch_size
+        if local_bsz_bounds is not None and not (isinstance(local_bsz_bounds, (tuple, list)) and len(local_bsz_bounds) == 2):
+            raise UsageError(f"AdaptiveDataLoader: local_bsz_bounds is {local_bsz_bounds!r}: want two numbers, the least and "
+                             "the most samples of one forward pass, or None for either")
         low, high = local_bsz_bounds or (None, None)
         self._limits = {"min_atomic_batch_size": low or 0, "max_atomic_batch_size": high or 0,
                         "accumulation": int(gradient_accumulation)}

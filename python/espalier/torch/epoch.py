@@ -1,15 +1,20 @@
 """The loop over epochs. Code before it, and around the loops over data of the epoch in which they come, is run again
 by replicas that join: it must come out the same each time. A schedule that was wrapped with its model sees to that."""
+import numbers
 from collections.abc import Iterator
 
 from espalier._runtime import is_open, runtime
 from espalier._trial import the_trial
+from espalier.errors import UsageError
 
 
 def remaining_epochs_until(epoch: int) -> Iterator[int]:
     """The epochs that are not done yet, from 0, up to and without `epoch`. The first one waits until this replica
     is part of a group; each one's end saves a checkpoint. An epoch that is left by `break` counts as finished."""
     the_trial()
+    if not (isinstance(epoch, numbers.Integral) or isinstance(epoch, float) and epoch.is_integer()):
+        raise UsageError(f"the number of epochs is {epoch!r}: want a whole number")
+    epoch = int(epoch)  # of a parameter it may be 3.0
     run = runtime()
     if run.in_epoch is not None:
         raise RuntimeError("overlapping epoch loops detected")

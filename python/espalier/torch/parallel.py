@@ -19,7 +19,7 @@ from espalier.errors import TrialError, UsageError
 from espalier.torch import _amp
 from espalier.torch import scaling_rules as rules
 from espalier.torch._gradients import StepGuard, Zeroing, drop_untrained
-from espalier.torch._refusals import others_watch_steps, refuse
+from espalier.torch._refusals import others_watch_steps, refuse, refuse_schedules_elsewhere, refuse_types
 
 _DEFAULT_NAME = "adaptdl-dataparallel"
 _IGNORED = {"find_unused_parameters", "static_graph", "gradient_as_bucket_view", "broadcast_buffers", "device_ids",
@@ -145,14 +145,20 @@ class AdaptiveDataParallel(torch.nn.Module):
             raise UsageError(f"AdaptiveDataParallel: unknown options {', '.join(unknown)}")
         self.module = model
         optimizers = list(optimizer) if isinstance(optimizer, (list, tuple)) else [optimizer]
+        schedules = list(lr_scheduler) if isinstance(lr_scheduler, (list, tuple)) else [lr_scheduler]
+        schedules = [each for each in schedules if each is not None]
+        refuse_types(model, optimizers, schedules, mp_scaler)
         refuse(model, optimizers)
         run = runtime()
         if run.joined:
             raise UsageError(f'AdaptiveDataParallel "{name}" was made after training began: make all of them before '
                              "the first epoch. In a notebook restart the kernel: a process is one trial")
+        if any(other.name == ("" if name == _DEFAULT_NAME else name) for other in run.models):
+            raise UsageError(f'AdaptiveDataParallel: there is already one named "{name}": want a name for each model, '
+                             'as in AdaptiveDataParallel(critic, optimizer, name="critic")')
         state = types.SimpleNamespace(model=model, gain=1.0, lr_factor=1.0)
         self.__dict__["_state"] = state
-        self.__dict__["_trained"] = _TrainedModel(self, model, optimizers, lr_scheduler, mp_scaler, scaling_rule,
+        self.__dict__["_trained"] = _TrainedModel(self, model, optimizers, schedules, mp_scaler, scaling_rule,
                                                   "" if name == _DEFAULT_NAME else name,
                                                   {"base_batch_size": base_batch_size,
                                                    "max_gradient_norm": max_gradient_norm,
@@ -273,13 +279,12 @@ def _step_of(optimizer):
 class _TrainedModel:
     """What the runtime asks of one model and its optimizers."""
 
-    def __init__(self, wrapper, model, optimizers, scheduler, scaler, rule, name, options):
+    def __init__(self, wrapper, model, optimizers, schedulers, scaler, rule, name, options):
         self._run = runtime()
         self.model = model
         self.name = name
         self._optimizers = optimizers
-        schedulers = list(scheduler) if isinstance(scheduler, (list, tuple)) else [scheduler]
-        self._schedulers = [each for each in schedulers if each is not None]
+        self._schedulers = schedulers
         self._scaler = scaler
         self._steps = [_step_of(optimizer) for optimizer in optimizers]
         self._stepped = 0  # optimizers of this model that were stepped for this batch
@@ -343,7 +348,9 @@ class _TrainedModel:
         return number
 
     def settle_modules(self):
-        """Training begins: buffers and modules may have been replaced since the model was wrapped."""
+        """Training begins: buffers and modules may have been replaced since the model was wrapped, and schedules made."""
+        for optimizer in self._optimizers:
+            refuse_schedules_elsewhere(optimizer, self._schedulers)
         self._adapt_norms()
         buffers = dict(self.model.named_buffers())
         self._run.ops.set_buffers(self._number, list(buffers), list(buffers.values()))
