@@ -105,7 +105,8 @@ bool OptimizerStep::CloseModel(std::size_t number) {
   if (!answer_due_) {
     BadUse(
         "an optimizer was stepped without a batch of the training loader: step it once for each, "
-        "within the loop over it. An evaluation or synchronized() between a batch and its step ends "
+        "within the loop over it. An evaluation or synchronized() between a batch and its step "
+        "ends "
         "the batch: want it after the step");
   }
   if (number != next_model_) {
