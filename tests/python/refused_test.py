@@ -140,6 +140,19 @@ class InTheLoop(unittest.TestCase):
             train(optimizer, parallel, loader)
 
     @alone
+    def test_a_gradient_that_is_set_after_backward(self):
+        model = net()
+        model.append(torch.nn.Linear(1, 1))  # which the loss does not see
+        optimizer, parallel, loader = make(model)[1:]
+        with self.assertRaisesRegex(espalier.UsageError, 'the gradient of parameter "3.weight" was set after backward'):
+            for _ in adl.epochs(1):
+                for x, y in loader:
+                    parallel(x)
+                    mse(model[:3](x), y).backward()
+                    model[3].weight.grad = torch.ones(1, 1)
+                    optimizer.step()
+
+    @alone
     def test_a_state_without_a_name(self):
         class Best(espalier.State):
             def __init__(self):

@@ -1,5 +1,5 @@
-"""A program that zeroes gradients between two backward passes of a batch, and the same as a plain loop. How it does is its
-parameter "way", and "most" the samples of one forward pass, or 0."""
+"""A program that zeroes gradients between two backward passes of a batch, or sets them itself, and the same as a plain loop. How
+it does is its parameter "way", and "most" the samples of one forward pass, or 0."""
 import pathlib
 import sys
 
@@ -12,7 +12,7 @@ from small_program import data, net, plain_batches
 EPOCHS = 3
 BATCH = 10
 # By whether a batch may come in several pieces: where gradients are looked at, it may not.
-CUT = ("adversaries", "perturbed", "module", "kept", "other_part", "nothing", "two_optimizers", "held")
+CUT = ("adversaries", "perturbed", "module", "kept", "other_part", "nothing", "two_optimizers", "held", "by_hand")
 WHOLE = ("sharpness", "set_to_none", "of_module")
 WAYS = CUT + WHOLE
 
@@ -49,6 +49,9 @@ class Job:
         if self.way == "adversaries":
             self.adversaries(x, y)
             return
+        if self.way == "by_hand":
+            self.by_hand(x, y)
+            return
         optimizer.zero_grad()
         first = self.first_loss(model, x, y)
         if self.way == "held" and hasattr(model, "no_sync"):
@@ -79,6 +82,13 @@ class Job:
         of_judge.zero_grad()
         (F.softplus(-judge(y)).mean() + F.softplus(judge(made.detach())).mean()).backward()
         of_judge.step()
+
+    def by_hand(self, x, y):
+        optimizer, parameters = self.optimizers[0], list(self.modules[0].parameters())
+        optimizer.zero_grad()
+        for p, gradient in zip(parameters, torch.autograd.grad(F.mse_loss(self.models[0](x), y), parameters)):
+            p.grad = gradient
+        optimizer.step()
 
     def first_loss(self, model, x, y):
         if self.way == "perturbed":

@@ -430,13 +430,24 @@ void GradientBuckets::BeginBucket(const Bucket& bucket) {
        .owner = std::make_shared<at::Tensor>(memory_)});
 }
 
-// Of parameters that the program lets require gradients since Begin, which found no node to hook.
+// Of parameters that the program lets require gradients since Begin, which found no node to hook,
+// and what the program has set itself, as from torch.autograd.grad: hooks leave their gradients
+// where they are in a pass that is kept on the host alone.
 void GradientBuckets::TakeUnhooked() {
   const bool awaited = std::exchange(end_awaited_, true);  // it is the end
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    if (!accumulators_[i] && parameters_[i].tensor.grad().defined()) OnReady(i);
+    const bool hooks_own = accumulators_[i] && used_[i] && pass_.keep && on_host();
+    if (!hooks_own && parameters_[i].tensor.grad().defined()) OnReady(i);
   }
   end_awaited_ = awaited;
+}
+
+const GradientBuckets::Parameter* GradientBuckets::SetSinceEnd() const {
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    const bool told = used_[i] && (reduced_ || pass_.keep);
+    if (!told && parameters_[i].tensor.grad().defined()) return &parameters_[i];
+  }
+  return nullptr;
 }
 
 void GradientBuckets::End() {

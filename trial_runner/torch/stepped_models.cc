@@ -97,6 +97,7 @@ void OptimizerStep::ZeroGradients(std::size_t number, const std::vector<std::siz
 void OptimizerStep::ReduceHeld(std::size_t number) {
   models_[number]->RefuseUnfrozen();
   hold_gradients_ = false;
+  if (passes_[number] != PassState::kOpen) models_[number]->RefuseSetSinceClosed();
   if (passes_[number] == PassState::kHeld) BeginFurtherBackward(number);
   EndBackward(number);
 }

@@ -171,6 +171,16 @@ void TrainedModel::RefuseUnfrozen() const {
   }
 }
 
+void TrainedModel::RefuseSetSinceClosed() const {
+  const GradientBuckets::Parameter* p = gradients_.SetSinceEnd();
+  if (p == nullptr) return;
+  BadUse(absl::StrCat(
+      what(), ": the gradient of parameter \"", p->name,
+      "\" was set after backward(), where the other replicas' would not be in it. Want all of the "
+      "batch's gradients set by the program, before the step and without backward(), or all by "
+      "backward()"));
+}
+
 bool TrainedModel::HasFiniteGradients() const {
   const at::NoGradGuard no_grad;
   bool any = false;

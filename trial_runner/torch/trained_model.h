@@ -62,6 +62,8 @@ class TrainedModel {
   // Ends the process where a parameter of the optimizer required no gradient when this was made,
   // and does now: it has no place among the gradients.
   void RefuseUnfrozen() const;
+  // The same where the program has set a gradient since the pass was closed.
+  void RefuseSetSinceClosed() const;
   // Whether the program finds gradients, and all of them are finite.
   bool HasFiniteGradients() const;
   // Microbatches of the step so far whose loss was not finite, on this replica.
