@@ -1,6 +1,7 @@
 #include "trial_runner/torch/gradient_buckets.h"
 
 #include <sys/resource.h>
+#include <torch/csrc/autograd/autograd.h>
 #include <unistd.h>
 
 #include <future>
@@ -215,6 +216,40 @@ TEST_P(GradientBucketsTest, AParameterMayRequireAGradientAgainInAnOpenPass) {
     data.Loss(*plain, 0, 6).backward();
     ExpectSameGradients(*net, *plain);
     EXPECT_NEAR(buckets.MeasureStep(false).sqr[1], Sqr(*plain->b), 1e-5 * Sqr(*plain->b));
+  }
+}
+
+TEST_P(GradientBucketsTest, WhatTheProgramSetsItselfIsSummedLikeWhatBackwardBrings) {
+  const Data data;
+  const auto net = MakeNet();
+  const auto plain = MakeNet();
+  const auto collectives = Alone();
+  GradientBuckets buckets = MakeBuckets(ParametersOf(*net), 2);
+  std::vector<at::Tensor> set = net->a->parameters();
+  for (const auto& p : net->b->parameters()) set.push_back(p);
+  const auto run = [&](const GradientBuckets::Pass& pass, std::int64_t begin, std::int64_t size) {
+    buckets.Begin(pass, *collectives, 1);
+    const auto gradients = torch::autograd::grad({data.Loss(*net, begin, size)}, set);
+    for (std::size_t i = 0; i < set.size(); ++i) set[i].mutable_grad() = gradients[i];
+    buckets.End();
+  };
+  data.Loss(*plain, 0, 12).backward();
+  for (const bool keep : {false, true, false}) {
+    if (keep) {
+      run({.keep = true}, 0, 12);
+    } else {
+      run({.weight = 0.5, .last = false}, 0, 6);
+      EXPECT_EQ(buckets.SetSinceEnd(), nullptr);
+      set[0].mutable_grad() = at::ones_like(set[0]);
+      EXPECT_EQ(buckets.SetSinceEnd(), &buckets.parameters()[0]) << "the next pass would drop it";
+      run({.weight = 0.5, .first = false}, 6, 6);
+      ASSERT_TRUE(buckets.Reduce().ok());
+    }
+    ExpectSameGradients(*net, *plain);
+    EXPECT_NEAR(buckets.MeasureStep(false).sqr[1], Sqr(*plain->b), 1e-5 * Sqr(*plain->b));
+    EXPECT_EQ(buckets.SetSinceEnd(), nullptr);
+    net->unused->bias.mutable_grad() = at::ones_like(net->unused->bias);
+    EXPECT_EQ(buckets.SetSinceEnd(), &buckets.parameters().back());
   }
 }
 
