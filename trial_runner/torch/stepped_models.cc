@@ -106,9 +106,8 @@ bool OptimizerStep::CloseModel(std::size_t number) {
   if (!answer_due_) {
     BadUse(
         "an optimizer was stepped without a batch of the training loader: step it once for each, "
-        "within the loop over it. An evaluation or synchronized() between a batch and its step "
-        "ends "
-        "the batch: want it after the step");
+        "within the loop over it. An evaluation or synchronized() ends the batch: want it after "
+        "the step");
   }
   if (number != next_model_) {
     BadUse(absl::StrCat("the optimizer of model \"", models_[number]->options().name,
