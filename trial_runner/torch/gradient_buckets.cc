@@ -443,9 +443,9 @@ void GradientBuckets::TakeUnhooked() {
 }
 
 const GradientBuckets::Parameter* GradientBuckets::SetSinceEnd() const {
+  if (!reduced_ && !pass_.keep) return nullptr;
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    const bool told = used_[i] && (reduced_ || pass_.keep);
-    if (!told && parameters_[i].tensor.grad().defined()) return &parameters_[i];
+    if (!used_[i] && parameters_[i].tensor.grad().defined()) return &parameters_[i];
   }
   return nullptr;
 }

@@ -106,8 +106,8 @@ class GradientBuckets {
   // buckets are handed to `collectives` as they fill.
   void Begin(const Pass& pass, Collectives& collectives, int replicas);
   void End();
-  // After End: a parameter to which the program has given a gradient where the step has none of it,
-  // so that it is this replica's alone; null: there is none. What it makes of others is its own.
+  // After Reduce() or a kept pass: a parameter to which the program has given a gradient where the
+  // step has none of it, so that it is this replica's alone; null: there is none.
   const Parameter* SetSinceEnd() const;
 
   // For programs that run backward themselves: called at the end of each backward that has brought
