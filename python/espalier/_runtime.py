@@ -199,10 +199,10 @@ class Runtime:
             data = _library.Data(size=1, batch_size=1, accumulation=1)
         else:
             data = loader.describe()
-        checkpoint.refuse_unnamed()
         self.library.set_data(ctypes.byref(data))
+        schedules = [schedule for model in self.models for schedule in model.schedules]
         for model in self.models:
-            model.settle_modules()
+            model.settle(schedules)
         self.joined = True
 
     # ---- what C++ asks

@@ -1,15 +1,14 @@
 """States of a program that belong to its training: saved in checkpoints, and handed to replicas that join."""
+import functools
 import io
 import pickle
 import re
 import typing
-import weakref
 
 from espalier.errors import UsageError
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]+")
 _states = {}  # by name
-_made = []  # references to all of them, also to those without a name
 _on_new = []  # called when there is a new one
 
 
@@ -22,10 +21,19 @@ class State:
     in a way that gives the same result when it is repeated: `self.epoch = 3`, not `self.epoch += 1`.
     """
 
-    def __new__(cls, *_args: typing.Any, **_keys: typing.Any) -> "State":
-        made = super().__new__(cls)
-        _made.append(weakref.ref(made))
-        return made
+    def __init_subclass__(cls, **keys: typing.Any) -> None:
+        super().__init_subclass__(**keys)
+        own = cls.__dict__.get("__init__")
+        if own is None:
+            return
+
+        @functools.wraps(own)
+        def init(self, *args, **keys):
+            own(self, *args, **keys)
+            if type(self).__init__ is init and not hasattr(self, "_espalier_name"):
+                raise UsageError(f"{type(self).__name__} is a State without a name, which would never be saved: want "
+                                 "super().__init__(name) in its __init__")
+        cls.__init__ = init
 
     def __init__(self, name: str) -> None:
         """`name`: letters, digits, '_', '-' and '.'; unique in the process."""
@@ -51,15 +59,6 @@ class State:
 
 def states() -> dict[str, State]:
     return dict(_states)
-
-
-def refuse_unnamed() -> None:
-    """A state whose class does not call this one's __init__ would be neither saved nor handed over."""
-    for reference in _made:
-        state = reference()
-        if state is not None and not hasattr(state, "_espalier_name"):
-            raise UsageError(f"{type(state).__name__} is a State without a name, which is never saved: want "
-                             "super().__init__(name) in its __init__")
 
 
 def saved(name: str) -> bytes:

@@ -268,15 +268,20 @@ class SharedPoolTest(TunerTest):
     def setUp(self):
         super().setUp()
         self.name, self.grpc, self.http = self._testMethodName, self.pool.grpc, self.pool.http
+        self.studies = set()
 
     def tearDown(self):
         # What a test that has failed has left running would keep the others from the slots.
-        subprocess.run(tuner_command("stop", self.name, "--service", self.grpc), capture_output=True)
+        for study in self.studies:
+            subprocess.run(tuner_command("stop", study, "--service", self.grpc), capture_output=True)
+        wait_for(lambda: self.run_tuner("pool", "--service", self.grpc).stdout.startswith(f"0 of {self.SLOTS} slots"),
+                 "the test's trials to leave the pool")
         super().tearDown()
         for process in self.pool.processes:
             self._last_printed += f"\n==== {' '.join(map(str, process.args))[:400]}\n{self.last_lines(process)}"
 
     def study(self, command, **keys):
+        self.studies.add(keys.get("name", self.name))
         return super().study(command, **{"name": self.name} | keys)
 
     def export(self, *where, study=None):

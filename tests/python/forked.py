@@ -91,12 +91,18 @@ def output_of(program, *arguments, cwd=".", **variables):
         sys.path[0] = str(pathlib.Path(program).parent)
         atexit._clear()  # what this process has registered
         try:
-            runpy.run_path(str(program), run_name="__main__")
+            try:
+                runpy.run_path(str(program), run_name="__main__")
+            except SystemExit as end:
+                if end.code not in (None, 0):
+                    raise
             atexit._run_exitfuncs()
         finally:
             sys.stdout.flush()
             sys.stderr.flush()
 
+    sys.stdout.flush()
+    sys.stderr.flush()
     with tempfile.TemporaryFile("w+") as out:
         child = _start(run)
         code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])

@@ -152,16 +152,31 @@ class InTheLoop(unittest.TestCase):
                     optimizer.step()
 
     @alone
+    def test_a_gradient_that_is_set_between_two_backward_passes(self):
+        model = net()
+        model.append(torch.nn.Linear(1, 1))
+        _, _, loader = make(model)[1:]
+        with self.assertRaisesRegex(RuntimeError, 'the gradient of parameter "3.weight" was set after backward'):
+            for _ in adl.epochs(1):
+                for x, y in loader:
+                    mse(model[:3](x), y).backward()
+                    model[3].weight.grad = torch.ones(1, 1)
+                    mse(model[:3](x), y).backward()
+
+    @alone
     def test_a_state_without_a_name(self):
         class Best(espalier.State):
             def __init__(self):
                 self.best = 0
 
-        _, optimizer, parallel, loader = make()
-        kept = Best()
+        class Named(Best):
+            def __init__(self):
+                super().__init__()
+                espalier.State.__init__(self, "best")
+
         with self.assertRaisesRegex(espalier.UsageError, r"Best is a State without a name.*super\(\).__init__\(name\)"):
-            train(optimizer, parallel, loader)
-        self.assertEqual(kept.best, 0)
+            Best()
+        self.assertEqual(Named().best, 0)
 
     @alone
     def test_an_evaluation_between_a_batch_and_its_step(self):

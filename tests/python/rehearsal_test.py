@@ -108,6 +108,22 @@ class Rehearsal(unittest.TestCase):
         program.train()
 
     @alone
+    def test_gradients_that_the_program_sets_belong_to_it(self):
+        program = Program()
+        parameters = list(program.net.parameters())
+
+        def batch():
+            loss = torch.nn.functional.mse_loss(program.model(program.x[:8]), program.y[:8])
+            for p, gradient in zip(parameters, torch.autograd.grad(loss, parameters)):
+                p.grad = gradient
+            program.optimizer.step()
+
+        before = program.state()[:-1]
+        program.model.rehearse(batch)
+        self.expect_same(before, program.state()[:-1])
+        self.assertTrue(all(p.grad is None for p in parameters))
+
+    @alone
     def test_a_loss_scale_stays(self):
         x, y = data(40)
         net = torch.nn.Linear(6, 1)

@@ -13,7 +13,7 @@ EPOCHS = 3
 BATCH = 10
 # By whether a batch may come in several pieces: where gradients are looked at, it may not.
 CUT = ("adversaries", "perturbed", "module", "kept", "other_part", "nothing", "two_optimizers", "held", "by_hand")
-WHOLE = ("sharpness", "set_to_none", "of_module")
+WHOLE = ("sharpness", "set_to_none", "of_module", "restored")
 WAYS = CUT + WHOLE
 
 
@@ -52,6 +52,9 @@ class Job:
         if self.way == "by_hand":
             self.by_hand(x, y)
             return
+        if self.way == "restored":
+            self.restored(x, y)
+            return
         optimizer.zero_grad()
         first = self.first_loss(model, x, y)
         if self.way == "held" and hasattr(model, "no_sync"):
@@ -87,6 +90,17 @@ class Job:
         optimizer, parameters = self.optimizers[0], list(self.modules[0].parameters())
         optimizer.zero_grad()
         for p, gradient in zip(parameters, torch.autograd.grad(F.mse_loss(self.models[0](x), y), parameters)):
+            p.grad = gradient
+        optimizer.step()
+
+    def restored(self, x, y):
+        """As where the gradients of several losses are merged."""
+        optimizer, parameters = self.optimizers[0], list(self.modules[0].parameters())
+        optimizer.zero_grad()
+        F.mse_loss(self.models[0](x), y).backward()
+        kept = [p.grad.clone() for p in parameters]
+        optimizer.zero_grad()
+        for p, gradient in zip(parameters, kept):
             p.grad = gradient
         optimizer.step()
 

@@ -79,6 +79,7 @@ GradientBuckets::GradientBuckets(std::vector<Parameter> parameters, std::size_t 
       kernel_(kernel),
       local_sqr_(groups),
       used_(parameters_.size()),
+      brought_(parameters_.size()),
       waiting_(parameters_.size()) {
   SetBucketBytes(bucket_bytes, bucket_bytes);
   Attach();
@@ -255,6 +256,7 @@ void GradientBuckets::Begin(const Pass& pass, Collectives& collectives, int repl
     compared_ = has_previous();
     std::fill(local_sqr_.begin(), local_sqr_.end(), 0);
     std::fill(used_.begin(), used_.end(), false);
+    std::fill(brought_.begin(), brought_.end(), false);
     in_parts_ = false;
     earlier_ = at::Tensor();
     const bool fits = memory_.defined() && memory_.numel() >= size_ + TailSize() &&
@@ -279,7 +281,7 @@ void GradientBuckets::OnReady(std::size_t index) {
       at_backwards_end_();
     });
   }
-  used_[index] = true;
+  used_[index] = brought_[index] = true;
   if (pass_.keep && on_host()) {
     if (in_parts_) return;
     // At once: the gradient is in the cache, and the one before is needed no more.
@@ -330,9 +332,16 @@ void GradientBuckets::Reopen(bool last) {
     reduced_ = false;
   }
   pass_.last = last;
-  for (Parameter& p : parameters_) p.tensor.mutable_grad().reset();
+  // Where nothing is set aside, hooks have taken theirs, and what is there the program has set.
+  for (Parameter& p : parameters_) {
+    if (set_aside) p.tensor.mutable_grad().reset();
+  }
   for (Bucket& bucket : buckets_) bucket.missing = bucket.parameters.size();
   next_bucket_ = 0;
+}
+
+bool GradientBuckets::any_used() const {
+  return std::any_of(used_.begin(), used_.end(), [](bool used) { return used; });
 }
 
 bool GradientBuckets::Zero(const std::vector<std::size_t>& parameters) {
@@ -445,7 +454,8 @@ void GradientBuckets::TakeUnhooked() {
 const GradientBuckets::Parameter* GradientBuckets::SetSinceEnd() const {
   if (!reduced_ && !pass_.keep) return nullptr;
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    if (!used_[i] && parameters_[i].tensor.grad().defined()) return &parameters_[i];
+    const at::Tensor& gradient = parameters_[i].tensor.grad();
+    if (!brought_[i] && gradient.defined() && gradient.any().item<bool>()) return &parameters_[i];
   }
   return nullptr;
 }
@@ -537,6 +547,7 @@ absl::Status GradientBuckets::Reduce() {
   ReceiveTail(received);
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     used_[i] = TailAt(used + static_cast<std::int64_t>(i)) > 0;
+    brought_[i] = brought_[i] || used_[i];
   }
   reduced_ = true;
   AddEarlier();

@@ -106,8 +106,8 @@ class GradientBuckets {
   // buckets are handed to `collectives` as they fill.
   void Begin(const Pass& pass, Collectives& collectives, int replicas);
   void End();
-  // After Reduce() or a kept pass: a parameter to which the program has given a gradient where the
-  // step has none of it, so that it is this replica's alone; null: there is none.
+  // After Reduce() or a kept pass: a parameter to which the program has given a gradient of which
+  // the step had none, so that it is this replica's alone; null: there is none.
   const Parameter* SetSinceEnd() const;
 
   // For programs that run backward themselves: called at the end of each backward that has brought
@@ -131,6 +131,8 @@ class GradientBuckets {
   // The step's gradient came in several backward passes, or was changed since: the norms by which
   // noise is measured are not known.
   bool in_parts() const { return in_parts_; }
+  // Whether the step has had gradients of any parameter.
+  bool any_used() const;
 
   // After the last pass: hands over what backward did not fill, tail included, and waits for all.
   // Then the parameters' gradients are the sums; those that no replica had stay undefined.
@@ -320,7 +322,8 @@ class GradientBuckets {
   std::function<void()> at_backwards_end_;
   std::function<void()> at_further_backward_;
   Collectives* collectives_ = nullptr;
-  std::vector<bool> used_;           // parameters that had a gradient in this step
+  std::vector<bool> used_;           // parameters that have a gradient in this step
+  std::vector<bool> brought_;        // parameters that have or had one
   std::vector<at::Tensor> waiting_;  // gradients that wait for their bucket, on devices
   std::size_t next_bucket_ = 0;
 

@@ -95,6 +95,8 @@ void OptimizerStep::RehearsePasses(const std::function<void()>& microbatch) {
     hold_gradients_ = false;
     for (std::size_t i = 0; i < models_.size(); ++i) {
       if (passes_[i] != PassState::kOpen) continue;
+      models_[i]->ClosePass();  // the program may have set gradients itself
+      if (models_[i]->gradients().any_used()) continue;
       BadUse(absl::StrCat("rehearse: no backward brought gradients of ", models_[i]->what(),
                           ": its function is to do all that a batch asks for"));
     }

@@ -75,6 +75,7 @@ void OptimizerStep::EndBackward(std::size_t number) {
 
 void OptimizerStep::BeginFurtherBackward(std::size_t number) {
   if (!Collects(number) || passes_[number] == PassState::kOpen) return;
+  models_[number]->RefuseSetSinceClosed();
   models_[number]->gradients().Reopen(!rehearsing_ && InLastMicrobatch() && !hold_gradients_);
   passes_[number] = PassState::kOpen;
 }
@@ -97,7 +98,7 @@ void OptimizerStep::ZeroGradients(std::size_t number, const std::vector<std::siz
 void OptimizerStep::ReduceHeld(std::size_t number) {
   models_[number]->RefuseUnfrozen();
   hold_gradients_ = false;
-  if (passes_[number] != PassState::kOpen) models_[number]->RefuseSetSinceClosed();
+  if (passes_[number] == PassState::kClosed) models_[number]->RefuseSetSinceClosed();
   if (passes_[number] == PassState::kHeld) BeginFurtherBackward(number);
   EndBackward(number);
 }

@@ -284,7 +284,7 @@ class _TrainedModel:
         self.model = model
         self.name = name
         self._optimizers = optimizers
-        self._schedulers = schedulers
+        self.schedules = schedulers
         self._scaler = scaler
         self._steps = [_step_of(optimizer) for optimizer in optimizers]
         self._stepped = 0  # optimizers of this model that were stepped for this batch
@@ -302,7 +302,7 @@ class _TrainedModel:
         self.rule.bind(wrapper, self._number, len(self._groups()), optimizers[0])
         self._patch()
         suffix = f".{name}" if name else ""
-        for i, each in enumerate(self._schedulers):
+        for i, each in enumerate(self.schedules):
             self._hold_back(each, _Schedule(f"scheduler-{i}{suffix}" if i else f"scheduler{suffix}", each, self._run))
         if scaler is not None:
             _WithState(f"scaler{suffix}", scaler)
@@ -347,10 +347,11 @@ class _TrainedModel:
         self._rates = (ctypes.c_double * len(groups))()
         return number
 
-    def settle_modules(self):
-        """Training begins: buffers and modules may have been replaced since the model was wrapped, and schedules made."""
+    def settle(self, schedules):
+        """Training begins with these schedules of all models: buffers and modules may have been replaced since the model was
+        wrapped, and schedules made."""
         for optimizer in self._optimizers:
-            refuse_schedules_elsewhere(optimizer, self._schedulers)
+            refuse_schedules_elsewhere(optimizer, schedules)
         self._adapt_norms()
         buffers = dict(self.model.named_buffers())
         self._run.ops.set_buffers(self._number, list(buffers), list(buffers.values()))
