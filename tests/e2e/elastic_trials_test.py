@@ -98,8 +98,8 @@ class Elastic(TunerTest):
     def test_lone_trial_grows_and_no_process_is_restarted(self):
         # One that is slow on a busy machine is not to be let go.
         folder = self.dir / "run"
-        study = self.study(self.beside_a_neighbour(folder / "trials/e2e", self.program(ENDLESS, 1024)), search_space=SPACE, trials=2,
-                           stragglers="ignore")
+        study = self.study(self.beside_a_neighbour(folder / "trials/e2e", self.program(ENDLESS, 1024)), search_space=SPACE,
+                           trials=2, stragglers="ignore")
         run = self.start("run", study, "--dir", folder, "--slots", 2)
         self.grpc = wait_for(lambda: re.search(r"gRPC ([\d.:]+),", self.output(run)), "the address of gRPC")[1]
         wait_for(lambda: len(self.export("--service", self.grpc)["trials"]) == 2 and self.trial(1)["resizes"],

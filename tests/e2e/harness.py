@@ -101,8 +101,11 @@ class TunerTest(unittest.TestCase):
             if process.poll() is None:
                 process.kill()
                 process.wait()
-            self._last_printed += f"\n==== {' '.join(map(str, process.args))[:400]}\n{self.last_lines(process)}"
+            self._keep_last_lines(process)
         shutil.rmtree(self.dir, ignore_errors=True)
+
+    def _keep_last_lines(self, process):
+        self._last_printed += f"\n==== {' '.join(map(str, process.args))[:400]}\n{self.last_lines(process)}"
 
     def last_lines(self, process):
         if getattr(process, "out", None) is None:
@@ -278,7 +281,7 @@ class SharedPoolTest(TunerTest):
                  "the test's trials to leave the pool")
         super().tearDown()
         for process in self.pool.processes:
-            self._last_printed += f"\n==== {' '.join(map(str, process.args))[:400]}\n{self.last_lines(process)}"
+            self._keep_last_lines(process)
 
     def study(self, command, **keys):
         self.studies.add(keys.get("name", self.name))
@@ -286,6 +289,10 @@ class SharedPoolTest(TunerTest):
 
     def export(self, *where, study=None):
         return super().export(*(where or ("--service", self.grpc)), study=study or self.name)
+
+    def await_two(self):
+        """Has the study's trial train on one slot, and then on two."""
+        self.grow_to_two("--service", self.grpc, study=self.name)
 
     def folder(self):
         """Of the study's trials."""

@@ -141,10 +141,6 @@ SPACE, METRIC = {"lr": {"_type": "loguniform", "_value": [0.01, 0.05]}}, {"name"
 
 
 class Tuner(SharedPoolTest):
-    def program(self, epochs, samples, **keys):
-        return self.study([sys.executable, str(EXAMPLE), "--epochs", str(epochs), "--samples", str(samples)],
-                          search_space=SPACE, metric=METRIC, **keys)
-
     def submit(self, study, code=0):
         """The study's trials, once it has ended."""
         self.run_tuner("submit", study, "--service", self.grpc, "--wait", timeout=LONG_S, code=code)
@@ -170,7 +166,7 @@ class Tuner(SharedPoolTest):
         stop = self.dir / "stop"
         study = self.study([sys.executable, self.write("scheduled.py", SCHEDULED), str(stop)], trials=1, max_restarts=0)
         self.run_tuner("submit", study, "--service", self.grpc)
-        self.grow_to_two("--service", self.grpc, study=self.name)
+        self.await_two()
         epochs = len(self.trial()["values"])
         wait_for(lambda: len(self.trial()["values"]) > epochs + 1, "epochs of both")
         stop.touch()

@@ -46,14 +46,8 @@ class Job:
                 each.step()
                 each.zero_grad()
             return
-        if self.way == "adversaries":
-            self.adversaries(x, y)
-            return
-        if self.way == "by_hand":
-            self.by_hand(x, y)
-            return
-        if self.way == "restored":
-            self.restored(x, y)
+        if self.way in ("adversaries", "by_hand", "restored"):
+            getattr(self, self.way)(x, y)
             return
         optimizer.zero_grad()
         first = self.first_loss(model, x, y)

@@ -328,14 +328,12 @@ void GradientBuckets::Reopen(bool last) {
       // Of a parameter whose sums were dropped, this replica's from earlier passes still count.
       used_[i] = before_.defined() && before_used_[i] && !earlier_used_[i];
       if (used_[i]) SliceOf(memory_, i).copy_(SliceOf(before_, i));
+      // Where nothing is set aside, hooks have taken theirs, and what is there the program has set.
+      parameters_[i].tensor.mutable_grad().reset();
     }
     reduced_ = false;
   }
   pass_.last = last;
-  // Where nothing is set aside, hooks have taken theirs, and what is there the program has set.
-  for (Parameter& p : parameters_) {
-    if (set_aside) p.tensor.mutable_grad().reset();
-  }
   for (Bucket& bucket : buckets_) bucket.missing = bucket.parameters.size();
   next_bucket_ = 0;
 }

@@ -153,13 +153,14 @@ class AdaptiveDataParallel(torch.nn.Module):
         if run.joined:
             raise UsageError(f'AdaptiveDataParallel "{name}" was made after training began: make all of them before '
                              "the first epoch. In a notebook restart the kernel: a process is one trial")
-        if any(other.name == ("" if name == _DEFAULT_NAME else name) for other in run.models):
+        own_name = "" if name == _DEFAULT_NAME else name
+        if any(other.name == own_name for other in run.models):
             raise UsageError(f'AdaptiveDataParallel: there is already one named "{name}": want a name for each model, '
                              'as in AdaptiveDataParallel(critic, optimizer, name="critic")')
         state = types.SimpleNamespace(model=model, gain=1.0, lr_factor=1.0)
         self.__dict__["_state"] = state
         self.__dict__["_trained"] = _TrainedModel(self, model, optimizers, schedules, mp_scaler, scaling_rule,
-                                                  "" if name == _DEFAULT_NAME else name,
+                                                  own_name,
                                                   {"base_batch_size": base_batch_size,
                                                    "max_gradient_norm": max_gradient_norm,
                                                    "max_skipped_steps": max_skipped_steps,

@@ -155,7 +155,7 @@ class UnderATuner(SharedPoolTest):
 
     def grow_and_end(self):
         """The study's trial, which has completed."""
-        self.grow_to_two("--service", self.grpc, study=self.name)
+        self.await_two()
         epochs = lambda: len(self.export()["trials"][0]["values"])
         before = epochs()
         wait_for(lambda: epochs() > before + 1, "whole epochs of both", LONG_S)

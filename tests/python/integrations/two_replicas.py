@@ -20,9 +20,6 @@ class TwoReplicas(SharedPoolTest):
         self.assertNotIn(trial["state"], ENDED, self.logs())
         return len([r for r in trial["resizes"] if r["after_loss"]])
 
-    def await_two(self):
-        self.grow_to_two("--service", self.grpc, study=self.name)
-
     def lose_rank_0(self, program):
         """Again and again, if need be: another comes in the place of the lost one."""
         pair = wait_for(lambda: len(p := replicas_of(self.node.pid, str(program))) == 2
