@@ -11,6 +11,7 @@ from espalier.ray._node import Node
 _FILES = ("--token-file", "--tls-ca")  # arguments of an agent that name a file of the service's machine
 _ANSWER_S = 0.2  # for actors that have just come up to say so
 _STOP_S = 10  # for a live actor to take the word that its agent is to end; on a loaded machine it takes its time
+_AGAIN_S = 0.2
 _WAITS_S = 3  # after which it is found out why an actor does not start
 _CHUNK = 8 << 20
 
@@ -152,10 +153,18 @@ class Machines:
 
 
 def _stop(handle):
-    """An actor that does not take the word is on a machine that is gone, which Ray notices much later."""
-    try:
-        taken = ray.wait([handle.stop.remote()], timeout=_STOP_S)[0]
-    except ray.exceptions.RayError:
-        return
-    if not taken:
-        ray.kill(handle)
+    """An actor that does not take the word is on a machine that is gone, which Ray notices much later. A call that fails
+    because the actor could not be reached for a moment has told it nothing: it is made again."""
+    end = time.monotonic() + _STOP_S
+    while (left := end - time.monotonic()) > 0:
+        taken = ray.wait([handle.stop.remote()], timeout=left)[0]
+        if not taken:
+            break
+        try:
+            ray.get(taken[0])
+            return
+        except ray.exceptions.ActorUnavailableError:
+            time.sleep(_AGAIN_S)
+        except ray.exceptions.RayError:  # it has ended
+            return
+    ray.kill(handle)

@@ -11,6 +11,7 @@ import sys
 import tarfile
 import types
 import unittest
+import unittest.mock
 
 import cluster
 
@@ -21,7 +22,7 @@ if __name__ == "__main__":
 import ray  # noqa: E402
 from espalier import Client  # noqa: E402
 from espalier.errors import UsageError  # noqa: E402
-from espalier.ray import _connect, _results  # noqa: E402
+from espalier.ray import _connect, _machines, _results  # noqa: E402
 from espalier.ray._job import Log  # noqa: E402
 from espalier.ray._node import default_root  # noqa: E402
 from harness import PATIENCE_S, kill, processes, wait_for  # noqa: E402
@@ -110,6 +111,35 @@ class Parts(unittest.TestCase):
         cut = Log()
         cut.news(long)
         self.assertEqual(cut.news(long[2000:] + "new\n"), "new\n")
+
+    def stopping(self, *outcomes):
+        """An actor whose calls to stop come to that, one after the other; a call without an outcome hears nothing. Returns
+        what was done with it."""
+        left, done = list(outcomes), []
+
+        class Actor:
+            class stop:
+                @staticmethod
+                def remote():
+                    done.append("told")
+                    return left.pop(0) if left else None
+
+        def get(outcome):
+            if outcome != "taken":
+                raise outcome
+
+        fake = types.SimpleNamespace(get=get, kill=lambda _: done.append("killed"), exceptions=ray.exceptions,
+                                     wait=lambda refs, timeout: ([ref for ref in refs if ref is not None], []))
+        with unittest.mock.patch.object(_machines, "ray", fake):
+            _machines._stop(Actor())
+        return done
+
+    def test_an_actor_is_told_to_stop_until_it_has_taken_it(self):
+        away = ray.exceptions.ActorUnavailableError("for a moment", None)
+        self.assertEqual(self.stopping("taken"), ["told"])
+        self.assertEqual(self.stopping(away, away, "taken"), ["told"] * 3)
+        self.assertEqual(self.stopping(away, ray.exceptions.ActorDiedError()), ["told"] * 2)
+        self.assertEqual(self.stopping(away), ["told", "told", "killed"], "it is not heard of again")
 
     def test_results_stay_in_their_folder_and_the_newest_of_a_name_is_kept(self):
         folder = FOLDER / "unpacked"
