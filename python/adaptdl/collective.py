@@ -10,7 +10,7 @@ import operator
 import pickle
 
 from espalier._runtime import runtime
-from espalier._trial import the_trial
+from espalier._the_trial import the_trial
 from espalier.errors import TrialError
 from espalier.torch.evaluation import summed
 

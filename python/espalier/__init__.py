@@ -34,7 +34,7 @@ def trial() -> "Trial":
     """The trial of this process, created on the first call. Under an agent it is connected to the tuner; otherwise it
     stands alone, takes parameters from the command line as `--set name=value`, and prints what is reported. It removes
     these from sys.argv, so a program with a parser of its own makes the trial before it parses."""
-    from espalier._trial import the_trial
+    from espalier._the_trial import the_trial
     return the_trial()
 
 

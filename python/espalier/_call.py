@@ -12,8 +12,8 @@ import sys
 import traceback
 import zlib
 
-import espalier
 from espalier import _sources
+from espalier._the_trial import the_trial
 from espalier.errors import UsageError
 
 VARIABLE = "ESPALIER_OBJECTIVE"
@@ -56,7 +56,7 @@ def _is_below_objective(file):
 def main():
     sys.excepthook = _show
     objective = load(sys.argv[1])
-    trial = espalier.trial()
+    trial = the_trial()
     try:
         value = objective(trial)
     except SystemExit as error:

@@ -6,21 +6,21 @@ import os
 import nni.trial
 from nni.runtime.trial_command_channel import TrialCommandChannel
 
+from espalier import _trial
 from espalier._runtime import runtime
-from espalier._trial import the_trial
 from espalier.errors import UsageError
 
 
 class Channel(TrialCommandChannel):
     def receive_parameter(self):
         """The trial's parameters, nested as NNI's tuner made them."""
-        dict(the_trial().parameters)  # the program has asked for all of them
+        dict(_trial.of_process().parameters)  # the program has asked for all of them
         with open(os.environ["ESPALIER_PARAMETERS"], encoding="utf-8") as file:
             parameters = json.load(file)
         return {"parameter_id": None, "parameter_source": "algorithm", "parameters": parameters}
 
     def send_metric(self, type, parameter_id, trial_job_id, sequence, value):  # pylint: disable=redefined-builtin
-        trial = the_trial()
+        trial = _trial.of_process()
         number, extra = _figures(value)
         if type == "FINAL":
             # Said when the script has come to its end: what it still does then is done on all replicas.

@@ -9,7 +9,6 @@ import typing
 import warnings
 from collections.abc import Mapping
 
-from espalier import _nni
 from espalier._exit import ProgramEnd
 from espalier._runtime import runtime
 from espalier.errors import UsageError
@@ -18,7 +17,8 @@ _the = None
 _ABSENT = object()
 
 
-def the_trial() -> "Trial":
+def of_process() -> "Trial":
+    """That of this process, made at the first call. Its program asks _the_trial.py for it."""
     global _the
     if _the is None:
         _the = Trial()
@@ -57,7 +57,6 @@ class Trial:
         self.parameters = _Parameters()
         self.result = None  # what a script that comes to its end finishes with, if not the last report
         self._hook_end()
-        _nni.install()
         if self.elastic and hasattr(sys.stdout, "reconfigure"):
             sys.stdout.reconfigure(line_buffering=True)  # it is a file, which `tuner logs` follows
 

@@ -1,5 +1,5 @@
 """The loop over epochs: see espalier.torch.epoch."""
-from espalier._trial import the_trial
+from espalier._the_trial import the_trial
 from espalier.torch import epoch as _epoch
 from espalier.torch.epoch import current_epoch, remaining_epochs_until
 

@@ -1,6 +1,6 @@
 """The model: see espalier.torch.parallel."""
 from espalier._runtime import runtime
-from espalier._trial import the_trial
+from espalier._the_trial import the_trial
 from espalier.torch import parallel as _parallel
 
 from adaptdl import _job

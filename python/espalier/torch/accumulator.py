@@ -8,7 +8,7 @@ import torch
 
 from espalier._library import Evaluation
 from espalier._runtime import runtime
-from espalier._trial import the_trial
+from espalier._the_trial import the_trial
 from espalier.errors import UsageError
 
 _FIXED = (int, float, complex, str, bytes)

@@ -14,7 +14,7 @@ from torch.utils.data import DataLoader, IterableDataset, Sampler
 
 from espalier import _library
 from espalier._runtime import is_open, runtime
-from espalier._trial import the_trial
+from espalier._the_trial import the_trial
 from espalier.errors import UsageError
 from espalier.torch._datasets import (EndWithParent, SeededDataset, Slice, StreamedDataset, kept_generators, mix,
                                       reads_batches)

@@ -4,7 +4,7 @@ import numbers
 from collections.abc import Iterator
 
 from espalier._runtime import is_open, runtime
-from espalier._trial import the_trial
+from espalier._the_trial import the_trial
 from espalier.errors import UsageError
 
 

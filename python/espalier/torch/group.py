@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Iterator
 
 from espalier._runtime import runtime
-from espalier._trial import the_trial
+from espalier._the_trial import the_trial
 from espalier.errors import UsageError
 
 

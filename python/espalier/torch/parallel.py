@@ -14,7 +14,7 @@ from torch.optim import optimizer as of_torch
 
 from espalier import _library, _pickles, checkpoint
 from espalier._runtime import runtime
-from espalier._trial import the_trial
+from espalier._the_trial import the_trial
 from espalier.errors import TrialError, UsageError
 from espalier.torch import _amp
 from espalier.torch import scaling_rules as rules
