@@ -6,12 +6,35 @@ import struct
 import threading
 import time
 
+from espalier import env
 from espalier.errors import TrialError, UsageError
+
+from adaptdl import _variables
 
 _CONNECT_S = 120
 _RETRY_S = 0.02
 _MOST_BYTES = 1 << 30  # of one value
 _NUMBER = struct.Struct("!Q")
+_the = None  # of this process
+
+
+def of_job(master_addr=None, master_port=None, replica_rank=None, num_replicas=None):
+    """The one of this process, which is made at the first call. What is not given is what the variables say."""
+    global _the
+    if _the is None:
+        _the = Exchange(master_addr or env.master_addr(),
+                        env.master_port() if master_port is None else master_port,
+                        _variables.rank() if replica_rank is None else replica_rank,
+                        _variables.replicas() if num_replicas is None else num_replicas)
+    return _the
+
+
+def close():
+    """Closes that of this process, if there is one. On all processes."""
+    global _the
+    if _the is not None:
+        _the.close()
+        _the = None
 
 
 def _send(to, parts):

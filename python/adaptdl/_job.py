@@ -12,27 +12,14 @@ import pickle
 from espalier import _library, _runtime, checkpoint
 from espalier.errors import UsageError
 
-_NUMBERS = ("ADAPTDL_REPLICA_RANK", "ADAPTDL_NUM_REPLICAS", "ADAPTDL_NUM_RESTARTS")
-
-
-def agent():
-    """Whether an agent of Espalier's has started this process."""
-    return "ESPALIER_CONTROL_FD" in os.environ
+from adaptdl import _exchange, _saved, _variables
 
 
 def given():
     """Whether AdaptDL's variables number this process."""
     if _runtime.is_open():
         return isinstance(_runtime.runtime(), Job)
-    return not agent() and any(name in os.environ for name in _NUMBERS)
-
-
-def rank():
-    return int(os.environ.get("ADAPTDL_REPLICA_RANK", "0"))
-
-
-def replicas():
-    return int(os.environ.get("ADAPTDL_NUM_REPLICAS", "1"))
+    return _variables.number_process()
 
 
 def take_over():
@@ -51,7 +38,7 @@ def use_checkpoint_path():
     """A program that is run by hand trains on from the newest checkpoint in ADAPTDL_CHECKPOINT_PATH. An agent says
     itself where checkpoints are."""
     path = os.environ.get("ADAPTDL_CHECKPOINT_PATH")
-    if agent() or not path or "ESPALIER_CHECKPOINT_DIR" in os.environ:
+    if _variables.agent() or not path or "ESPALIER_CHECKPOINT_DIR" in os.environ:
         return
     os.environ["ESPALIER_CHECKPOINT_DIR"] = path
     found = [(int(p.stem[5:]), p) for p in pathlib.Path(path).glob("step-*.pt") if p.stem[5:].isdigit()]
@@ -84,13 +71,12 @@ class Job(_runtime.Runtime):
         self._under_way = False
         self._calls = collections.Counter()  # sums that were begun, by epoch
         self._progress = _Progress()
-        from adaptdl.checkpoint import load_state
         for state in (self.sums, self._progress):
-            load_state(state)
+            _saved.load(state)
 
     def expect_lone_training(self):
-        if replicas() != 1:
-            raise UsageError(f"AdaptiveDataParallel: ADAPTDL_NUM_REPLICAS is {replicas()}, and no agent of Espalier's "
+        if _variables.replicas() != 1:
+            raise UsageError(f"AdaptiveDataParallel: ADAPTDL_NUM_REPLICAS is {_variables.replicas()}, and no agent of Espalier's "
                              "has started this process: replicas that train together are started by `tuner run`")
         self._trains = True
 
@@ -112,8 +98,8 @@ class Job(_runtime.Runtime):
     def position(self):
         if self._trains:
             return super().position
-        return _library.Position(epoch=self._progress.epoch, rank=rank(), replicas=replicas(),
-                                 nodes=int(os.environ.get("ADAPTDL_NUM_NODES") or replicas()))
+        return _library.Position(epoch=self._progress.epoch, rank=_variables.rank(),
+                                 replicas=_variables.replicas(), nodes=_variables.nodes())
 
     def next_epoch(self, epochs):
         if self._trains:
@@ -144,8 +130,7 @@ class Job(_runtime.Runtime):
         """What each process has added becomes part of what all share."""
         if self._trains:
             return
-        from adaptdl import collective
-        self.sums.merge(collective.gather(self.sums.own_part()))
+        self.sums.merge(_exchange.of_job().gather(self.sums.own_part()).result())
 
     @property
     def trains(self):

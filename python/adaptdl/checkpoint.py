@@ -12,11 +12,10 @@ import shutil
 from espalier import _runtime
 from espalier.checkpoint import State, states
 
-from adaptdl import _job, env
+from adaptdl import _job, _saved, env
 
 __all__ = ["State", "load_state", "save_all_states", "save_state"]
 
-_FOLDER = "checkpoint-"
 _UNFINISHED = "_checkpoint"
 
 
@@ -24,7 +23,7 @@ def save_all_states():
     """Saves every state: merges and syncs them on all replicas, and writes them on rank 0, so that a half-written
     checkpoint is never found. Returns the folder on rank 0 if there is one. Where a model trains, Espalier's own
     checkpoints hold them, and this does nothing."""
-    if _models_train():
+    if _saved.models_train():
         logging.getLogger("adaptdl").info("save_all_states: Espalier saves the trial's checkpoints itself")
         return None
     if _runtime.is_open() and isinstance(_runtime.runtime(), _job.Job):
@@ -35,12 +34,12 @@ def save_all_states():
     if env.replica_rank() != 0 or folder is None:
         return None
     folder = pathlib.Path(folder)
-    done = folder / f"{_FOLDER}{env.num_restarts()}"
+    done = folder / f"{_saved.FOLDER}{env.num_restarts()}"
     if done.exists():
         shutil.rmtree(done)
     (folder / _UNFINISHED).mkdir(exist_ok=True)
     os.rename(folder / _UNFINISHED, done)
-    for other in _checkpoints(folder):
+    for other in _saved.finished(folder):
         if other != done:
             shutil.rmtree(other)
     return str(folder)
@@ -54,35 +53,11 @@ def save_state(state, checkpoint_dir, sync=True):
         return
     unfinished = pathlib.Path(checkpoint_dir) / _UNFINISHED
     unfinished.mkdir(parents=True, exist_ok=True)
-    with open(unfinished / _name(state), "wb") as out:
+    with open(unfinished / _saved.name(state), "wb") as out:
         state.save(out)
 
 
 def load_state(state):
     """Loads what `save_all_states` saved last. Returns whether there was something. Where a model trains, its
     states come in the first epoch instead."""
-    folder = env.checkpoint_path()
-    if folder is None or _models_train():
-        return False
-    found = _checkpoints(pathlib.Path(folder))
-    if not found or not (found[-1] / _name(state)).is_file():
-        return False
-    with open(found[-1] / _name(state), "rb") as source:
-        state.load(source)
-    return True
-
-
-def _models_train():
-    return _job.agent() or _runtime.is_open() and bool(_runtime.runtime().models)
-
-
-def _name(state):
-    return next(name for name, one in states().items() if one is state)
-
-
-def _checkpoints(folder):
-    """The finished ones, the newest last."""
-    if not folder.is_dir():
-        return []
-    found = [p for p in folder.iterdir() if p.name.startswith(_FOLDER) and p.name[len(_FOLDER):].isdigit()]
-    return sorted(found, key=lambda p: int(p.name[len(_FOLDER):]))
+    return _saved.load(state)

@@ -14,13 +14,11 @@ from espalier._the_trial import the_trial
 from espalier.errors import TrialError
 from espalier.torch.evaluation import summed
 
-from adaptdl import _job, env
-from adaptdl._exchange import Exchange
+from adaptdl import _exchange, _job, env
 
 __all__ = ["allreduce", "allreduce_async", "broadcast", "initialize", "initialized", "teardown"]
 
 _initialized = False
-_exchange = None  # between the processes of a job
 
 
 def initialize(master_addr=None, master_port=None, replica_rank=None, num_replicas=None):
@@ -29,7 +27,7 @@ def initialize(master_addr=None, master_port=None, replica_rank=None, num_replic
     if _initialized:
         raise RuntimeError("adaptdl.collective is already initialized")
     if _job.given():
-        _connect(master_addr, master_port, replica_rank, num_replicas)
+        _exchange.of_job(master_addr, master_port, replica_rank, num_replicas)
     else:
         the_trial()
     _initialized = True
@@ -42,12 +40,10 @@ def initialized():
 
 def teardown():
     """Ends what `initialize` began, on all replicas."""
-    global _initialized, _exchange
+    global _initialized
     _expect_initialized()
     _initialized = False
-    if _exchange is not None:
-        _exchange.close()
-        _exchange = None
+    _exchange.close()
 
 
 def allreduce(value, reduce_fn=operator.iadd):
@@ -78,29 +74,14 @@ def broadcast(value):
     return pickle.loads(_gather_async(pickle.dumps(value if env.replica_rank() == 0 else None)).result()[0])
 
 
-def gather(part):
-    """The bytes of all, by rank. Needs no `initialize`."""
-    return _gather_async(part).result()
-
-
 def _expect_initialized():
     if not _initialized:
         raise RuntimeError("adaptdl.collective has not been initialized")
 
 
-def _connect(master_addr=None, master_port=None, replica_rank=None, num_replicas=None):
-    global _exchange
-    if _exchange is None:
-        _exchange = Exchange(master_addr or env.master_addr(),
-                             env.master_port() if master_port is None else master_port,
-                             env.replica_rank() if replica_rank is None else replica_rank,
-                             env.num_replicas() if num_replicas is None else num_replicas)
-    return _exchange
-
-
 def _gather_async(part):
     if _job.given():
-        return _connect().gather(part)
+        return _exchange.of_job().gather(part)
     gathered = concurrent.futures.Future()
     gathered.set_result(_gather_over_trial(part))
     return gathered
