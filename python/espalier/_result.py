@@ -3,7 +3,7 @@ import pathlib
 import typing
 
 from espalier import _display, _rows
-from espalier.errors import NotFoundError, UsageError
+from espalier._errors import NotFoundError, UsageError
 
 if typing.TYPE_CHECKING:
     import pandas

@@ -1,5 +1,5 @@
 """A study's trials as rows, with the columns of `tuner export`: lists of dicts, or pandas' DataFrames of them."""
-from espalier.errors import UsageError
+from espalier._errors import UsageError
 
 _STEP = ("step", "value", "at_s", "global_batch_size", "slots")
 _TRIAL = ("final_value", "started_s", "ended_s", "slot_seconds", "restarts", "reason")

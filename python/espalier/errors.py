@@ -1,41 +1,14 @@
 """What the library raises."""
 import typing
 
+from espalier._errors import (AccessError, EspalierError, NotFoundError, ServiceError, TrialError, UnreachableError,
+                              UsageError)
+
 if typing.TYPE_CHECKING:
     from espalier._result import Result
 
-
-class EspalierError(RuntimeError):
-    """Base class of Espalier's errors."""
-
-
-class UsageError(EspalierError):
-    """The library was used in a way that cannot work; the message says what would be right."""
-
-
-class TrialError(EspalierError):
-    """The trial cannot continue: its gradients are not finite, a checkpoint is damaged, or the group is lost."""
-
-
-class ServiceError(EspalierError):
-    """The service refused a request. The message comes from the service; `code` is its error code, such as
-    "ALREADY_EXISTS"."""
-
-    def __init__(self, message: str, code: str = "UNKNOWN") -> None:
-        super().__init__(message)
-        self.code = code
-
-
-class UnreachableError(ServiceError):
-    """No tuner service answers at the address, or it is not the one that the token is for."""
-
-
-class AccessError(ServiceError):
-    """The token is missing, wrong or expired, or its role does not permit the call."""
-
-
-class NotFoundError(ServiceError):
-    """There is no such study, trial or node."""
+__all__ = ["AccessError", "EspalierError", "NotFoundError", "ServiceError", "StudyError", "TrialError",
+           "UnreachableError", "UsageError"]
 
 
 class StudyError(EspalierError):
