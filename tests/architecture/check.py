@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Holds the tree to rules.py: include walls, banned calls, names, lengths, types, lists of values,
-folders of tests, unregistered tests, fields of messages that nobody uses, and the table of
+circles of includes and imports, folders of tests, unregistered tests, fields of messages that nobody uses, and the table of
 docs/dependencies.md that tells readers who may include whom.
 
 usage: check.py [--figures] [ROOT]     prints one line a violation; exit status 1 when there is one.
@@ -126,6 +126,12 @@ class Tree:
     @cached_property
     def production(self):
         return {name: source for name, source in self.sources.items() if not is_below(name, "tests")}
+
+    @cached_property
+    def python(self):
+        """{name of a Python file: its text}, those that are not scanned too."""
+        return {name: self.text[name] if name in self.text else (self.root / name).read_text(encoding="utf-8")
+                for name in self.paths if name.endswith(".py")}
 
     @cached_property
     def defined(self):
@@ -394,6 +400,12 @@ def check_loops(tree):
         yield f"{loop[0]}: its includes lead back to it, through {', '.join(loop[1:])}"
 
 
+def check_circles(tree):
+    """Python files that import each other in the end are one file with several names, wherever their imports stand."""
+    for circle in figures.python_circles(tree):
+        yield f"{circle[0]}: its imports lead back to it, through {', '.join(circle[1:])}; move what they share below them"
+
+
 def check_mirrors(tree):
     """Where tests lie tells what they test: each folder has the path of another, or says why not."""
     folders = {name.rpartition("/")[0] for name in tree.paths}
@@ -474,7 +486,7 @@ def violations(root):
     tree = Tree(root)
     found = list(check_tables())
     for check in (check_folders, check_walls, check_page, check_banned, check_files, check_types,
-                  check_functions, check_lists, check_loops, check_figures, check_mirrors,
+                  check_functions, check_lists, check_loops, check_circles, check_figures, check_mirrors,
                   check_registered, check_messages, check_links, check_annotations):
         found.extend(check(tree))
     return tree, found

@@ -348,6 +348,32 @@ class CheckTest(unittest.TestCase):
                 "tuner/core/trials/b.h": ONCE + '#include "tuner/core/groups/a.h"\n'}
         self.expect_one(there | back, "lead back to it")
 
+    def test_circles_of_python(self):
+        low = {"python/espalier/low.py": "import os\nimport espalier.torch\n", "python/espalier/__init__.py": "",
+               "python/espalier/torch/__init__.py": "from espalier.torch.data import size\n",
+               "python/espalier/torch/data.py": "import json\nimport data\nsize = 1\n"}
+        self.expect_clean(low)
+        for back in ("from espalier import low\n", "import espalier.low as below\n", "from .. import low\n",
+                     "from ..low import os\n", "def size() -> None:\n    from espalier.low import os\n",
+                     "import typing\nif typing.TYPE_CHECKING:\n    from espalier import low\n",
+                     "import importlib\nlow = importlib.import_module('espalier.low')\n"):
+            with self.subTest(back=back):
+                self.expect_one(low | {"python/espalier/torch/data.py": back}, "python/espalier/low.py: its imports lead",
+                                "python/espalier/torch/__init__.py, python/espalier/torch/data.py")
+
+    def test_circles_of_what_a_package_hands_on(self):
+        package = {"adapters/nni/espalier_nni/__init__.py": "def given() -> None:\n    from espalier_nni import one\n"}
+        self.expect_clean(package | {"adapters/nni/espalier_nni/one.py": "import espalier_nni.two\n",
+                                     "adapters/nni/espalier_nni/two.py": ""})
+        self.expect_one(package | {"adapters/nni/espalier_nni/one.py": "from espalier_nni import given\n"},
+                        "adapters/nni/espalier_nni/__init__.py: its imports lead", "one.py")
+
+    def test_circles_of_programs(self):
+        # Each means the b.py beside it; the a.py of tests/core is the only one.
+        programs = {"tests/core/a.py": "import b\n", "tests/core/b.py": "", "tests/cli/b.py": "import a\n"}
+        self.expect_clean(programs)
+        self.expect_one(programs | {"tests/core/b.py": "import a\n"}, "tests/core/a.py: its imports lead", "tests/core/b.py")
+
     def test_python_that_users_call_has_types(self):
         self.expect_clean({"python/espalier/torch/data.py": "def size(of: list, *more: int) -> int:\n    pass\n"
                                                             "def _own(of):\n    pass\n",

@@ -4,6 +4,7 @@ code a new figure or plug-in touches, loops between folders. check.py --figures 
 import re
 
 import cpp
+import modules
 import rules
 
 ROW = re.compile(r"\b(\w+)::(\w+Row)\(\)")
@@ -61,19 +62,12 @@ def folder_loops(tree):
             target = tree.generated.get(what) or (what.rpartition("/")[0] if what in tree.includes else None)
             if target and target != folder:
                 edges.setdefault(folder, set()).add(target)
+    return modules.circles(edges)
 
-    def reached(folder):
-        found, waiting = set(), [folder]
-        while waiting:
-            for target in edges.get(waiting.pop(), ()):
-                if target not in found:
-                    found.add(target)
-                    waiting.append(target)
-        return found
 
-    reach = {folder: reached(folder) for folder in edges}
-    return sorted({tuple(sorted(other for other in reach[folder] if folder in reach.get(other, ())))
-                   for folder in edges if folder in reach[folder]})
+def python_circles(tree):
+    """Groups of Python files that import each other in the end."""
+    return modules.circles(modules.imports(tree.python))
 
 
 def count(tree):
