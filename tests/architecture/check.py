@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Holds the tree to rules.py: include walls, banned calls, names, lengths, types, lists of values,
-circles of includes and imports, folders of tests, unregistered tests, fields of messages that nobody uses, and the table of
-docs/dependencies.md that tells readers who may include whom.
+circles of includes and imports, folders of tests, unregistered tests, fields of messages that nobody uses, the table of
+docs/dependencies.md that tells readers who may include whom, and the subjects of commits.
 
 usage: check.py [--figures] [ROOT]     prints one line a violation; exit status 1 when there is one.
 With --figures it prints, as one JSON object, what figures.py counts.
@@ -17,6 +17,7 @@ from pathlib import Path
 import annotations
 import cpp
 import figures
+import history
 import links
 import proto
 import rules
@@ -132,6 +133,11 @@ class Tree:
         """{name of a Python file: its text}, those that are not scanned too."""
         return {name: self.text[name] if name in self.text else (self.root / name).read_text(encoding="utf-8")
                 for name in self.paths if name.endswith(".py")}
+
+    @cached_property
+    def commits(self):
+        """[(short id, subject)] of those that have a rule; None where this checkout cannot tell."""
+        return history.subjects(self.root, rules.COMMITS_AFTER)
 
     @cached_property
     def defined(self):
@@ -482,12 +488,22 @@ def check_links(tree):
                 yield f"{name}:{line}: links to #{anchor}, and {target} has no such heading"
 
 
+def check_commits(tree):
+    """Who looks for a change reads subjects, one a line."""
+    for commit, subject in tree.commits or []:
+        if len(subject) > rules.MAX_SUBJECT:
+            yield (f'commit {commit}: a subject of {len(subject)} characters, more than {rules.MAX_SUBJECT}: "{subject}"; '
+                   "say why in the body")
+        if rules.NEVER_IN_SUBJECT in subject:
+            yield f'commit {commit}: "{rules.NEVER_IN_SUBJECT}" in its subject: "{subject}"; make a commit of each thing'
+
+
 def violations(root):
     tree = Tree(root)
     found = list(check_tables())
     for check in (check_folders, check_walls, check_page, check_banned, check_files, check_types,
                   check_functions, check_lists, check_loops, check_circles, check_figures, check_mirrors,
-                  check_registered, check_messages, check_links, check_annotations):
+                  check_registered, check_messages, check_links, check_annotations, check_commits):
         found.extend(check(tree))
     return tree, found
 
@@ -503,6 +519,8 @@ def main():
         print(line)
     if not tree.includes:
         sys.exit(f"check.py: no C++ sources below {root}")
+    if tree.commits is None:
+        print(f"commits: not checked, for want of git or of commit {rules.COMMITS_AFTER[:8]} in this checkout")
     print(f"{len(tree.text)} files checked, {len(found)} violations")
     sys.exit(1 if found else 0)
 

@@ -1,6 +1,10 @@
 #!/usr/bin/env python3
 """Plants one violation of each rule in a small tree and expects check.py to name it, and it alone."""
 
+import contextlib
+import io
+import subprocess
+import sys
 import tempfile
 import unittest
 from pathlib import Path
@@ -8,6 +12,7 @@ from unittest import mock
 
 import check
 import figures
+import history
 import rules
 
 # Exceptions of the tree are none of the small ones that are planted here.
@@ -388,6 +393,80 @@ class CheckTest(unittest.TestCase):
                            "docs/b.md": "## [A](a.md), b & c\n".replace(" & ", " ")})
         self.expect_one({"docs/a.md": "\n[b](b.md)\n"}, "docs/a.md:2: links to b.md, which is not there")
         self.expect_one({"docs/a.md": "[b](b.md#c)\n", "docs/b.md": "# B\n"}, "docs/a.md:1: links to #c", "docs/b.md")
+
+
+class CommitsTest(unittest.TestCase):
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.root = Path(folder.name)
+        self.files({**BUILT, "tuner/core/a.cc": "int x;\n"})
+
+    def files(self, files):
+        for name, text in files.items():
+            (self.root / name).parent.mkdir(parents=True, exist_ok=True)
+            (self.root / name).write_text(text, encoding="utf-8")
+
+    def git(self, *arguments):
+        who = ("-c", "user.name=Somebody", "-c", "user.email=somebody@example.org", "-c", "commit.gpgsign=false",
+               "-c", "core.hooksPath=/dev/null")
+        return subprocess.run(["git", *who, "-C", str(self.root), *arguments], check=True, text=True,
+                              env=history.environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE).stdout.strip()
+
+    def commit(self, *paragraphs):
+        self.git("commit", "-q", "--allow-empty", *(part for text in paragraphs for part in ("-m", text)))
+        return self.git("rev-parse", "HEAD")
+
+    def checked(self, first):
+        """What check.py prints, and its exit status."""
+        printed = io.StringIO()
+        with mock.patch.object(rules, "COMMITS_AFTER", first), mock.patch.object(sys, "argv", ["check.py", str(self.root)]), \
+                contextlib.redirect_stdout(printed), self.assertRaises(SystemExit) as ended:
+            check.main()
+        return printed.getvalue().splitlines(), ended.exception.code
+
+    def test_subjects_that_are_too_long_or_name_two_things(self):
+        self.git("init", "-q", "-b", "main")
+        self.commit("Old: " + "x" * 100 + "; and more")
+        first = self.commit("The last one without a rule; of two things")
+        self.commit("x" * rules.MAX_SUBJECT, "A body may be longer; and have semicolons. " + "x" * 100)
+        self.assertEqual(self.checked(first)[1], 0)
+        self.commit("\u00e9" * rules.MAX_SUBJECT)  # characters, not bytes
+        self.assertEqual(self.checked(first)[1], 0)
+        long = self.commit("x" * (rules.MAX_SUBJECT + 1))
+        two = self.commit("One thing; another")
+        lines, code = self.checked(first)
+        self.assertEqual(code, 1)
+        self.assertEqual(len(lines), 3, lines)
+        self.assertTrue(lines[0].startswith(f"commit {two[:7]}"), lines)
+        self.assertIn('";" in its subject: "One thing; another"', lines[0])
+        self.assertTrue(lines[1].startswith(f"commit {long[:7]}"), lines)
+        self.assertIn("a subject of 73 characters, more than 72", lines[1])
+
+    def test_merges_have_the_subjects_that_git_gives_them(self):
+        self.git("init", "-q", "-b", "main")
+        first = self.commit("First")
+        self.git("checkout", "-q", "-b", "aside")
+        self.commit("Aside")
+        self.git("checkout", "-q", "main")
+        self.commit("Meanwhile")
+        self.git("merge", "-q", "--no-ff", "-m", "Merge; " + "x" * 100, "aside")
+        self.assertEqual(self.checked(first)[1], 0)
+
+    def test_a_checkout_that_cannot_tell_says_so_once(self):
+        def expect_told():
+            lines, code = self.checked("0123456789" * 4)
+            self.assertEqual(code, 0)
+            self.assertEqual([line for line in lines if "commit" in line],
+                             ["commits: not checked, for want of git or of commit 01234567 in this checkout"])
+        expect_told()  # no repository
+        self.git("init", "-q", "-b", "main")
+        expect_told()  # none with a commit
+        self.commit("One thing; another")
+        expect_told()
+        with mock.patch.object(subprocess, "run", side_effect=FileNotFoundError("git")):
+            expect_told()
 
 
 class FiguresTest(unittest.TestCase):

@@ -294,5 +294,11 @@ PLUGIN_TABLES = {
 # Folders of the Python package whose public modules users call: their functions have types.
 TYPED = ("python/espalier", "python/espalier/torch")
 
+# The commit after which each subject is to fit into a line of `git log --oneline`, and to name one thing: what a
+# semicolon joins are two commits. Those up to it were made before there was a rule.
+COMMITS_AFTER = "13a5f3e34e025f1e975b567c932acf4f5b987400"
+MAX_SUBJECT = 72
+NEVER_IN_SUBJECT = ";"
+
 # Words of the page that people read first.
 MAX_README_WORDS = 1000
