@@ -13,6 +13,7 @@ from unittest import mock
 import check
 import figures
 import history
+import operations
 import rules
 
 # Exceptions of the tree are none of the small ones that are planted here.
@@ -502,6 +503,84 @@ class FiguresTest(unittest.TestCase):
         self.assertEqual(counted["folder_loops"], 1)
         self.assertEqual(counted["loops"], [("allocator", "allocator/goodput", "allocator/pool")])
         self.assertEqual(counted["types_defined_twice"], 1)
+        self.assertEqual((counted["largest_flat_folder"], counted["largest_flat_folder_name"]), (4, "tuner/core/pruners"))
+        self.assertEqual((counted["files_an_operation"], counted["largest_operation"]), (0, None))
+
+    def test_largest_folder(self):
+        flat = {f"tests/core/a.{kind}": "" for kind in ("cc", "h", "cu", "proto", "js", "ts", "sh", "md", "json", "txt")}
+        counted = self.count(flat | {"tests/core/__init__.py": "", "tests/core/below/a.cc": "", "tuner/core/a.cc": ""})
+        self.assertEqual((counted["largest_flat_folder"], counted["largest_flat_folder_name"]), (8, "tests/core"))
+
+    def test_circles_of_python(self):
+        counted = self.count({"python/a.py": "import b\n", "python/b.py": "def f():\n    import a\n", "python/c.py": "import a\n"})
+        self.assertEqual((counted["python_circles"], counted["circles"]), (1, [("python/a.py", "python/b.py")]))
+
+
+class OperationsTest(unittest.TestCase):
+
+    TREE = {
+        "tuner/proto/tuner.proto": "service Tuner {\n  rpc SetPolicy(PolicyRequest) returns (Pool);\n  rpc Ask(AskRequest)\n"
+                                   "      returns (Trial);\n  rpc GetTrial(TrialId) returns (Trial);\n  rpc Prune(TrialId) returns "
+                                   "(Trial);\n  rpc Agent(stream Said) returns (stream Heard);\n}\n",
+        "docs/openapi.json": '{"paths": {"/api/pool/policy": {"post": {"operationId": "SetPolicy"}}, "/api/studies/{study}/ask": '
+                             '{"parameters": [], "post": {"operationId": "Ask"}}, "/api/trials/{trial}": {"get": '
+                             '{"operationId": "GetTrial"}, "delete": {"operationId": "Prune"}}}}',
+        "tuner/core/state/event.h": ONCE + "using Event =\n    std::variant<DrawTrial, ChangePolicy, Tick>;\n",
+        "tuner/api/operations.cc": "Pool SetIt(Tuner& tuner, const v1::PolicyRequest& request) {\n  Post(ChangePolicy{});\n"
+                                   "  Post(Tick{});\n}\nTrial Ask(Tuner& tuner, const v1::AskRequest& request) {\n  Post(Tick{});\n"
+                                   "  Post(DrawTrial{});\n}\n",
+        "python/espalier/client.py": "class Client:\n    def policy(self):\n        self._call('POST', ['pool', 'policy'])\n"
+                                     "    def ask(self, study):\n        self._call('POST', ['studies', study, 'ask'], 1)\n",
+    }
+    OF_EACH = {"tuner/proto/tuner.proto", "docs/openapi.json"}
+
+    def expect(self, operation, files, beside):
+        """Of the files beside the tree above, these name it."""
+        with tempfile.TemporaryDirectory() as root:
+            for name, text in (self.TREE | beside).items():
+                path = Path(root) / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text, encoding="utf-8")
+            found = operations.files_of_operations(check.Tree(root), figures.SOURCES)
+        self.assertEqual(set(found), {"SetPolicy", "Ask", "GetTrial", "Prune"})
+        self.assertEqual({name for name in found[operation] if name not in self.TREE}, set(files))
+        return {name for name in found[operation] if name in self.TREE}
+
+    def test_files_that_are_bound_to_it(self):
+        all_of = self.expect("SetPolicy", [], {})
+        self.assertEqual(all_of, set(self.TREE))
+        self.assertEqual(self.expect("Ask", [], {}), set(self.TREE))
+        self.assertEqual(self.expect("GetTrial", [], {}), self.OF_EACH)
+
+    def test_spellings(self):
+        for name, text in {"a.cc": "stub.SetPolicy(request);", "b.cc": "// as set_policy does", "c.py": "PolicyRequest()",
+                           "d.sh": "curl $SERVICE/api/pool/policy -d {}", "e.md": "POST /api/pool/policy?now=1",
+                           "f.h": "void On(const ChangePolicy&);", "g.py": "client.Client(at).policy('fixed')"}.items():
+            with self.subTest(text=text):
+                self.expect("SetPolicy", ["adapters/nni/" + name], {"adapters/nni/" + name: text + "\n"})
+        self.expect("SetPolicy", ["docs/python.md"], {"docs/python.md": "| `policy` |\n"})
+
+    def test_what_only_looks_like_it(self):
+        self.expect("SetPolicy", [], {
+            "tests/api/a_test.cc": "SetPolicy();\n", "tuner/core/a.cc": "ResetPolicy(); SetPolicyNow(); policy(); Tick();\n",
+            "docs/http.md": "GET /api/pool/policy, /api/pool/policy/now, `policy`\n", "docs/sample.json": '"SetPolicy"'})
+
+    def test_a_name_of_one_word_is_marked(self):
+        self.expect("Ask", ["tuner/cli/a.cc", "tuner/cli/b.cc", "tuner/cli/c.cc", "docs/http.md"], {
+            "tuner/cli/a.cc": "client->Ask(request);\n", "tuner/cli/b.cc": '{"Ask", Role::kView};\n',
+            "tuner/cli/c.cc": "Call(&v1::Tuner::Stub::Ask);\n", "tuner/cli/d.cc": '// Ask them.\nport.Ask(); Call("ask");\n',
+            "docs/http.md": "/api/studies/digits/ask\n", "docs/pool.md": "Ask for `ask`.\n"})
+
+    def test_a_path_with_several_methods(self):
+        self.expect("GetTrial", ["docs/a.md", "docs/b.md", "docs/d.md"], {
+            "docs/a.md": "GET /api/trials/ID\n", "docs/b.md": "/api/trials/3\n", "docs/c.md": "DELETE /api/trials/ID\n",
+            "docs/d.md": "`GET` or `DELETE /api/trials/{trial_id}`\n"})
+
+    def test_an_rpc_of_another_service(self):
+        self.expect("GetTrial", ["adapters/optuna/python/b.py", "adapters/nni/c.cc"], {
+            "adapters/optuna/storage.proto": "service StorageService {\n  rpc GetTrial(A) returns (B);\n}\n",
+            "adapters/optuna/a.cc": "Status GetTrial(A a);\n", "adapters/optuna/python/b.py": "call('GetTrial')\n",
+            "adapters/nni/c.cc": "GetTrial(id);\n"})
 
 
 if __name__ == "__main__":

@@ -1,12 +1,13 @@
-"""What can be counted of a tree's shape: how large its largest class is, how many files of production
-code a new figure or plug-in touches, loops between folders. check.py --figures prints it."""
+"""What can be counted of a tree's shape: how large its largest class and folder are, how many files a new figure, plug-in
+or operation touches, loops between folders and circles of Python's imports. check.py --figures prints it."""
 
 import re
 
-import cpp
 import modules
+import operations
 import rules
 
+SOURCES = (".cc", ".h", ".cu", ".py", ".proto", ".js", ".ts", ".sh")
 ROW = re.compile(r"\b(\w+)::(\w+Row)\(\)")
 
 
@@ -70,9 +71,23 @@ def python_circles(tree):
     return modules.circles(modules.imports(tree.python))
 
 
+def flat_folders(tree):
+    """{folder: how many sources lie in it, not below}, those of tests included."""
+    counted = {}
+    for name in tree.paths:
+        if name.endswith(SOURCES):
+            folder = name.rpartition("/")[0]
+            counted[folder] = counted.get(folder, 0) + 1
+    return counted
+
+
 def count(tree):
     largest = max(tree.class_lines, key=tree.class_lines.get, default=None)
-    loops = folder_loops(tree)
+    loops, circles = folder_loops(tree), python_circles(tree)
+    folders = flat_folders(tree)
+    flattest = max(folders, key=folders.get, default=None)
+    named = {name: len(files) for name, files in operations.files_of_operations(tree, SOURCES).items()}
+    costliest = max(named, key=named.get, default=None)
     counted = {
         "largest_class": largest,
         "largest_class_lines": tree.class_lines.get(largest, 0),
@@ -84,6 +99,13 @@ def count(tree):
     counted |= {
         "folder_loops": len(loops),
         "loops": loops,
+        "python_circles": len(circles),
+        "circles": circles,
+        "largest_flat_folder": folders.get(flattest, 0),
+        "largest_flat_folder_name": flattest,
+        "files_an_operation": named.get(costliest, 0),
+        "largest_operation": costliest,
+        "files_of_each_operation": dict(sorted(named.items(), key=lambda one: (-one[1], one[0]))),
         "types_defined_twice": sum(len(places) > 1 for places in tree.defined.values()),
         "readme_words": readme_words(tree),
     }
