@@ -14,6 +14,9 @@ for ((gpu = 0; gpu < gpus; ++gpu)); do
   mknod "$folder/dev/nvidia$gpu" c 1 3 2>/dev/null || touch "$folder/dev/nvidia$gpu"
 done
 echo "Name=gpu File=$folder/dev/nvidia[0-$((gpus - 1))]" >"$folder/gres.conf"
+# Nothing here uses control groups. A node looks for those that there are, and does not start where there are none, as in many
+# containers, unless it is told the kind.
+echo "CgroupPlugin=cgroup/v1" >"$folder/cgroup.conf"
 
 dd if=/dev/urandom of="$folder/munge/munge.key" bs=1 count=1024 status=none
 chmod 400 "$folder/munge/munge.key"
@@ -64,15 +67,22 @@ PartitionName=high Nodes=ALL MaxTime=INFINITE State=UP PriorityTier=10 PreemptMo
 CONF
 }
 
+# failed DAEMON LOG: the end, with what it has written.
+failed() {
+  printf '%s does not start:\n' "$1" >&2
+  tail -q -n 5 "$folder/log/$2".log >&2
+  exit 1
+}
+
 idle() { [[ $(timeout 10 sinfo -h -p low -t idle -o %D 2>/dev/null) == "$nodes" ]]; }
 
 here=$(dirname "${BASH_SOURCE[0]}")
 for ((try = 0; try < 5; ++try)); do
   configure
-  slurmctld -c >/dev/null 2>&1 || true
+  slurmctld -c >/dev/null 2>&1 || failed slurmctld slurmctld
   for ((node = 1; node <= nodes; ++node)); do
     mkdir -p "$folder/spool/n$node"
-    slurmd -N "n$node" >/dev/null 2>&1 || true
+    slurmd -N "n$node" >/dev/null 2>&1 || failed "slurmd of n$node" "slurmd.n$node"
   done
   for ((end = SECONDS + 60; SECONDS < end; )); do
     if idle; then exit 0; fi
@@ -80,5 +90,5 @@ for ((try = 0; try < 5; ++try)); do
   done
   "$here/down.sh" "$folder" daemons
 done
-tail -n 5 "$folder"/log/*.log >&2
+tail -q -n 5 "$folder"/log/*.log >&2
 exit 1
