@@ -23,6 +23,7 @@ LONG_S = 300  # the same for trainings that keep a processor busy for half a min
 # usual 10 s and 5 s.
 LEASE_S = PATIENCE_S // 2
 TOLD_LINES = 40  # of each process that a failed test has started
+KEPT_FILES = ("out-*.txt", "*.log", "study.json")  # of a failed test: what its processes and trials printed, what they ran
 
 
 def tuner_command(*arguments):
@@ -102,7 +103,20 @@ class TunerTest(unittest.TestCase):
                 process.kill()
                 process.wait()
             self._keep_last_lines(process)
+        if not getattr(self._outcome, "success", True):
+            self._keep_logs(self.dir)
         shutil.rmtree(self.dir, ignore_errors=True)
+
+    def _keep_logs(self, folder):
+        """Whole, where scripts/test.sh wants those of failed tests, so that none has to be run again to be understood."""
+        if "ESPALIER_FAILED_LOGS" not in os.environ:
+            return
+        to = pathlib.Path(os.environ["ESPALIER_FAILED_LOGS"]) / self.id().replace("__main__", pathlib.Path(sys.argv[0]).stem)
+        for pattern in KEPT_FILES:
+            for path in folder.rglob(pattern):
+                kept = to / path.relative_to(folder)
+                kept.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(path, kept)
 
     def _keep_last_lines(self, process):
         self._last_printed += f"\n==== {' '.join(map(str, process.args))[:400]}\n{self.last_lines(process)}"
@@ -279,7 +293,10 @@ class SharedPoolTest(TunerTest):
             subprocess.run(tuner_command("stop", study, "--service", self.grpc), capture_output=True)
         wait_for(lambda: self.run_tuner("pool", "--service", self.grpc).stdout.startswith(f"0 of {self.SLOTS} slots"),
                  "the test's trials to leave the pool")
+        failed = not getattr(self._outcome, "success", True)
         super().tearDown()
+        if failed:
+            self._keep_logs(self.pool.dir)
         for process in self.pool.processes:
             self._keep_last_lines(process)
 
