@@ -70,20 +70,32 @@ function(espalier_executable name)
   espalier_limit_torch_jobs(${name} ${ARG_DEPS})
 endfunction()
 
-# espalier_not_for_torch_tests(TARGET...): what is built for tests that sanitized builds have too, and for
-# no other. ESPALIER_TESTS=TORCH leaves it out, as it does those tests, where nothing else needs it.
-function(espalier_not_for_torch_tests)
-  if(ESPALIER_TESTS STREQUAL "TORCH")
-    set_target_properties(${ARGN} PROPERTIES EXCLUDE_FROM_ALL ON)
+# Which of the builds of tests/suite/table.txt this is.
+set(ESPALIER_TESTED_BUILD ci)
+if(ESPALIER_SANITIZE MATCHES address)
+  set(ESPALIER_TESTED_BUILD asan)
+elseif(ESPALIER_SANITIZE MATCHES thread)
+  set(ESPALIER_TESTED_BUILD tsan)
+endif()
+
+# espalier_add_test(NAME COMMAND...): a CTest test, which tests/suite/launch.py runs: it chooses the cases that
+# a suite has and counts processor time. The command's first word may be a target.
+function(espalier_add_test name program)
+  if(TARGET ${program})
+    set(program $<TARGET_FILE:${program}>)
   endif()
+  add_test(NAME ${name} COMMAND ${Python3_EXECUTABLE} -B -E ${PROJECT_SOURCE_DIR}/tests/suite/launch.py ${name}
+                                ${ESPALIER_TESTED_BUILD} ${program} ${ARGN})
+  set_tests_properties(${name} PROPERTIES SKIP_RETURN_CODE 77)
 endfunction()
 
 # espalier_test(NAME SOURCES a.cc ... [DEPS ...] [LABELS ...] [LONG]): one GoogleTest binary, one CTest
 # test with the label "gtest" besides those. One that needs LibTorch, or programs that do, has the
 # label "torch"; one that is not built with sanitizers, because it computes for minutes what others
-# compute as well, "unsanitized". LONG: its own sources are worth optimising.
+# compute as well, "unsanitized". LONG: its own sources are worth optimising. BEFORE: words before the
+# program in the test's command.
 function(espalier_test name)
-  cmake_parse_arguments(ARG "LONG" "" "SOURCES;DEPS;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "LONG" "" "SOURCES;DEPS;LABELS;BEFORE" ${ARGN})
   if(ESPALIER_SANITIZE AND "unsanitized" IN_LIST ARG_LABELS)
     return()
   endif()
@@ -92,12 +104,7 @@ function(espalier_test name)
   if(ESPALIER_QUICK_BUILD AND NOT ARG_LONG)
     target_compile_options(${name} PRIVATE -O0)
   endif()
-  set(_without_sanitizers ${ARG_LABELS})
-  list(FILTER _without_sanitizers INCLUDE REGEX "^(torch|unsanitized)$")
-  if(NOT _without_sanitizers)
-    espalier_not_for_torch_tests(${name})
-  endif()
-  add_test(NAME ${name} COMMAND ${name})
+  espalier_add_test(${name} ${ARG_BEFORE} $<TARGET_FILE:${name}>)
   set(_labels gtest ${ARG_LABELS})
   # Against what hangs. Instrumented programs take several times as long.
   set(_limit 600)

@@ -110,6 +110,7 @@ MIRRORS_NONE = {
     "tests/protocol": "messages and programs of former releases",
     "tests/python/page": "what docs/python.md shows",
     "tests/simulation": "the core among simulated faults, with its storage",
+    "tests/suite": "which tests run when, and what they cost",
     "tests/trial_runner/golden": "learning curves that another program has made",
 }
 

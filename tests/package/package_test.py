@@ -1,4 +1,5 @@
 """The installed package, moved after it was installed, and a program outside the tree that uses it."""
+# builds: tuner espalier_torch espalier_cuda espalier_trial_runner espalier_datasets espalier_elastic espalier_control espalier_replica_wire espalier_messages espalier_control_proto espalier_collectives espalier_kernels espalier_digests espalier_allocator espalier_base
 import json
 import os
 import pathlib

@@ -1,4 +1,5 @@
 """The wheel of this build, installed into a fresh virtual environment and used from there."""
+# builds: tuner espalier_torch espalier_cuda
 import importlib.metadata
 import json
 import os
