@@ -11,7 +11,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "tuner/api/json.h"
-#include "tuner/cli/number_options.h"
 #include "tuner/cli/verb.h"
 
 namespace espalier {
@@ -51,18 +50,18 @@ absl::Status OrByFolder(const absl::Status& status, const ServiceArguments& serv
 
 }  // namespace
 
-void AddStudyName(CLI::App& app, std::string& name) {
-  app.add_option("study", name, "Name of the study")->required()->type_name("STUDY");
+void AddStudyName(CliCommand& command, std::string& name) {
+  command.AddOption("study", name, "Name of the study").Required().TypeName("STUDY");
 }
 
-CLI::Option* AddTrialNumber(CLI::App& app, std::int64_t& number) {
-  return app.add_option("trial", number, "Number of the trial")
-      ->required()
-      ->type_name(kTrialNumberType);
+CliOption& AddTrialNumber(CliCommand& command, std::int64_t& number) {
+  return command.AddOption("trial", number, "Number of the trial")
+      .Required()
+      .TypeName(kTrialNumberType);
 }
 
-void AddJson(CLI::App& app, bool& as_json, const std::string& source) {
-  app.add_flag("--json", as_json, "Print JSON, as " + source);
+void AddJson(CliCommand& command, bool& as_json, const std::string& source) {
+  command.AddFlag("--json", as_json, "Print JSON, as " + source);
 }
 
 void PrintMessage(const google::protobuf::Message& message) {

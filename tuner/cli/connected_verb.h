@@ -1,6 +1,5 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <functional>
 #include <string>
 
@@ -8,6 +7,7 @@
 #include "tuner/base/status.h"
 #include "tuner/cli/client.h"
 #include "tuner/cli/exit_codes.h"
+#include "tuner/cli/options/command.h"
 #include "tuner/cli/service_options.h"
 #include "tuner/cli/study_source.h"
 
@@ -16,14 +16,14 @@ namespace espalier {
 // What the verbs that talk to a service or read its studies have in common.
 
 // The name of a study, as the verb's first argument.
-void AddStudyName(CLI::App& app, std::string& name);
+void AddStudyName(CliCommand& command, std::string& name);
 
 // The number of a trial, as the verb's next argument.
-CLI::Option* AddTrialNumber(CLI::App& app, std::int64_t& number);
+CliOption& AddTrialNumber(CliCommand& command, std::int64_t& number);
 
 // --json, with which the verb prints a message of the API as JSON. `source` completes the option's
 // help: what else gives that JSON.
-void AddJson(CLI::App& app, bool& as_json, const std::string& source);
+void AddJson(CliCommand& command, bool& as_json, const std::string& source);
 void PrintMessage(const google::protobuf::Message& message);
 
 // Runs `action` on a connection to the service. An error is printed in the verb's name, and gives

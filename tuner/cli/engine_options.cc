@@ -14,6 +14,7 @@
 #include "allocator/pool_size/pool_size.h"
 #include "tuner/cli/client.h"
 #include "tuner/cli/machine.h"
+#include "tuner/cli/options/command.h"
 #include "tuner/cli/plugin_argument.h"
 #include "tuner/server/engines.h"
 #include "tuner/server/listen_address.h"
@@ -98,63 +99,67 @@ absl::Status InOption(const std::string& option, const absl::Status& status) {
 
 }  // namespace
 
-void EngineArguments::AddTo(CLI::App& app) {
+void EngineArguments::AddTo(CliCommand& command) {
   constexpr const char* kGroup = "A pool that grows and shrinks";
-  CLI::Option* engine =
-      app.add_option("--engine", engine_,
-                     fmt::format("Engine that starts and ends nodes as studies need them: {} "
-                                 "(default: none, agents are started by hand)",
-                                 ChoiceHelp(Engines().Names())));
-  engine->group(kGroup);
-  const auto with_engine = [engine](CLI::Option* option) {
-    return option->needs(engine)->group(kGroup);
+  CliOption& engine =
+      command.AddOption("--engine", engine_,
+                        fmt::format("Engine that starts and ends nodes as studies need them: {} "
+                                    "(default: none, agents are started by hand)",
+                                    ChoiceHelp(Engines().Names())));
+  engine.Group(kGroup);
+  const auto with_engine = [&engine](CliOption& option) -> CliOption& {
+    return option.Needs(engine).Group(kGroup);
   };
-  with_engine(app.add_option("--engine-option", engine_options_,
+  with_engine(command
+                  .AddOption("--engine-option", engine_options_,
                              "An option of the engine, NAME=VALUE; the value may hold any "
                              "characters. May be given several times")
-                  ->expected(1)
-                  ->take_all());
-  with_engine(
-      app.add_option("--pool-size", rule_,
-                     "Rule that chooses the pool's size: " + ChoiceHelp(PoolSizeRules().Names())))
-      ->capture_default_str();
-  CLI::Option* templates = with_engine(app.add_option(
+                  .Repeated());
+  with_engine(command.AddOption(
+                  "--pool-size", rule_,
+                  "Rule that chooses the pool's size: " + ChoiceHelp(PoolSizeRules().Names())))
+      .ShowDefault();
+  CliOption& templates = with_engine(command.AddOption(
       "--node-templates", templates_,
       "JSON file with a list of node templates, each with \"name\", \"slots\" or \"gpus\", "
       "\"price_per_hour\", \"max_nodes\" and, where needed, \"min_nodes\", \"gpu_type\", \"spot\", "
       "\"preemptions_per_hour\", \"start_s\", \"queue_s\" and \"options\" of the engine (see "
       "docs/clusters.md); the rule chooses among them (default: all nodes are alike)"));
-  const auto of_all = [&](CLI::Option* option) { return with_engine(option)->excludes(templates); };
-  of_all(app.add_option("--min-nodes", only_.node.min_nodes, "Nodes that are always kept"))
-      ->check(CLI::Range(0, kMaxEngineNodes))
-      ->capture_default_str();
-  of_all(app.add_option("--max-nodes", only_.node.max_nodes,
-                        "Most nodes at a time (default: with --engine local, as many as the CPU "
-                        "cores allow; other engines need it)"))
-      ->check(CLI::Range(1, kMaxEngineNodes));
-  of_all(app.add_option("--node-slots", only_.node.slots, "Slots per node"))
-      ->check(CLI::Range(1, kMaxNodeSlots))
-      ->capture_default_str();
-  of_all(app.add_flag("--node-gpus", only_.gpus,
-                      "Use the GPUs that an agent finds on its node as its slots, and no CPU "
-                      "slots; --node-slots says how many there will be"));
-  of_all(app.add_option_function<double>(
+  const auto of_all = [&](CliOption& option) -> CliOption& {
+    return with_engine(option).Excludes(templates);
+  };
+  of_all(command.AddOption("--min-nodes", only_.node.min_nodes, "Nodes that are always kept"))
+      .Between(0, kMaxEngineNodes)
+      .ShowDefault();
+  of_all(command.AddOption("--max-nodes", only_.node.max_nodes,
+                           "Most nodes at a time (default: with --engine local, as many as the CPU "
+                           "cores allow; other engines need it)"))
+      .Between(1, kMaxEngineNodes);
+  of_all(command.AddOption("--node-slots", only_.node.slots, "Slots per node"))
+      .Between(1, kMaxNodeSlots)
+      .ShowDefault();
+  of_all(command.AddFlag("--node-gpus", only_.gpus,
+                         "Use the GPUs that an agent finds on its node as its slots, and no CPU "
+                         "slots; --node-slots says how many there will be"));
+  of_all(command.AddNumber(
              "--node-start", [this](double seconds) { only_.start_s = seconds; },
              "Seconds from requesting a node to its first replica: no node is started for work "
              "that ends sooner, and a node that has not joined after three times as long, plus 30 "
              "s and the engine's queue time, is given up (default: the engine's own, 5 to 60)"))
-      ->check(CLI::Range(0.0, kLongestStart_s));
-  with_engine(app.add_option("--node-dir", directory_,
-                             "Folder for the nodes' logs, parameters and checkpoints; a service "
-                             "restarted with it and at the same address takes its nodes over"))
-      ->capture_default_str();
-  with_engine(app.add_flag("--keep-nodes", keep_nodes_,
-                           "Leave the nodes running when the service ends; one that is started "
-                           "with the same --node-dir and address goes on with them and their "
-                           "trials (default: nodes end with the service, and trials save first)"));
-  with_engine(app.add_flag("--adaptdl-jobs", adaptdl_jobs_,
-                           "With --engine kubernetes: also run the AdaptDLJobs in its namespace, "
-                           "as elastic jobs on the pool, and write their status back"));
+      .Between(0.0, kLongestStart_s);
+  with_engine(command.AddOption("--node-dir", directory_,
+                                "Folder for the nodes' logs, parameters and checkpoints; a service "
+                                "restarted with it and at the same address takes its nodes over"))
+      .ShowDefault();
+  with_engine(
+      command.AddFlag("--keep-nodes", keep_nodes_,
+                      "Leave the nodes running when the service ends; one that is started "
+                      "with the same --node-dir and address goes on with them and their "
+                      "trials (default: nodes end with the service, and trials save first)"));
+  with_engine(
+      command.AddFlag("--adaptdl-jobs", adaptdl_jobs_,
+                      "With --engine kubernetes: also run the AdaptDLJobs in its namespace, "
+                      "as elastic jobs on the pool, and write their status back"));
 }
 
 absl::StatusOr<std::optional<ApiServer>> EngineArguments::JobServer() const {

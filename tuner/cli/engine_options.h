@@ -1,6 +1,5 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <memory>
 #include <optional>
 #include <string>
@@ -14,10 +13,12 @@
 
 namespace espalier {
 
+class CliCommand;
+
 // The options of `tuner serve` by which it starts and ends nodes itself.
 class EngineArguments {
  public:
-  void AddTo(CLI::App& app);
+  void AddTo(CliCommand& command);
 
   // The engine that --engine names, and in `options` how large a pool it may make; null, with
   // `options` as they were, where none is named. Errors name the option.

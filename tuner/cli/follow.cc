@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "tuner/base/clock.h"
+#include "tuner/cli/options/command.h"
 #include "tuner/cli/views/plain_log.h"
 #include "tuner/cli/views/table.h"
 #include "tuner/cli/views/text.h"
@@ -114,13 +115,14 @@ absl::StatusOr<v1::StudyDetails> FollowStudy(Client& client, const std::string& 
   }
 }
 
-void WatchOptions::AddTo(CLI::App& app) {
-  service.AddTo(app);
-  app.add_option("--reconnect", away_limit_s,
+void WatchOptions::AddTo(CliCommand& command) {
+  service.AddTo(command);
+  command
+      .AddOption("--reconnect", away_limit_s,
                  "Seconds to wait for the service if it goes away meanwhile, as for a restart; 0: "
                  "do not wait")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
+      .NonNegative()
+      .ShowDefault();
 }
 
 absl::StatusOr<ExitCode> WatchStudy(Client& client, const std::string& name,

@@ -12,6 +12,8 @@
 
 namespace espalier {
 
+class CliCommand;
+
 inline constexpr double kEndPoll_s = 0.02;     // how soon a study's end is noticed
 inline constexpr double kDisplayPoll_s = 0.2;  // how often the display is renewed
 // Polling may cost the service this share of its time at most; a large study is looked at less
@@ -32,7 +34,7 @@ struct WatchOptions {
   bool quiet = false;           // only the result is shown
   bool from_the_start = false;  // else what has happened before is summed up in a line
 
-  void AddTo(CLI::App& app);
+  void AddTo(CliCommand& command);
 };
 
 // Shows the study on the terminal to its end, then the result, as `tuner watch` does. Ctrl-C leaves

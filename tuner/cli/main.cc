@@ -1,8 +1,5 @@
 // `tuner`: service, agent and clients in one executable, without LibTorch.
 
-#include <spdlog/spdlog.h>
-
-#include <CLI/CLI.hpp>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -15,9 +12,8 @@
 #include "tuner/base/protocol.h"
 #include "tuner/cli/display.h"
 #include "tuner/cli/exit_codes.h"
-#include "tuner/cli/help.h"
 #include "tuner/cli/log.h"
-#include "tuner/cli/number_options.h"
+#include "tuner/cli/options/command.h"
 #include "tuner/cli/verb.h"
 
 namespace espalier {
@@ -91,43 +87,38 @@ constexpr Verb kVerbs[] = {
 };
 
 struct AddedVerb {
-  CLI::App* app;
+  CliCommand* command;
   VerbAction action;
 };
 
-int ParseFailure(const CLI::App& app, const CLI::ParseError& error) {
-  if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) return app.exit(error);
-  std::fprintf(stderr, "%s\n", ParseProblem(app, error).c_str());
-  return static_cast<int>(ExitCode::kBadInput);
-}
-
 int Main(int argc, char** argv) {
-  CLI::App app{"Espalier: hyperparameter tuning with elastic trials", "tuner"};
-  app.formatter(HelpFormatter(TerminalWidth(0)));
-  app.require_subcommand(1);
-  app.set_version_flag("--version", "tuner " + Release(), "Print the version and exit");
-  app.footer(kExitCodesHelp);
+  CliCommand program("tuner", "Espalier: hyperparameter tuning with elastic trials",
+                     TerminalWidth(0));
+  program.RequireCommand();
+  program.AddVersion("--version", "tuner " + Release(), "Print the version and exit");
+  program.Footer(kExitCodesHelp);
   std::string level = "info";
   std::vector<AddedVerb> verbs;
   for (const Verb& verb : kVerbs) {
-    CLI::App* sub = app.add_subcommand(verb.name, verb.purpose);
-    sub->group("Commands");
-    sub->footer(std::string("Example:\n") + verb.example + "\n");
-    sub->add_option("--log-level", level,
+    CliCommand* command = program.AddCommand(verb.name, verb.purpose);
+    command->Group("Commands");
+    command->Footer(std::string("Example:\n") + verb.example + "\n");
+    command
+        ->AddOption("--log-level", level,
                     "Least important log lines: trace, debug, info, warn, error, off")
-        ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error", "off"}))
-        ->default_str("info");
-    verbs.push_back({sub, verb.add(*sub)});
+        .OneOf({"trace", "debug", "info", "warn", "error", "off"})
+        .ShowDefault("info");
+    verbs.push_back({command, verb.add(*command)});
   }
-  ReadNumbersAsDecimals(app);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return ParseFailure(app, error);
+  const absl::StatusOr<CliCommand::Outcome> outcome = program.Parse(argc, argv);
+  if (!outcome.ok()) {
+    std::fprintf(stderr, "%s\n", std::string(outcome.status().message()).c_str());
+    return static_cast<int>(ExitCode::kBadInput);
   }
+  if (*outcome == CliCommand::Outcome::kShown) return static_cast<int>(ExitCode::kOk);
   SetUpLog(level);
   for (const AddedVerb& verb : verbs) {
-    if (verb.app->parsed()) return static_cast<int>(verb.action());
+    if (verb.command->parsed()) return static_cast<int>(verb.action());
   }
   return static_cast<int>(ExitCode::kBadInput);
 }

@@ -3,16 +3,18 @@
 #include <fmt/format.h>
 
 #include "trial_runner/agent/host_address.h"
+#include "tuner/cli/options/command.h"
 
 namespace espalier {
 
-void NetworkArguments::AddTo(CLI::App& app) {
-  app.add_option("--address", address,
-                 "Address at which other machines reach this machine's replicas (default: the one "
-                 "from which it reaches the service)");
-  app.add_option("--interface", interface,
-                 "Network interface that has this address, instead of --address");
-  app.add_option(
+void NetworkArguments::AddTo(CliCommand& command) {
+  command.AddOption(
+      "--address", address,
+      "Address at which other machines reach this machine's replicas (default: the one "
+      "from which it reaches the service)");
+  command.AddOption("--interface", interface,
+                    "Network interface that has this address, instead of --address");
+  command.AddOption(
       "--port-range", port_range,
       fmt::format("TCP ports on which replicas listen, LOW-HIGH; open them to the pool's other "
                   "machines. At least {} per slot, and one more (default: any)",

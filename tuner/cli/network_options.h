@@ -1,12 +1,13 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 
 #include "trial_runner/agent/agent.h"
 #include "tuner/base/status.h"
 
 namespace espalier {
+
+class CliCommand;
 
 // A replica listens at one port for the rendezvous and at one for each group; those of a group that
 // was given up stay open for a while.
@@ -18,7 +19,7 @@ struct NetworkArguments {
   std::string interface;
   std::string port_range;
 
-  void AddTo(CLI::App& app);
+  void AddTo(CliCommand& command);
   // Refuses addresses and interfaces that this machine does not have. To be called once the slots
   // are known.
   absl::Status Resolve(AgentOptions& options) const;

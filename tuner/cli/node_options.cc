@@ -13,6 +13,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_join.h"
 #include "tuner/cli/machine.h"
+#include "tuner/cli/options/command.h"
 
 namespace espalier {
 namespace {
@@ -70,28 +71,31 @@ std::string TypeOf(const std::vector<Gpu>& gpus) {
 
 }  // namespace
 
-void NodeArguments::AddTo(CLI::App& app) {
-  app.add_option(
+void NodeArguments::AddTo(CliCommand& command) {
+  command.AddOption(
       "--slots", slots,
       "Number of CPU slots (default: the GPUs are the slots; without GPUs, one slot per CPU core)");
-  app.add_option("--gpus", gpus,
-                 "GPUs to offer as slots: all, none, or indices such as 0,2 (default: all that "
-                 "CUDA_VISIBLE_DEVICES allows, unless --slots is given)");
-  app.add_option("--slots-per-gpu", slots_per_gpu,
-                 "Slots per GPU, which share its memory evenly (default: 1)");
-  app.add_option("--gpu-type", gpu_type,
-                 "Type of the slots; a trial only holds slots of one type (default: the driver's "
-                 "name for the GPUs; none for CPU slots)");
-  app.add_option("--price-per-hour", price_per_hour,
-                 "Price of this machine per hour, in any currency (default: unknown)");
-  app.add_option("--replica-lease", replica_lease_s,
+  command.AddOption("--gpus", gpus,
+                    "GPUs to offer as slots: all, none, or indices such as 0,2 (default: all that "
+                    "CUDA_VISIBLE_DEVICES allows, unless --slots is given)");
+  command.AddOption("--slots-per-gpu", slots_per_gpu,
+                    "Slots per GPU, which share its memory evenly (default: 1)");
+  command.AddOption(
+      "--gpu-type", gpu_type,
+      "Type of the slots; a trial only holds slots of one type (default: the driver's "
+      "name for the GPUs; none for CPU slots)");
+  command.AddOption("--price-per-hour", price_per_hour,
+                    "Price of this machine per hour, in any currency (default: unknown)");
+  command
+      .AddOption("--replica-lease", replica_lease_s,
                  "Seconds without a heartbeat after which a replica counts as hung and is killed, "
                  "even one stopped in a debugger; its group goes on without it; 0: never")
-      ->capture_default_str();
-  app.add_option("--spare-memory", spare_memory,
-                 "Memory for spares, such as 2G: elastic replicas that have left their group and "
-                 "stay loaded for the next time their trial grows; 0: no spares (default: an "
-                 "eighth of the machine's memory)");
+      .ShowDefault();
+  command.AddOption(
+      "--spare-memory", spare_memory,
+      "Memory for spares, such as 2G: elastic replicas that have left their group and "
+      "stay loaded for the next time their trial grows; 0: no spares (default: an "
+      "eighth of the machine's memory)");
 }
 
 absl::StatusOr<std::int64_t> ParseBytes(const std::string& text) {

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <optional>
 #include <string>
 
@@ -8,6 +7,8 @@
 #include "tuner/base/status.h"
 
 namespace espalier {
+
+class CliCommand;
 
 // What `tuner agent` and `tuner run` accept about the machine whose slots they offer.
 struct NodeArguments {
@@ -19,7 +20,7 @@ struct NodeArguments {
   std::string gpu_type;              // empty: as the driver names its GPUs
   double price_per_hour = 0;
 
-  void AddTo(CLI::App& app);
+  void AddTo(CliCommand& command);
   // Sets slots and all that replicas are given.
   absl::Status Resolve(AgentOptions& options) const;
 };

@@ -7,6 +7,7 @@
 #include "tuner/base/environment.h"
 #include "tuner/base/host_port.h"
 #include "tuner/cli/files.h"
+#include "tuner/cli/options/command.h"
 
 namespace espalier {
 
@@ -50,21 +51,23 @@ absl::StatusOr<ServiceFile> ReadServiceFile(const std::string& directory) {
                      !open};
 }
 
-void ServiceArguments::AddTo(CLI::App& app) {
-  auto* by_address = app.add_option("--service", service,
-                                    "Service to talk to, HOST:PORT (default: ESPALIER_SERVICE, "
-                                    "then " +
-                                        std::string(kDefaultService) + ")");
-  app.add_option("--dir", directory, "Folder of a `tuner run` to talk to, while it runs")
-      ->excludes(by_address);
-  app.add_option(
+void ServiceArguments::AddTo(CliCommand& command) {
+  CliOption& by_address =
+      command.AddOption("--service", service,
+                        "Service to talk to, HOST:PORT (default: ESPALIER_SERVICE, "
+                        "then " +
+                            std::string(kDefaultService) + ")");
+  command.AddOption("--dir", directory, "Folder of a `tuner run` to talk to, while it runs")
+      .Excludes(by_address);
+  command.AddOption(
       "--token-file", token_file,
       "File with your token (default: ESPALIER_TOKEN_FILE). If the token ends in the hash of a "
       "certificate, the connection uses TLS and accepts only that certificate");
-  app.add_option("--tls-ca", tls_ca,
-                 "PEM file of the certificates to trust, for a service with --tls-cert (default: "
-                 "ESPALIER_TLS_CA). Without it, and without a hash in the token, the connection is "
-                 "not encrypted");
+  command.AddOption(
+      "--tls-ca", tls_ca,
+      "PEM file of the certificates to trust, for a service with --tls-cert (default: "
+      "ESPALIER_TLS_CA). Without it, and without a hash in the token, the connection is "
+      "not encrypted");
 }
 
 bool ServiceArguments::named() const {

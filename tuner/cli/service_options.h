@@ -1,6 +1,5 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <optional>
 #include <string>
 
@@ -8,6 +7,8 @@
 #include "tuner/cli/client.h"
 
 namespace espalier {
+
+class CliCommand;
 
 // Where `tuner run` says how it can be reached: DIR/service.json.
 struct ServiceFile {
@@ -38,7 +39,7 @@ struct ServiceArguments {
   std::string token_file;
   std::string tls_ca;
 
-  void AddTo(CLI::App& app);
+  void AddTo(CliCommand& command);
   // Whether a service is named, by an option or by ESPALIER_SERVICE.
   bool named() const;
   // As they are on the command line, each with a space before it.

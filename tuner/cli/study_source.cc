@@ -11,6 +11,7 @@
 #include "tuner/api/tuner.h"
 #include "tuner/base/clock.h"
 #include "tuner/base/trial_folder.h"
+#include "tuner/cli/options/command.h"
 #include "tuner/cli/views/record.h"
 #include "tuner/storage/storage.h"
 
@@ -144,12 +145,12 @@ std::unique_ptr<StudySource> SourceOfState(TunerState state) {
   return std::make_unique<DatabaseSource>(std::move(state), "");
 }
 
-void SourceArguments::AddTo(CLI::App& app) {
-  service.AddTo(app);
-  app.get_option("--dir")->description(kRunOrItsRecord);
-  app.add_option("--db", database, "Read this database file, without a service")
-      ->excludes(app.get_option("--service"))
-      ->excludes(app.get_option("--dir"));
+void SourceArguments::AddTo(CliCommand& command) {
+  service.AddTo(command);
+  command.option("--dir").Describe(kRunOrItsRecord);
+  command.AddOption("--db", database, "Read this database file, without a service")
+      .Excludes(command.option("--service"))
+      .Excludes(command.option("--dir"));
 }
 
 absl::StatusOr<std::unique_ptr<StudySource>> SourceArguments::Open() const {

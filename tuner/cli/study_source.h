@@ -1,6 +1,5 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <memory>
 #include <string>
 
@@ -10,6 +9,8 @@
 #include "tuner/core/state/change.h"
 
 namespace espalier {
+
+class CliCommand;
 
 // The source from which a verb reads studies: a running service, or a database file without one.
 class StudySource {
@@ -37,7 +38,7 @@ struct SourceArguments {
   ServiceArguments service;
   std::string database;
 
-  void AddTo(CLI::App& app);
+  void AddTo(CliCommand& command);
   absl::StatusOr<std::unique_ptr<StudySource>> Open() const;
 };
 

@@ -3,15 +3,17 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
+#include "tuner/cli/options/command.h"
 #include "tuner/study_file/timeout_keys.h"
 
 namespace espalier {
 
-void AddTimeoutsTo(CLI::App& app, TrialTimeouts& timeouts) {
+void AddTimeoutsTo(CliCommand& command, TrialTimeouts& timeouts) {
   for (const TimeoutKey& timeout : kTimeoutKeys) {
-    app.add_option(timeout.option, timeouts.*timeout.seconds,
+    command
+        .AddOption(timeout.option, timeouts.*timeout.seconds,
                    absl::StrCat(timeout.help, "; a study's own ", timeout.key, " takes precedence"))
-        ->capture_default_str();
+        .ShowDefault();
   }
 }
 

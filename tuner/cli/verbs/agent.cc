@@ -195,48 +195,52 @@ ExitCode RunAgent(AgentArguments arguments) {
 
 }  // namespace
 
-VerbAction AddAgent(CLI::App& app) {
+VerbAction AddAgent(CliCommand& command) {
   auto a = std::make_shared<AgentArguments>();
-  auto* join = app.add_option("--join", a->options.service_address,
-                              "gRPC address of the service, HOST:PORT");
-  a->node.AddTo(app);
-  a->network.AddTo(app);
-  app.add_option("--name", a->options.node_name,
-                 "Name of this node, unique in the pool (default: the host's name)");
-  app.add_option("--dir", a->options.directory, "Folder for logs, parameters and checkpoints")
-      ->capture_default_str();
-  app.add_option(
+  CliOption& join = command.AddOption("--join", a->options.service_address,
+                                      "gRPC address of the service, HOST:PORT");
+  a->node.AddTo(command);
+  a->network.AddTo(command);
+  command.AddOption("--name", a->options.node_name,
+                    "Name of this node, unique in the pool (default: the host's name)");
+  command.AddOption("--dir", a->options.directory, "Folder for logs, parameters and checkpoints")
+      .ShowDefault();
+  command.AddOption(
       "--shared-dir", a->options.shared_directory,
       "A folder that all agents of the pool share, perhaps under different paths: checkpoints go "
       "there and are not copied (default: agents fetch them from one another)");
-  app.add_option("--token-file", a->token_file,
-                 "File with the token that `tuner serve` prints for agents; it carries the hash of "
-                 "the service's certificate");
-  app.add_option("--tls-ca", a->tls_ca,
-                 "PEM file of the certificates to trust instead, for a service with --tls-cert");
-  app.add_option("--http", a->options.http_address,
-                 "The service's HTTP address, HOST:PORT or a URL, for trials, which reach it "
-                 "through this agent (default: none). A service that listens on all addresses "
-                 "speaks TLS on loopback, too: give https://127.0.0.1:PORT there");
-  app.add_flag("--spot", a->options.spot, "The machine may be taken away at short notice");
-  app.add_option(
-         "--drain-on-term", a->drain_on_term_s,
-         "On SIGTERM, as Kubernetes and clouds send it, the machine goes away in this many "
-         "seconds: trials move or save a checkpoint first, then the agent ends; 0: it ends at once")
-      ->capture_default_str();
-  app.add_option("--drain-on-usr1", a->drain_on_usr1_s,
+  command.AddOption(
+      "--token-file", a->token_file,
+      "File with the token that `tuner serve` prints for agents; it carries the hash of "
+      "the service's certificate");
+  command.AddOption("--tls-ca", a->tls_ca,
+                    "PEM file of the certificates to trust instead, for a service with --tls-cert");
+  command.AddOption("--http", a->options.http_address,
+                    "The service's HTTP address, HOST:PORT or a URL, for trials, which reach it "
+                    "through this agent (default: none). A service that listens on all addresses "
+                    "speaks TLS on loopback, too: give https://127.0.0.1:PORT there");
+  command.AddFlag("--spot", a->options.spot, "The machine may be taken away at short notice");
+  command
+      .AddOption("--drain-on-term", a->drain_on_term_s,
+                 "On SIGTERM, as Kubernetes and clouds send it, the machine goes away in this many "
+                 "seconds: trials move or save a checkpoint first, then the agent ends; 0: it ends "
+                 "at once")
+      .ShowDefault();
+  command
+      .AddOption("--drain-on-usr1", a->drain_on_usr1_s,
                  "On SIGUSR1, as Slurm's --signal=USR1@120 or a script that watches for a cloud's "
                  "notice sends it, the machine goes away in this many seconds")
-      ->capture_default_str();
-  app.add_flag("--replace", a->replace,
+      .ShowDefault();
+  command
+      .AddFlag("--replace", a->replace,
                "Do not start an agent, but replace the one that runs as --name in --dir by this "
                "release, with the arguments it was started with; its trials train on. SIGHUP does "
                "the same, with the program at the path from which the agent was started")
-      ->excludes(join);
-  app.add_option(kTakeOverOption, a->options.take_over)->group("");
-  app.add_flag(kTryOption, a->check_handover)->group("");
-  return [a, join] {
-    if (!a->replace && join->empty()) {
+      .Excludes(join);
+  command.AddOption(kTakeOverOption, a->options.take_over).Group("");
+  command.AddFlag(kTryOption, a->check_handover).Group("");
+  return [a, &join] {
+    if (!a->replace && !join.given()) {
       return Fail("agent", ExitCode::kBadInput, "--join is required; see tuner agent --help");
     }
     return RunAgent(*a);

@@ -37,13 +37,14 @@ absl::StatusOr<ExitCode> Cancel(Client& client, const CancelArguments& arguments
 
 }  // namespace
 
-VerbAction AddCancel(CLI::App& app) {
+VerbAction AddCancel(CliCommand& command) {
   auto a = std::make_shared<CancelArguments>();
-  AddStudyName(app, a->study);
-  a->service.AddTo(app);
-  AddTrialNumber(app, a->trial);
-  app.add_flag("--pruned", a->pruned, "End it as PRUNED, with its last value (default: as FAIL)");
-  app.add_option("--reason", a->reason, "Why, for the study's record");
+  AddStudyName(command, a->study);
+  a->service.AddTo(command);
+  AddTrialNumber(command, a->trial);
+  command.AddFlag("--pruned", a->pruned,
+                  "End it as PRUNED, with its last value (default: as FAIL)");
+  command.AddOption("--reason", a->reason, "Why, for the study's record");
   return [a] {
     return WithClient("cancel", a->service, [a](Client& client) { return Cancel(client, *a); });
   };

@@ -145,20 +145,22 @@ ExitCode Connect(const ConnectArguments& arguments) {
 
 }  // namespace
 
-VerbAction AddConnect(CLI::App& app) {
+VerbAction AddConnect(CliCommand& command) {
   auto a = std::make_shared<ConnectArguments>();
-  app.add_option("service", a->services,
+  command
+      .AddOption("service", a->services,
                  "A service's gRPC or HTTP address, HOST:PORT; may be several")
-      ->required()
-      ->type_name("HOST:PORT");
-  app.add_option("--listen", a->listen,
-                 "Loopback address to listen on, HOST:PORT (default: 127.0.0.1 with the service's "
-                 "port, or a free port where that is taken)");
-  app.add_option("--token-file", a->service.token_file,
-                 "File with your token (default: ESPALIER_TOKEN_FILE), which is added to each "
-                 "request. Its last part is the hash of the service's certificate");
-  app.add_option("--tls-ca", a->service.tls_ca,
-                 "PEM file of the certificates to trust instead (default: ESPALIER_TLS_CA)");
+      .Required()
+      .TypeName("HOST:PORT");
+  command.AddOption(
+      "--listen", a->listen,
+      "Loopback address to listen on, HOST:PORT (default: 127.0.0.1 with the service's "
+      "port, or a free port where that is taken)");
+  command.AddOption("--token-file", a->service.token_file,
+                    "File with your token (default: ESPALIER_TOKEN_FILE), which is added to each "
+                    "request. Its last part is the hash of the service's certificate");
+  command.AddOption("--tls-ca", a->service.tls_ca,
+                    "PEM file of the certificates to trust instead (default: ESPALIER_TLS_CA)");
   return [a] { return Connect(*a); };
 }
 

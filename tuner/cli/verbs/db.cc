@@ -139,7 +139,7 @@ absl::StatusOr<ExitCode> ExportToOptuna(const DbArguments& arguments) {
 using DbPart = VerbPart<DbArguments>;
 
 ExitCode Run(const DbPart& part, const DbArguments& arguments) {
-  const std::string verb = "db " + part.app->get_name();
+  const std::string verb = "db " + part.command->name();
   const absl::StatusOr<ExitCode> code = part.action(arguments);
   if (code.ok()) return *code;
   // A damaged file is bad input, which nothing was done with.
@@ -149,31 +149,31 @@ ExitCode Run(const DbPart& part, const DbArguments& arguments) {
   return Fail(verb, code.status());
 }
 
-CLI::App* AddPart(CLI::App& app, const char* name, const char* purpose, const char* example) {
-  CLI::App* part = app.add_subcommand(name, purpose);
-  part->footer(std::string("Example:\n  tuner db ") + example + "\n");
+CliCommand* AddPart(CliCommand& command, const char* name, const char* purpose,
+                    const char* example) {
+  CliCommand* part = command.AddCommand(name, purpose);
+  part->Footer(std::string("Example:\n  tuner db ") + example + "\n");
   return part;
 }
 
-void AddFile(CLI::App& part, DbArguments& arguments, const char* help) {
-  part.add_option("file", arguments.file, help)->required()->type_name("FILE");
+void AddFile(CliCommand& part, DbArguments& arguments, const char* help) {
+  part.AddOption("file", arguments.file, help).Required().TypeName("FILE");
 }
 
-void AddTo(CLI::App& part, DbArguments& arguments, const char* help) {
-  part.add_option("to", arguments.to, help)->required()->type_name("TO");
+void AddTo(CliCommand& part, DbArguments& arguments, const char* help) {
+  part.AddOption("to", arguments.to, help).Required().TypeName("TO");
 }
 
-void AddStudies(CLI::App& part, DbArguments& arguments) {
-  part.add_option("--study", arguments.studies,
-                  "Only this study; may be given several times (default: all)")
-      ->type_name("NAME")
-      ->expected(1)
-      ->take_all();
+void AddStudies(CliCommand& part, DbArguments& arguments) {
+  part.AddOption("--study", arguments.studies,
+                 "Only this study; may be given several times (default: all)")
+      .TypeName("NAME")
+      .Repeated();
 }
 
-CLI::App* AddDbCheck(CLI::App& app, DbArguments& a) {
-  CLI::App* part =
-      AddPart(app, "check",
+CliCommand* AddDbCheck(CliCommand& command, DbArguments& a) {
+  CliCommand* part =
+      AddPart(command, "check",
               "Check a database: structure, schema, references, numbering, contents. Writes "
               "nothing; a service may have it open. Exits with 1 if anything is wrong",
               "check espalier.db");
@@ -181,28 +181,28 @@ CLI::App* AddDbCheck(CLI::App& app, DbArguments& a) {
   return part;
 }
 
-CLI::App* AddDbBackup(CLI::App& app, DbArguments& a) {
-  CLI::App* part = AddPart(app, "backup",
-                           "Copy a database, even while a service writes to it. The copy is "
-                           "checked, and appears only once it is complete",
-                           "backup espalier.db espalier-monday.db");
+CliCommand* AddDbBackup(CliCommand& command, DbArguments& a) {
+  CliCommand* part = AddPart(command, "backup",
+                             "Copy a database, even while a service writes to it. The copy is "
+                             "checked, and appears only once it is complete",
+                             "backup espalier.db espalier-monday.db");
   AddFile(*part, a, "Database of a service");
   AddTo(*part, a, "The copy; no such file may exist");
   return part;
 }
 
-CLI::App* AddDbCompact(CLI::App& app, DbArguments& a) {
-  CLI::App* part = AddPart(app, "compact",
-                           "Return the space of deleted studies to the disk, and empty the "
-                           "write-ahead log. No service may have the file open",
-                           "compact espalier.db");
+CliCommand* AddDbCompact(CliCommand& command, DbArguments& a) {
+  CliCommand* part = AddPart(command, "compact",
+                             "Return the space of deleted studies to the disk, and empty the "
+                             "write-ahead log. No service may have the file open",
+                             "compact espalier.db");
   AddFile(*part, a, "Database of a service");
   return part;
 }
 
-CLI::App* AddDbSetAside(CLI::App& app, DbArguments& a) {
-  CLI::App* part = AddPart(
-      app, "set-aside",
+CliCommand* AddDbSetAside(CliCommand& command, DbArguments& a) {
+  CliCommand* part = AddPart(
+      command, "set-aside",
       "Move studies whose records cannot be loaded, which keeps a service from starting, unchanged "
       "to a database of their own; the others stay and load. No service may have the file open",
       "set-aside espalier.db damaged.db");
@@ -211,32 +211,32 @@ CLI::App* AddDbSetAside(CLI::App& app, DbArguments& a) {
   return part;
 }
 
-CLI::App* AddDbImport(CLI::App& app, DbArguments& a) {
-  CLI::App* part = AddPart(app, "import-optuna",
-                           "Copy studies from a file of Optuna's RDBStorage (sqlite:///FILE, "
-                           "Optuna 3.2 to 5.0) into a database, all or none. No service may have "
-                           "the database open",
-                           "import-optuna example.db espalier.db --study mine --rename mine=ours");
+CliCommand* AddDbImport(CliCommand& command, DbArguments& a) {
+  CliCommand* part =
+      AddPart(command, "import-optuna",
+              "Copy studies from a file of Optuna's RDBStorage (sqlite:///FILE, "
+              "Optuna 3.2 to 5.0) into a database, all or none. No service may have "
+              "the database open",
+              "import-optuna example.db espalier.db --study mine --rename mine=ours");
   AddFile(*part, a, "Optuna's SQLite file; it is only read");
   AddTo(*part, a, "Database of a service; created if it does not exist");
   AddStudies(*part, a);
-  part->add_option("--rename", a.renames, "Rename a study; may be given several times")
-      ->type_name("OLD=NEW")
-      ->expected(1)
-      ->take_all();
-  part->add_option("--times", a.times,
-                   "Time zone of the file's datetimes: utc, as Optuna 5 writes them; local, as "
-                   "Optuna 4 does; auto: by the version that made the file")
-      ->check(CLI::IsMember({"auto", "utc", "local"}))
-      ->capture_default_str();
+  part->AddOption("--rename", a.renames, "Rename a study; may be given several times")
+      .TypeName("OLD=NEW")
+      .Repeated();
+  part->AddOption("--times", a.times,
+                  "Time zone of the file's datetimes: utc, as Optuna 5 writes them; local, as "
+                  "Optuna 4 does; auto: by the version that made the file")
+      .OneOf({"auto", "utc", "local"})
+      .ShowDefault();
   return part;
 }
 
-CLI::App* AddDbExport(CLI::App& app, DbArguments& a) {
-  CLI::App* part = AddPart(app, "export-optuna",
-                           "Write studies as a file that Optuna 5 opens with sqlite:///TO. A "
-                           "service may have the database open",
-                           "export-optuna espalier.db optuna.db --study mine");
+CliCommand* AddDbExport(CliCommand& command, DbArguments& a) {
+  CliCommand* part = AddPart(command, "export-optuna",
+                             "Write studies as a file that Optuna 5 opens with sqlite:///TO. A "
+                             "service may have the database open",
+                             "export-optuna espalier.db optuna.db --study mine");
   AddFile(*part, a, "Database of a service");
   AddTo(*part, a, "Optuna's file; no such file may exist");
   AddStudies(*part, a);
@@ -245,17 +245,17 @@ CLI::App* AddDbExport(CLI::App& app, DbArguments& a) {
 
 }  // namespace
 
-VerbAction AddDb(CLI::App& app) {
+VerbAction AddDb(CliCommand& command) {
   auto a = std::make_shared<DbArguments>();
-  app.require_subcommand(1);
-  return [a, parts = std::vector<DbPart>{{AddDbCheck(app, *a), Check},
-                                         {AddDbBackup(app, *a), BackUp},
-                                         {AddDbCompact(app, *a), Compact},
-                                         {AddDbSetAside(app, *a), SetAside},
-                                         {AddDbImport(app, *a), ImportFromOptuna},
-                                         {AddDbExport(app, *a), ExportToOptuna}}] {
+  command.RequireCommand();
+  return [a, parts = std::vector<DbPart>{{AddDbCheck(command, *a), Check},
+                                         {AddDbBackup(command, *a), BackUp},
+                                         {AddDbCompact(command, *a), Compact},
+                                         {AddDbSetAside(command, *a), SetAside},
+                                         {AddDbImport(command, *a), ImportFromOptuna},
+                                         {AddDbExport(command, *a), ExportToOptuna}}] {
     for (const DbPart& part : parts) {
-      if (part.app->parsed()) return Run(part, *a);
+      if (part.command->parsed()) return Run(part, *a);
     }
     return ExitCode::kBadInput;
   };

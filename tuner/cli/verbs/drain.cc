@@ -40,17 +40,18 @@ absl::StatusOr<ExitCode> Drain(Client& client, const DrainArguments& arguments) 
 
 }  // namespace
 
-VerbAction AddDrain(CLI::App& app) {
+VerbAction AddDrain(CliCommand& command) {
   auto a = std::make_shared<DrainArguments>();
-  app.add_option("node", a->node, "Name of the node, as `tuner pool` shows it")
-      ->required()
-      ->type_name("NODE");
-  a->service.AddTo(app);
-  app.add_option("--within", a->within_s,
+  command.AddOption("node", a->node, "Name of the node, as `tuner pool` shows it")
+      .Required()
+      .TypeName("NODE");
+  a->service.AddTo(command);
+  command
+      .AddOption("--within", a->within_s,
                  "Seconds after which trials that are still there are shrunk, or paused with a "
                  "checkpoint (default: they may run to their end)")
-      ->check(CLI::NonNegativeNumber);
-  app.add_flag("--undo", a->undo, "Let the node take trials again");
+      .NonNegative();
+  command.AddFlag("--undo", a->undo, "Let the node take trials again");
   return [a] {
     return WithClient("drain", a->service, [a](Client& client) { return Drain(client, *a); });
   };

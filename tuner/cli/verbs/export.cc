@@ -28,20 +28,21 @@ absl::Status Export(StudySource& source, const ExportArguments& arguments) {
 
 }  // namespace
 
-VerbAction AddExport(CLI::App& app) {
+VerbAction AddExport(CliCommand& command) {
   auto a = std::make_shared<ExportArguments>();
-  AddStudyName(app, a->study);
-  a->source.AddTo(app);
-  app.add_option("--format", a->format,
+  AddStudyName(command, a->study);
+  a->source.AddTo(command);
+  command
+      .AddOption("--format", a->format,
                  "csv: one row per trial and reported step, with its parameters, step, value, at_s "
                  "(seconds since the study's creation), global_batch_size, slots held at that "
                  "time, and the trial's final_value, started_s, ended_s, slot_seconds, restarts, "
                  "reason and, where nodes have prices, paid. json: everything, as StudyDetails in "
                  "tuner.proto, with the slots held over time and the decisions (a service sends "
                  "the newest 20,000; --db reads all)")
-      ->check(CLI::IsMember({"csv", "json"}))
-      ->capture_default_str();
-  app.add_option("--out", a->out, "File to write (default: stdout)");
+      .OneOf({"csv", "json"})
+      .ShowDefault();
+  command.AddOption("--out", a->out, "File to write (default: stdout)");
   return [a] {
     return WithSource("export", a->source, [a](StudySource& source) { return Export(source, *a); });
   };

@@ -42,14 +42,15 @@ absl::Status Logs(StudySource& source, const LogsArguments& arguments) {
 
 }  // namespace
 
-VerbAction AddLogs(CLI::App& app) {
+VerbAction AddLogs(CliCommand& command) {
   auto a = std::make_shared<LogsArguments>();
-  AddStudyName(app, a->study);
-  a->source.AddTo(app);
-  AddTrialNumber(app, a->trial)->check(CLI::NonNegativeNumber);
-  app.add_option("-n,--lines", a->lines,
+  AddStudyName(command, a->study);
+  a->source.AddTo(command);
+  AddTrialNumber(command, a->trial).NonNegative();
+  command
+      .AddOption("-n,--lines", a->lines,
                  "Show only this many lines, the last ones (default: the newest MiB)")
-      ->check(CLI::PositiveNumber);
+      .Positive();
   return [a] {
     return WithSource("logs", a->source, [a](StudySource& source) { return Logs(source, *a); });
   };

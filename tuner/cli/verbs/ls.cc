@@ -47,10 +47,10 @@ absl::Status List(StudySource& source, bool json) {
 
 }  // namespace
 
-VerbAction AddList(CLI::App& app) {
+VerbAction AddList(CliCommand& command) {
   auto a = std::make_shared<ListArguments>();
-  a->source.AddTo(app);
-  AddJson(app, a->json, "GET /api/studies sends it");
+  a->source.AddTo(command);
+  AddJson(command, a->json, "GET /api/studies sends it");
   return [a] {
     return WithSource("ls", a->source, [a](StudySource& source) { return List(source, a->json); });
   };

@@ -42,12 +42,12 @@ absl::StatusOr<ExitCode> Pin(Client& client, const PinArguments& arguments) {
 
 }  // namespace
 
-VerbAction AddPin(CLI::App& app) {
+VerbAction AddPin(CliCommand& command) {
   auto a = std::make_shared<PinArguments>();
-  AddStudyName(app, a->study);
-  a->service.AddTo(app);
-  AddTrialNumber(app, a->trial);
-  app.add_option("--slots", a->slots, "Number of slots; 0: unpin the trial")->required();
+  AddStudyName(command, a->study);
+  a->service.AddTo(command);
+  AddTrialNumber(command, a->trial);
+  command.AddOption("--slots", a->slots, "Number of slots; 0: unpin the trial").Required();
   return [a] {
     return WithClient("pin", a->service, [a](Client& client) { return Pin(client, *a); });
   };

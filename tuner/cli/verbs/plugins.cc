@@ -119,10 +119,10 @@ struct PluginsArguments {
 
 }  // namespace
 
-VerbAction AddPlugins(CLI::App& app) {
+VerbAction AddPlugins(CliCommand& command) {
   auto a = std::make_shared<PluginsArguments>();
-  app.add_option("name", a->name, "Name of the one to show (default: all)")->type_name("NAME");
-  app.add_flag("--json", a->as_json, "Print JSON, with each option's range as in JSON Schema");
+  command.AddOption("name", a->name, "Name of the one to show (default: all)").TypeName("NAME");
+  command.AddFlag("--json", a->as_json, "Print JSON, with each option's range as in JSON Schema");
   return [a] {
     const absl::StatusOr<std::vector<Kind>> kinds = KindsWith(a->name);
     if (!kinds.ok()) return Fail("plugins", kinds.status());

@@ -122,15 +122,16 @@ ExitCode ShowOrSetPool(const PoolArguments& arguments) {
 
 }  // namespace
 
-VerbAction AddPool(CLI::App& app) {
+VerbAction AddPool(CliCommand& command) {
   auto a = std::make_shared<PoolArguments>();
-  a->service.AddTo(app);
-  app.add_option("--policy", a->policy,
+  a->service.AddTo(command);
+  command
+      .AddOption("--policy", a->policy,
                  "Set the policy that divides the pool's slots, NAME or NAME:option=value,...; it "
                  "is kept across restarts of the service, and recorded in its studies")
-      ->type_name("POLICY");
-  AddJson(app, a->json, "GET /api/pool sends it");
-  app.footer(app.get_footer() + PoliciesHelp());
+      .TypeName("POLICY");
+  AddJson(command, a->json, "GET /api/pool sends it");
+  command.AppendToFooter(PoliciesHelp());
   return [a] { return ShowOrSetPool(*a); };
 }
 

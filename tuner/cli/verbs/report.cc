@@ -49,20 +49,21 @@ absl::Status Report(StudySource& source, const ReportArguments& arguments) {
 
 }  // namespace
 
-VerbAction AddReport(CLI::App& app) {
+VerbAction AddReport(CliCommand& command) {
   auto a = std::make_shared<ReportArguments>();
-  AddStudyName(app, a->study);
-  a->source.AddTo(app);
-  app.add_option(
-         "--format", a->format,
-         "html: a page with charts; text: a table that compares scaling rules and batch sizes")
-      ->check(CLI::IsMember({"html", "text"}))
-      ->capture_default_str();
-  app.add_option(
+  AddStudyName(command, a->study);
+  a->source.AddTo(command);
+  command
+      .AddOption(
+          "--format", a->format,
+          "html: a page with charts; text: a table that compares scaling rules and batch sizes")
+      .OneOf({"html", "text"})
+      .ShowDefault();
+  command.AddOption(
       "--target", a->target,
       "Value of the metric: batch sizes and scaling rules are compared by the time to reach it "
       "(default: the study's target, else the best value that all of them reached)");
-  app.add_option("--out", a->out, "File to write (default: report.html; text: stdout)");
+  command.AddOption("--out", a->out, "File to write (default: report.html; text: stdout)");
   return [a] {
     return WithSource("report", a->source, [a](StudySource& source) { return Report(source, *a); });
   };

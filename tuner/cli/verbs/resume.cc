@@ -51,14 +51,14 @@ absl::StatusOr<ExitCode> Resume(Client& client, const ResumeArguments& arguments
 
 }  // namespace
 
-VerbAction AddResume(CLI::App& app) {
+VerbAction AddResume(CliCommand& command) {
   auto a = std::make_shared<ResumeArguments>();
-  AddStudyName(app, a->study);
-  a->service.AddTo(app);
-  app.add_option("--trials", a->max_trials,
-                 "New limit on the number of trials in all (default: unchanged)");
-  app.add_option("--time-limit", a->time_limit_s,
-                 "New limit on the running time in seconds (default: unchanged)");
+  AddStudyName(command, a->study);
+  a->service.AddTo(command);
+  command.AddOption("--trials", a->max_trials,
+                    "New limit on the number of trials in all (default: unchanged)");
+  command.AddOption("--time-limit", a->time_limit_s,
+                    "New limit on the running time in seconds (default: unchanged)");
   return [a] {
     return WithClient("resume", a->service, [a](Client& client) { return Resume(client, *a); });
   };

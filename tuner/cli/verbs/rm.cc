@@ -24,10 +24,10 @@ absl::StatusOr<ExitCode> Remove(Client& client, const RemoveArguments& arguments
 
 }  // namespace
 
-VerbAction AddRemove(CLI::App& app) {
+VerbAction AddRemove(CliCommand& command) {
   auto a = std::make_shared<RemoveArguments>();
-  AddStudyName(app, a->study);
-  a->service.AddTo(app);
+  AddStudyName(command, a->study);
+  a->service.AddTo(command);
   return [a] {
     return WithClient("rm", a->service, [a](Client& client) { return Remove(client, *a); });
   };

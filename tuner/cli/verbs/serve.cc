@@ -182,67 +182,87 @@ ExitCode Serve(const ServeArguments& arguments) {
   return ExitCode::kOk;
 }
 
-}  // namespace
-
-VerbAction AddServe(CLI::App& app) {
-  auto a = std::make_shared<ServeArguments>();
-  app.add_option("--grpc", a->options.grpc_address, "Address for agents and clients, HOST:PORT")
-      ->capture_default_str();
-  app.add_option("--http", a->options.http_address,
-                 "Address for REST, metrics and health, HOST:PORT (default: none)");
-  auto* dashboard = app.add_option("--dashboard", a->options.dashboard_address,
-                                   "Also serve optuna-dashboard at this address, HOST:PORT");
-  app.add_option("--dashboard-dir", a->dashboard.page_folder,
-                 "Folder of the installed Python package optuna_dashboard, which holds the "
-                 "dashboard's pages")
-      ->needs(dashboard);
-  app.add_option(
-         "--artifacts", a->dashboard.artifact_folder,
-         "Folder for the trials' artifacts, laid out as by Optuna's FileSystemArtifactStore")
-      ->needs(dashboard);
-  app.add_option("--db", a->options.database, "SQLite file; created if it does not exist")
-      ->required();
-  app.add_option(
-      "--token-file", a->token_file,
+// Who may do what, and what others on the network see of it.
+void AddAccess(CliCommand& command, ServeArguments& arguments) {
+  command.AddOption(
+      "--token-file", arguments.token_file,
       "File with one token that everybody must present, even on loopback, and that permits "
       "everything (default: none; `tuner token` creates tokens with a role each)");
-  app.add_flag(
-      "--plaintext", a->options.plaintext,
+  command.AddFlag(
+      "--plaintext", arguments.options.plaintext,
       "Do not encrypt on addresses other than loopback. Without this option or --tls-cert, the "
       "service makes a certificate for them, and its tokens carry the certificate's hash");
-  app.add_flag("--open-loopback", a->options.open_loopback,
-               "Give every user of this machine the rights of the service's own user: they can "
-               "then run commands as any user who runs an agent");
-  auto* key = app.add_option("--tls-key", a->options.tls.key,
-                             "PEM file with the private key of --tls-cert");
-  app.add_option("--tls-cert", a->options.tls.certificate,
-                 "Use TLS on all addresses: PEM file with the service's certificate and its chain")
-      ->needs(key);
-  key->needs("--tls-cert");
-  app.add_option("--lease", a->options.lease_s,
+  command.AddFlag("--open-loopback", arguments.options.open_loopback,
+                  "Give every user of this machine the rights of the service's own user: they can "
+                  "then run commands as any user who runs an agent");
+  CliOption& key = command.AddOption("--tls-key", arguments.options.tls.key,
+                                     "PEM file with the private key of --tls-cert");
+  CliOption& certificate =
+      command
+          .AddOption(
+              "--tls-cert", arguments.options.tls.certificate,
+              "Use TLS on all addresses: PEM file with the service's certificate and its chain")
+          .Needs(key);
+  key.Needs(certificate);
+}
+
+// Times of silence after which what others hold is taken to be lost.
+void AddLeases(CliCommand& command, ServiceOptions& options) {
+  command
+      .AddOption("--lease", options.lease_s,
                  "Seconds without a message from an agent after which its trials count as lost")
-      ->capture_default_str();
-  app.add_option(
-      "--client-lease", a->options.client_lease.seconds,
+      .ShowDefault();
+  command.AddOption(
+      "--client-lease", options.client_lease.seconds,
       "Seconds without a write after which a trial that a client runs, of Optuna or over HTTP, "
       "counts as failed (default: no limit)");
-  app.add_option("--client-retries", a->options.client_lease.max_retries,
+  command
+      .AddOption("--client-retries", options.client_lease.max_retries,
                  "With --client-lease: how many times such a trial is enqueued again, with the "
                  "same parameters")
-      ->capture_default_str();
-  app.add_option(
-         "--slot-lease", a->options.slot_lease_s,
-         "Seconds without a renewal after which a client, of Optuna or over HTTP, loses the "
-         "slots that it holds for a trial")
-      ->capture_default_str();
-  AddTimeoutsTo(app, a->options.timeouts);
-  app.add_option("--policy", a->policy,
+      .ShowDefault();
+  command
+      .AddOption(
+          "--slot-lease", options.slot_lease_s,
+          "Seconds without a renewal after which a client, of Optuna or over HTTP, loses the "
+          "slots that it holds for a trial")
+      .ShowDefault();
+}
+
+}  // namespace
+
+VerbAction AddServe(CliCommand& command) {
+  auto a = std::make_shared<ServeArguments>();
+  command.AddOption("--grpc", a->options.grpc_address, "Address for agents and clients, HOST:PORT")
+      .ShowDefault();
+  command.AddOption("--http", a->options.http_address,
+                    "Address for REST, metrics and health, HOST:PORT (default: none)");
+  CliOption& dashboard =
+      command.AddOption("--dashboard", a->options.dashboard_address,
+                        "Also serve optuna-dashboard at this address, HOST:PORT");
+  command
+      .AddOption("--dashboard-dir", a->dashboard.page_folder,
+                 "Folder of the installed Python package optuna_dashboard, which holds the "
+                 "dashboard's pages")
+      .Needs(dashboard);
+  command
+      .AddOption(
+          "--artifacts", a->dashboard.artifact_folder,
+          "Folder for the trials' artifacts, laid out as by Optuna's FileSystemArtifactStore")
+      .Needs(dashboard);
+  command.AddOption("--db", a->options.database, "SQLite file; created if it does not exist")
+      .Required();
+  AddAccess(command, *a);
+  AddLeases(command, a->options);
+  AddTimeoutsTo(command, a->options.timeouts);
+  command
+      .AddOption("--policy", a->policy,
                  "Policy that divides the pool's slots, NAME or NAME:option=value,...; a policy "
                  "set by `tuner pool --policy` takes precedence")
-      ->type_name("POLICY")
-      ->capture_default_str();
-  app.footer(app.get_footer() + PoliciesHelp());
-  a->engine.AddTo(app);
+      .TypeName("POLICY")
+      .ShowDefault();
+  command.AppendToFooter(PoliciesHelp());
+  a->engine.AddTo(command);
   return [a] { return Serve(*a); };
 }
 

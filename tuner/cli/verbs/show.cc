@@ -58,13 +58,12 @@ absl::Status Show(StudySource& source, const ShowArguments& arguments) {
 
 }  // namespace
 
-VerbAction AddShow(CLI::App& app) {
+VerbAction AddShow(CliCommand& command) {
   auto a = std::make_shared<ShowArguments>();
-  AddStudyName(app, a->study);
-  a->source.AddTo(app);
-  app.add_option("--trial", a->trial, "Number of a trial to show in full")
-      ->check(CLI::NonNegativeNumber);
-  AddJson(app, a->json,
+  AddStudyName(command, a->study);
+  a->source.AddTo(command);
+  command.AddOption("--trial", a->trial, "Number of a trial to show in full").NonNegative();
+  AddJson(command, a->json,
           "GET /api/studies/STUDY sends it; with --trial, only that one of its \"trials\"");
   return [a] {
     return WithSource("show", a->source, [a](StudySource& source) { return Show(source, *a); });

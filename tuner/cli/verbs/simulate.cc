@@ -38,198 +38,210 @@ std::string CheckFinite(const std::string& text) {
   return "\"" + text + "\": want a number";
 }
 
-void AddPool(CLI::App& app, SimulateStudyArguments& a) {
-  app.add_option("--slots", a.slots, "Slots of the pool, divided evenly among the nodes")
-      ->check(CLI::Range(1, 1 << 20))
-      ->capture_default_str();
-  app.add_option("--nodes", a.nodes, "Number of nodes")
-      ->check(CLI::Range(1, 1 << 16))
-      ->capture_default_str();
-  app.add_option("--resize-s", a.resize_s,
+void AddPool(CliCommand& command, SimulateStudyArguments& a) {
+  command.AddOption("--slots", a.slots, "Slots of the pool, divided evenly among the nodes")
+      .Between(1, 1 << 20)
+      .ShowDefault();
+  command.AddOption("--nodes", a.nodes, "Number of nodes").Between(1, 1 << 16).ShowDefault();
+  command
+      .AddOption("--resize-s", a.resize_s,
                  "Seconds for which a trial stands still when its slots change (default: 1, or the "
                  "mean recorded with the study; emulated: 0.01)")
-      ->check(CheckSimulatedSeconds);
-  app.add_option("--start-s", a.start_s,
+      .Check(CheckSimulatedSeconds);
+  command
+      .AddOption("--start-s", a.start_s,
                  "Seconds from a process's start until it is ready, without the processor time "
                  "(default: 0.5; emulated: 0)")
-      ->check(CheckSimulatedSeconds);
-  app.add_option("--start-cpu-s", a.start_cpu_s,
+      .Check(CheckSimulatedSeconds);
+  command
+      .AddOption("--start-cpu-s", a.start_cpu_s,
                  "Processor seconds that a start takes, on cores shared by all starts of the node "
                  "(default: 0; emulated: 0.23)")
-      ->check(CheckSimulatedSeconds);
-  app.add_option(
-         "--cores", a.cores,
-         "Cores per node that starts share; 0: one for each start (default: 0; emulated: 2)")
-      ->check(CLI::Range(0.0, 1e6));
-  app.add_option("--start-spread", a.start_spread,
+      .Check(CheckSimulatedSeconds);
+  command
+      .AddOption(
+          "--cores", a.cores,
+          "Cores per node that starts share; 0: one for each start (default: 0; emulated: 2)")
+      .Between(0.0, 1e6);
+  command
+      .AddOption("--start-spread", a.start_spread,
                  "Random variation of the processor time of a start, up or down, as a share of it "
                  "(default: 0; emulated: 0.08)")
-      ->check(CLI::Range(0.0, 0.99));
-  app.add_option("--start-seed", a.start_seed, "Seed of this variation")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
-  app.add_option("--spare-start-s", a.spare_start_s,
+      .Between(0.0, 0.99);
+  command.AddOption("--start-seed", a.start_seed, "Seed of this variation")
+      .NonNegative()
+      .ShowDefault();
+  command
+      .AddOption("--spare-start-s", a.spare_start_s,
                  "Seconds until a replica that its agent kept as a spare is ready again (default: "
                  "no spares are kept; emulated: 0.02)")
-      ->check(CheckSimulatedSeconds);
-  app.add_option("--until-s", a.until_s,
+      .Check(CheckSimulatedSeconds);
+  command
+      .AddOption("--until-s", a.until_s,
                  "Virtual seconds after which the simulation ends (default: 30 days)")
-      ->check(CLI::PositiveNumber)
-      ->check(CheckSimulatedSeconds);
+      .Positive()
+      .Check(CheckSimulatedSeconds);
 }
 
-void AddPoolSize(CLI::App& app, SimulateStudyArguments& a) {
+void AddPoolSize(CliCommand& command, SimulateStudyArguments& a) {
   constexpr const char* kGroup = "A pool that grows and shrinks";
-  app.add_option(
-         "--pool-size", a.pool_sizes,
-         "Rule by which the pool grows, up to --nodes, and shrinks: NAME or NAME:option=value,..., "
-         "where NAME is utility_price, utility_band or least_cost; or fixed: all nodes from the "
-         "start. Give it several times to compare rules (default: fixed)")
-      ->group(kGroup);
-  app.add_option("--min-nodes", a.min_nodes, "Nodes that are always kept, with such a rule")
-      ->check(CLI::Range(0, kMaxEngineNodes))
-      ->capture_default_str()
-      ->group(kGroup);
-  app.add_option(
-         "--node-start", a.node_start_s,
-         "Seconds from requesting a node until it joins; it is paid for from the request on")
-      ->check(CheckSimulatedSeconds)
-      ->capture_default_str()
-      ->group(kGroup);
-  app.add_option("--node-price", a.node_price, "Price of a node per hour, in any currency")
-      ->check(CLI::NonNegativeNumber)
-      ->group(kGroup);
-  app.add_option("--node-templates", a.node_templates,
+  command
+      .AddOption(
+          "--pool-size", a.pool_sizes,
+          "Rule by which the pool grows, up to --nodes, and shrinks: NAME or "
+          "NAME:option=value,..., "
+          "where NAME is utility_price, utility_band or least_cost; or fixed: all nodes from the "
+          "start. Give it several times to compare rules (default: fixed)")
+      .Group(kGroup);
+  command.AddOption("--min-nodes", a.min_nodes, "Nodes that are always kept, with such a rule")
+      .Between(0, kMaxEngineNodes)
+      .ShowDefault()
+      .Group(kGroup);
+  command
+      .AddOption(
+          "--node-start", a.node_start_s,
+          "Seconds from requesting a node until it joins; it is paid for from the request on")
+      .Check(CheckSimulatedSeconds)
+      .ShowDefault()
+      .Group(kGroup);
+  command.AddOption("--node-price", a.node_price, "Price of a node per hour, in any currency")
+      .NonNegative()
+      .Group(kGroup);
+  command
+      .AddOption("--node-templates", a.node_templates,
                  "File of node templates among which such a rule chooses, as for `tuner serve`; "
                  "instead of --min-nodes, --node-start and --node-price")
-      ->group(kGroup);
+      .Group(kGroup);
 }
 
-void AddStudy(CLI::App& app, SimulateStudyArguments& a) {
-  app.add_option("--policy", a.policies,
-                 "NAME or NAME:option=value,...; give it several times to compare policies "
-                 "(default: the study's)");
-  app.add_option("--pruner", a.pruner, "NAME or NAME:option=value,... (default: the study's)");
-  app.add_option("--trials", a.trials, "Trials of the study (default: the load's, or 32)")
-      ->check(CLI::PositiveNumber);
-  app.add_option("--concurrent", a.concurrent, "Most trials alive at a time (default: no limit)")
-      ->check(CLI::PositiveNumber);
-  app.add_option("--time-limit", a.time_limit_s,
+void AddStudy(CliCommand& command, SimulateStudyArguments& a) {
+  command.AddOption("--policy", a.policies,
+                    "NAME or NAME:option=value,...; give it several times to compare policies "
+                    "(default: the study's)");
+  command.AddOption("--pruner", a.pruner, "NAME or NAME:option=value,... (default: the study's)");
+  command.AddOption("--trials", a.trials, "Trials of the study (default: the load's, or 32)")
+      .Positive();
+  command.AddOption("--concurrent", a.concurrent, "Most trials alive at a time (default: no limit)")
+      .Positive();
+  command
+      .AddOption("--time-limit", a.time_limit_s,
                  "Time limit of the study in virtual seconds, like time_limit_s in a study file")
-      ->check(CLI::PositiveNumber)
-      ->check(CheckSimulatedSeconds);
-  app.add_option("--seed", a.seed,
+      .Positive()
+      .Check(CheckSimulatedSeconds);
+  command
+      .AddOption("--seed", a.seed,
                  "Seed of the load and the study; the same seed gives the same bytes of output")
-      ->check(CLI::NonNegativeNumber);
-  app.add_option_function<double>(
-         "--target",
-         [&a](const double& target) {
-           a.target = target;
-           a.has_target = true;
-         },
-         "Value of the metric; the time to reach it is printed, and with --stream the study ends "
-         "there")
-      ->check(CheckFinite);
+      .NonNegative();
+  command
+      .AddNumber(
+          "--target",
+          [&a](const double& target) {
+            a.target = target;
+            a.has_target = true;
+          },
+          "Value of the metric; the time to reach it is printed, and with --stream the study ends "
+          "there")
+      .Check(CheckFinite);
 }
 
 template <typename Arguments>
-void AddOutput(CLI::App& app, Arguments& a) {
-  app.add_option("--json", a.json_file,
-                 "JSON file to write: figures, trials or jobs, slots and decisions");
-  app.add_option("--decisions", a.decisions_file,
-                 "Text file to write: the decisions, with their reasons");
-  app.add_option("--html", a.html_file,
-                 "HTML page to write: what held which slot when; with several policies, one page "
-                 "each, named FILE-POLICY");
+void AddOutput(CliCommand& command, Arguments& a) {
+  command.AddOption("--json", a.json_file,
+                    "JSON file to write: figures, trials or jobs, slots and decisions");
+  command.AddOption("--decisions", a.decisions_file,
+                    "Text file to write: the decisions, with their reasons");
+  command.AddOption(
+      "--html", a.html_file,
+      "HTML page to write: what held which slot when; with several policies, one page "
+      "each, named FILE-POLICY");
 }
 
-void AddRecordedJobs(CLI::App& app, SimulateClusterArguments& a) {
-  app.add_option_function<std::vector<std::string>>(
-         "load",
-         [&a](const std::vector<std::string>& words) {
-           if (words.size() == 2) a.folder = words.front();
-           a.workload = words.back();
-         },
-         "Folder with recorded applications and workloads (default: the one installed with this "
-         "program), and one of its workloads, e.g. workload-1")
-      ->required()
-      ->expected(1, 2)
-      ->type_name("[FOLDER] WORKLOAD");
-  app.add_option("--policy", a.policies,
-                 "NAME or NAME:option=value,...; give it several times to compare policies");
-  app.add_option("--nodes", a.nodes, "Number of nodes, of four slots each")
-      ->check(CLI::Range(1, 1 << 10))
-      ->capture_default_str();
-  app.add_option("--resize-s", a.resize_s, "Seconds for which a resized job does not train")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
-  app.add_option("--interval-s", a.interval_s, "Most seconds between decisions")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  app.add_flag("--on-events", a.on_events,
-               "Also decide at once after an arrival, an end, an epoch or a new measurement");
-  app.add_flag(
+void AddRecordedJobs(CliCommand& command, SimulateClusterArguments& a) {
+  command
+      .AddWords(
+          "load",
+          [&a](const std::vector<std::string>& words) {
+            if (words.size() == 2) a.folder = words.front();
+            a.workload = words.back();
+          },
+          "Folder with recorded applications and workloads (default: the one installed with this "
+          "program), and one of its workloads, e.g. workload-1")
+      .Required()
+      .Values(1, 2)
+      .TypeName("[FOLDER] WORKLOAD");
+  command.AddOption("--policy", a.policies,
+                    "NAME or NAME:option=value,...; give it several times to compare policies");
+  command.AddOption("--nodes", a.nodes, "Number of nodes, of four slots each")
+      .Between(1, 1 << 10)
+      .ShowDefault();
+  command.AddOption("--resize-s", a.resize_s, "Seconds for which a resized job does not train")
+      .NonNegative()
+      .ShowDefault();
+  command.AddOption("--interval-s", a.interval_s, "Most seconds between decisions")
+      .Positive()
+      .ShowDefault();
+  command.AddFlag("--on-events", a.on_events,
+                  "Also decide at once after an arrival, an end, an epoch or a new measurement");
+  command.AddFlag(
       "--requested-batch", a.requested,
       "Jobs keep the batch size that their users asked for (always so with optimus and tiresias)");
-  AddOutput(app, a);
-  app.footer(kPolluxExample + PoliciesHelp());
+  AddOutput(command, a);
+  command.Footer(kPolluxExample + PoliciesHelp());
 }
 
 struct LoadAction {
-  CLI::App* app;
+  CliCommand* command;
   SimulatedLoad load;
 };
 
 }  // namespace
 
-VerbAction AddSimulate(CLI::App& app) {
+VerbAction AddSimulate(CliCommand& command) {
   auto a = std::make_shared<SimulateStudyArguments>();
-  app.require_subcommand(1);
-  CLI::App* poolbench = app.add_subcommand(
+  command.RequireCommand();
+  CliCommand* poolbench = command.AddCommand(
       "poolbench",
       "Trials with analytic learning curves, batch efficiency and scaling, 81 epochs each");
-  CLI::App* emulated = app.add_subcommand("emulated", "The trials of examples/emulated");
-  CLI::App* study = app.add_subcommand("study", "A recorded study once more, from its database");
-  for (CLI::App* load : {poolbench, emulated, study}) {
+  CliCommand* emulated = command.AddCommand("emulated", "The trials of examples/emulated");
+  CliCommand* study = command.AddCommand("study", "A recorded study once more, from its database");
+  for (CliCommand* load : {poolbench, emulated, study}) {
     AddPool(*load, *a);
     AddPoolSize(*load, *a);
     AddStudy(*load, *a);
     AddOutput(*load, *a);
   }
-  for (CLI::App* load : {poolbench, emulated}) {
-    load->add_flag("--stream", a->stream,
-                   "Start ever more trials, until one reports the target (default: 0.085) or "
-                   "--until-s is over (default: 6 hours)");
-    load->add_option("--sampler", a->sampler,
-                     "NAME or NAME:option=value,... (default: poolbench's own list, by trial "
-                     "number; the study's for emulated)");
+  for (CliCommand* load : {poolbench, emulated}) {
+    load->AddFlag("--stream", a->stream,
+                  "Start ever more trials, until one reports the target (default: 0.085) or "
+                  "--until-s is over (default: 6 hours)");
+    load->AddOption("--sampler", a->sampler,
+                    "NAME or NAME:option=value,... (default: poolbench's own list, by trial "
+                    "number; the study's for emulated)");
   }
   poolbench
-      ->add_option("--rule", a->rule,
-                   "How the best learning rate grows with the batch size: sqrt or linear")
-      ->capture_default_str();
-  poolbench->footer(kPoolbenchExample + PoliciesHelp());
-  emulated->add_option("study_file", a->study_file, "Study file")
-      ->required()
-      ->type_name("STUDY.json");
-  emulated->add_option(
+      ->AddOption("--rule", a->rule,
+                  "How the best learning rate grows with the batch size: sqrt or linear")
+      .ShowDefault();
+  poolbench->Footer(kPoolbenchExample + PoliciesHelp());
+  emulated->AddOption("study_file", a->study_file, "Study file").Required().TypeName("STUDY.json");
+  emulated->AddOption(
       "--profile", a->profile,
       "The program's profile.json (default: what the study's command gives it, or that "
       "of examples/emulated)");
   emulated
-      ->add_option("--epochs", a->epochs,
-                   "As the program's (default: what the study's command gives it, or 9)")
-      ->check(CLI::PositiveNumber);
+      ->AddOption("--epochs", a->epochs,
+                  "As the program's (default: what the study's command gives it, or 9)")
+      .Positive();
   emulated
-      ->add_option("--samples", a->samples,
-                   "As the program's (default: what the study's command gives it, or 6144)")
-      ->check(CLI::PositiveNumber);
-  emulated->footer(kEmulatedExample + PoliciesHelp());
-  study->add_option("--db", a->database, "Database file of a service")->required();
-  study->add_option("--study", a->study, "Name of the study (default: the only one in the file)");
-  study->footer(kStudyExample + PoliciesHelp());
+      ->AddOption("--samples", a->samples,
+                  "As the program's (default: what the study's command gives it, or 6144)")
+      .Positive();
+  emulated->Footer(kEmulatedExample + PoliciesHelp());
+  study->AddOption("--db", a->database, "Database file of a service").Required();
+  study->AddOption("--study", a->study, "Name of the study (default: the only one in the file)");
+  study->Footer(kStudyExample + PoliciesHelp());
   auto jobs = std::make_shared<SimulateClusterArguments>();
-  CLI::App* pollux = app.add_subcommand(
+  CliCommand* pollux = command.AddCommand(
       "pollux", "Recorded training jobs, as in the simulator of the Pollux paper");
   AddRecordedJobs(*pollux, *jobs);
   return [a, jobs, pollux,
@@ -237,12 +249,12 @@ VerbAction AddSimulate(CLI::App& app) {
                                           {emulated, SimulatedLoad::kEmulated},
                                           {study, SimulatedLoad::kStudy}}] {
     for (const LoadAction& row : loads) {
-      if (!row.app->parsed()) continue;
+      if (!row.command->parsed()) continue;
       const absl::Status status = SimulateStudies(row.load, *a);
-      return status.ok() ? ExitCode::kOk : Fail("simulate " + row.app->get_name(), status);
+      return status.ok() ? ExitCode::kOk : Fail("simulate " + row.command->name(), status);
     }
     const absl::Status status = SimulateRecordedCluster(*jobs);
-    return status.ok() ? ExitCode::kOk : Fail("simulate " + pollux->get_name(), status);
+    return status.ok() ? ExitCode::kOk : Fail("simulate " + pollux->name(), status);
   };
 }
 

@@ -168,81 +168,83 @@ using SpacePart = VerbPart<SpaceArguments>;
 
 // `file` is a string, or a vector of them where several may be given.
 template <typename File>
-CLI::App* AddPart(CLI::App& app, File& file, const char* name, const char* purpose,
-                  const char* examples) {
-  CLI::App* part = app.add_subcommand(name, purpose);
-  part->footer(std::string("Example:\n") + examples);
-  part->add_option("file", file,
-                   "Search space: JSON in NNI's format or Optuna's, or a study file; - reads "
-                   "standard input")
-      ->required()
-      ->type_name("FILE");
+CliCommand* AddPart(CliCommand& command, File& file, const char* name, const char* purpose,
+                    const char* examples) {
+  CliCommand* part = command.AddCommand(name, purpose);
+  part->Footer(std::string("Example:\n") + examples);
+  part->AddOption("file", file,
+                  "Search space: JSON in NNI's format or Optuna's, or a study file; - reads "
+                  "standard input")
+      .Required()
+      .TypeName("FILE");
   return part;
 }
 
-void AddSample(CLI::App& app, SpaceArguments& arguments, std::vector<SpacePart>& parts) {
-  CLI::App* sample = AddPart(app, arguments.file, "sample",
-                             "Print parameters drawn from a search space: those that a study with "
-                             "the random sampler and this seed draws, repetitions included (of a "
-                             "finite space a study tries nothing twice: it draws on)",
-                             "  tuner space sample space.json -n 20 --seed 7\n"
-                             "  tuner space sample space.json -n 1000 --format csv > draws.csv\n"
-                             "  tuner space sample space.json --seed 7 --as-nni\n");
+void AddSample(CliCommand& command, SpaceArguments& arguments, std::vector<SpacePart>& parts) {
+  CliCommand* sample =
+      AddPart(command, arguments.file, "sample",
+              "Print parameters drawn from a search space: those that a study with "
+              "the random sampler and this seed draws, repetitions included (of a "
+              "finite space a study tries nothing twice: it draws on)",
+              "  tuner space sample space.json -n 20 --seed 7\n"
+              "  tuner space sample space.json -n 1000 --format csv > draws.csv\n"
+              "  tuner space sample space.json --seed 7 --as-nni\n");
   constexpr int kMostDrawn = 1'000'000;
-  sample->add_option("-n,--count", arguments.count, "Number of draws")
-      ->check(CLI::Range(1, kMostDrawn))
-      ->capture_default_str();
-  sample->add_option("--seed", arguments.seed, "The same seed gives the same values everywhere")
-      ->capture_default_str();
+  sample->AddOption("-n,--count", arguments.count, "Number of draws")
+      .Between(1, kMostDrawn)
+      .ShowDefault();
+  sample->AddOption("--seed", arguments.seed, "The same seed gives the same values everywhere")
+      .ShowDefault();
   sample
-      ->add_option("--format", arguments.format,
-                   "json: one object per line, as trials get it; csv: a column for each parameter")
-      ->check(CLI::IsMember({"json", "csv"}))
-      ->capture_default_str();
-  sample->add_flag(
+      ->AddOption("--format", arguments.format,
+                  "json: one object per line, as trials get it; csv: a column for each parameter")
+      .OneOf({"json", "csv"})
+      .ShowDefault();
+  sample->AddFlag(
       "--as-nni", arguments.as_nni,
       "Draw what NNI's Random tuner would draw with this seed, before it replaces repetitions");
   parts.push_back({sample, Sample});
 }
 
-void AddConvert(CLI::App& app, SpaceArguments& arguments, std::vector<SpacePart>& parts) {
-  CLI::App* convert = AddPart(app, arguments.file, "convert",
-                              "Write a search space in the other format. If that format cannot "
-                              "express it all, say what is missing and write nothing",
-                              "  tuner space convert space.json --to optuna > distributions.json\n"
-                              "  tuner space convert distributions.json --to nni\n");
+void AddConvert(CliCommand& command, SpaceArguments& arguments, std::vector<SpacePart>& parts) {
+  CliCommand* convert =
+      AddPart(command, arguments.file, "convert",
+              "Write a search space in the other format. If that format cannot "
+              "express it all, say what is missing and write nothing",
+              "  tuner space convert space.json --to optuna > distributions.json\n"
+              "  tuner space convert distributions.json --to nni\n");
   convert
-      ->add_option("--to", arguments.to, "Target format: nni (which Espalier uses, too) or optuna")
-      ->check(CLI::IsMember({"nni", "optuna"}))
-      ->required();
+      ->AddOption("--to", arguments.to, "Target format: nni (which Espalier uses, too) or optuna")
+      .OneOf({"nni", "optuna"})
+      .Required();
   parts.push_back({convert, Convert});
 }
 
 }  // namespace
 
-VerbAction AddSpace(CLI::App& app) {
+VerbAction AddSpace(CliCommand& command) {
   auto arguments = std::make_shared<SpaceArguments>();
-  app.require_subcommand(1);
+  command.RequireCommand();
   std::vector<SpacePart> parts;
-  parts.push_back({AddPart(app, arguments->files, "check",
+  parts.push_back({AddPart(command, arguments->files, "check",
                            "Check search spaces, and list everything that is wrong with them by "
                            "line and JSON pointer. Exits with 2 if anything is",
                            "  tuner space check space.json\n"
                            "  tuner space check search_spaces/catalog/*.json\n"
                            "  generate_space.py | tuner space check -\n"),
                    Check});
-  parts.push_back({AddPart(app, arguments->file, "describe",
+  parts.push_back({AddPart(command, arguments->file, "describe",
                            "Show a search space as a table, nested choices as a tree, with the "
                            "number of configurations",
                            "  tuner space describe space.json\n"),
                    DescribeSpace});
-  AddSample(app, *arguments, parts);
-  AddConvert(app, *arguments, parts);
+  AddSample(command, *arguments, parts);
+  AddConvert(command, *arguments, parts);
   return [arguments, parts] {
     for (const SpacePart& part : parts) {
-      if (!part.app->parsed()) continue;
+      if (!part.command->parsed()) continue;
       const absl::StatusOr<ExitCode> code = part.action(*arguments);
-      return code.ok() ? *code : Fail("space " + part.app->get_name(), code.status());
+      return code.ok() ? *code : Fail("space " + part.command->name(), code.status());
     }
     return ExitCode::kBadInput;
   };

@@ -24,10 +24,10 @@ absl::StatusOr<ExitCode> Stop(Client& client, const StopArguments& arguments) {
 
 }  // namespace
 
-VerbAction AddStop(CLI::App& app) {
+VerbAction AddStop(CliCommand& command) {
   auto a = std::make_shared<StopArguments>();
-  AddStudyName(app, a->study);
-  a->service.AddTo(app);
+  AddStudyName(command, a->study);
+  a->service.AddTo(command);
   return [a] {
     return WithClient("stop", a->service, [a](Client& client) { return Stop(client, *a); });
   };

@@ -53,14 +53,15 @@ absl::StatusOr<ExitCode> Submit(Client& client, const SubmitArguments& arguments
 
 }  // namespace
 
-VerbAction AddSubmit(CLI::App& app) {
+VerbAction AddSubmit(CliCommand& command) {
   auto a = std::make_shared<SubmitArguments>();
-  app.add_option("study", a->file, "Study file, or an AdaptDL job")
-      ->required()
-      ->type_name("STUDY.json|JOB.yaml");
-  a->options.AddTo(app);
-  app.add_flag("--wait", a->wait, "Follow the study until it ends, and exit as `tuner run` does");
-  app.add_flag("--quiet", a->options.quiet, "With --wait: print only the result");
+  command.AddOption("study", a->file, "Study file, or an AdaptDL job")
+      .Required()
+      .TypeName("STUDY.json|JOB.yaml");
+  a->options.AddTo(command);
+  command.AddFlag("--wait", a->wait,
+                  "Follow the study until it ends, and exit as `tuner run` does");
+  command.AddFlag("--quiet", a->options.quiet, "With --wait: print only the result");
   return [a] {
     return WithClient("submit", a->options.service,
                       [a](Client& client) { return Submit(client, *a); });

@@ -87,23 +87,24 @@ absl::Status Tell(const TellArguments& arguments) {
 
 }  // namespace
 
-VerbAction AddTell(CLI::App& app) {
+VerbAction AddTell(CliCommand& command) {
   auto a = std::make_shared<TellArguments>();
-  app.add_option("--value", a->value,
+  command
+      .AddOption("--value", a->value,
                  "Value of the study's metric (nan and inf are allowed). The answer on stdout is "
                  "\"stop\" if the trial should end soon, else \"continue\"")
-      ->required();
-  app.add_option("--step", a->step,
-                 "Step that the value belongs to, 0 or more (default: the next one, from 1)");
-  app.add_flag("--final", a->final, "The value is the trial's result");
-  app.add_option("--trial", a->trial, "The trial's id (default: ESPALIER_TRIAL_ID)")
-      ->check(CLI::PositiveNumber);
-  app.add_option("--timeout", a->timeout_s,
+      .Required();
+  command.AddOption("--step", a->step,
+                    "Step that the value belongs to, 0 or more (default: the next one, from 1)");
+  command.AddFlag("--final", a->final, "The value is the trial's result");
+  command.AddOption("--trial", a->trial, "The trial's id (default: ESPALIER_TRIAL_ID)").Positive();
+  command
+      .AddOption("--timeout", a->timeout_s,
                  "Seconds to wait for the service. With --step or --final, a call that fails "
                  "because the service restarts is repeated within this time")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  a->service.AddTo(app);
+      .Positive()
+      .ShowDefault();
+  a->service.AddTo(command);
   return [a] {
     const absl::Status status = Tell(*a);
     return status.ok() ? ExitCode::kOk : Fail("tell", status);

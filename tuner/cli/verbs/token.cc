@@ -113,30 +113,29 @@ absl::Status Remove(const TokenArguments& arguments) {
 
 }  // namespace
 
-VerbAction AddTokens(CLI::App& app) {
+VerbAction AddTokens(CliCommand& command) {
   auto a = std::make_shared<TokenArguments>();
-  app.require_subcommand(1);
-  CLI::App* create = app.add_subcommand("create", "Create a token and print it");
-  create->footer(
+  command.RequireCommand();
+  CliCommand* create = command.AddCommand("create", "Create a token and print it");
+  create->Footer(
       "Example:\n  tuner token create --role submit --name ada --expires 90d --out ada.token");
   create
-      ->add_option("--role", a->role,
-                   "administer: everything; submit: studies and trials, and so any command on the "
-                   "agents; view: reading only; agent: joining the pool")
-      ->required()
-      ->check(CLI::IsMember({"administer", "submit", "view", "agent"}));
-  create->add_option("--name", a->name, "Its owner or purpose; unique")->required();
-  create->add_option("--expires", a->expires, "Lifetime: 30d, 12h, 45m, 90s or never")
-      ->capture_default_str();
-  create->add_option("--out", a->out,
-                     "File to write it to, readable by you alone (default: it is printed)");
-  CLI::App* list = app.add_subcommand("ls", "List tokens, without their text");
-  list->footer("Example:\n  tuner token ls");
+      ->AddOption("--role", a->role,
+                  "administer: everything; submit: studies and trials, and so any command on the "
+                  "agents; view: reading only; agent: joining the pool")
+      .Required()
+      .OneOf({"administer", "submit", "view", "agent"});
+  create->AddOption("--name", a->name, "Its owner or purpose; unique").Required();
+  create->AddOption("--expires", a->expires, "Lifetime: 30d, 12h, 45m, 90s or never").ShowDefault();
+  create->AddOption("--out", a->out,
+                    "File to write it to, readable by you alone (default: it is printed)");
+  CliCommand* list = command.AddCommand("ls", "List tokens, without their text");
+  list->Footer("Example:\n  tuner token ls");
   AddJson(*list, a->json, "ListTokensResponse in tuner.proto");
-  CLI::App* remove = app.add_subcommand("rm", "Revoke a token, at once");
-  remove->footer("Example:\n  tuner token rm ada");
-  remove->add_option("token", a->token, "Its id or its name")->required()->type_name("TOKEN");
-  for (CLI::App* part : {create, list, remove}) a->service.AddTo(*part);
+  CliCommand* remove = command.AddCommand("rm", "Revoke a token, at once");
+  remove->Footer("Example:\n  tuner token rm ada");
+  remove->AddOption("token", a->token, "Its id or its name").Required().TypeName("TOKEN");
+  for (CliCommand* part : {create, list, remove}) a->service.AddTo(*part);
   return [a, create, list] {
     const auto [part, status] = create->parsed() ? std::pair("token create", Create(*a))
                                 : list->parsed() ? std::pair("token ls", List(*a))

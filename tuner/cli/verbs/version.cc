@@ -7,7 +7,7 @@
 
 namespace espalier {
 
-VerbAction AddVersion(CLI::App&) {
+VerbAction AddVersion(CliCommand&) {
   return [] {
     std::printf("tuner %s\n", Release().c_str());
     return ExitCode::kOk;

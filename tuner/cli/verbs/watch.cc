@@ -44,11 +44,11 @@ absl::StatusOr<ExitCode> Watch(Client& client, const WatchArguments& arguments) 
 
 }  // namespace
 
-VerbAction AddWatch(CLI::App& app) {
+VerbAction AddWatch(CliCommand& command) {
   auto a = std::make_shared<WatchArguments>();
-  AddStudyName(app, a->study);
-  a->options.AddTo(app);
-  app.get_option("--dir")->description(kRunOrItsRecord);
+  AddStudyName(command, a->study);
+  a->options.AddTo(command);
+  command.option("--dir").Describe(kRunOrItsRecord);
   return [a] {
     const absl::StatusOr<std::optional<ExitCode>> ended = ShowIfEnded(*a);
     if (!ended.ok()) return Fail("watch", ended.status());

@@ -1,5 +1,6 @@
-#include "tuner/cli/help.h"
+#include "tuner/cli/options/help.h"
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <sstream>
 #include <string_view>
@@ -8,7 +9,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "tuner/cli/number_options.h"
+#include "tuner/cli/options/number_options.h"
 #include "tuner/cli/views/text.h"
 #include "tuner/study_file/near_name.h"
 

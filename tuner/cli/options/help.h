@@ -1,11 +1,18 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstddef>
 #include <memory>
 #include <string>
 
+namespace CLI {
+class App;
+class Formatter;
+class ParseError;
+}  // namespace CLI
+
 namespace espalier {
+
+// What the library of command lines prints, in our words. For the sources of this folder alone.
 
 // Help texts whose descriptions are wrapped between words to lines of at most `width` columns, so
 // that the terminal need not break them; 0: they stay on one line each, as for a pipe.

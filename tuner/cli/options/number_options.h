@@ -1,12 +1,15 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
+
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
 
 namespace espalier {
 
-// What help texts show in place of INT for the number of a trial.
-inline constexpr const char* kTrialNumberType = "TRIAL";
+// How numbers are read from a command line. For the sources of this folder alone.
 
 // Makes every option of `app` and of its commands that holds a number read decimal digits and
 // nothing else. CLI11 by itself takes an empty text as 0 and 010 as 8. What it refuses is a

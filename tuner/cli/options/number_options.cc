@@ -1,5 +1,6 @@
-#include "tuner/cli/number_options.h"
+#include "tuner/cli/options/number_options.h"
 
+#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -7,6 +8,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "tuner/cli/options/command.h"
 
 namespace espalier {
 namespace {
