@@ -146,11 +146,9 @@ WALLS = {
     },
     "grpc": {
         "includes": r"^(grpc|grpcpp|grpc\+\+)/|\.grpc\.pb\.h$",
-        "sources": ["tuner/server", "tuner/cli", "tuner/cli/simulate", "tuner/cli/verbs",
-                    "trial_runner/agent", "adapters/optuna", "tests/e2e", "tests/benchmarks",
-                    "tests/protocol"],
-        "headers": ["tuner/proto", "tuner/server", "tuner/cli", "trial_runner/agent",
-                    "adapters/optuna"],
+        "sources": ["tuner/server", "tuner/cli", "trial_runner/agent", "adapters/optuna",
+                    "tests/cli/verbs", "tests/e2e", "tests/benchmarks", "tests/protocol"],
+        "headers": ["tuner/proto", "tuner/server", "trial_runner/agent", "adapters/optuna"],
     },
     "json": {
         "includes": r"^nlohmann/",

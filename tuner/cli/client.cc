@@ -1,11 +1,16 @@
 #include "tuner/cli/client.h"
 
+#include <grpcpp/grpcpp.h>
+
+#include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <mutex>
 #include <thread>
 #include <utility>
 
 #include "absl/strings/match.h"
+#include "tuner.grpc.pb.h"
 #include "tuner/base/host_port.h"
 #include "tuner/base/protocol.h"
 #include "tuner/credentials/access_token.h"
@@ -56,9 +61,32 @@ absl::StatusOr<PinnedService> AwaitPinned(const std::string& address, const std:
 
 }  // namespace
 
-Client::Client(ClientOptions options) : options_(std::move(options)) {}
+class Client::Connection {
+ public:
+  explicit Connection(ClientOptions options) : options_(std::move(options)) {}
 
-absl::Status Client::Connect() {
+  template <typename Request, typename Response>
+  absl::StatusOr<Response> Call(grpc::Status (v1::Tuner::Stub::*method)(grpc::ClientContext*,
+                                                                        const Request&, Response*),
+                                const Request& request);
+
+  const std::string& address() const { return options_.address; }
+
+ private:
+  // Called before the first call: asks a service that is known by its token's hash for its
+  // certificate.
+  absl::Status Connect();
+
+  // What to make of a call that failed.
+  absl::Status ErrorOf(const grpc::Status& status);
+
+  ClientOptions options_;
+  std::atomic<bool> answered_ = false;  // whether the service has answered a call
+  std::mutex connecting_;
+  std::unique_ptr<v1::Tuner::Stub> stub_;
+};
+
+absl::Status Client::Connection::Connect() {
   const std::lock_guard lock(connecting_);
   if (stub_ != nullptr) return absl::OkStatus();
   grpc::ChannelArguments arguments = ClientChannelArguments();
@@ -80,10 +108,9 @@ absl::Status Client::Connect() {
 }
 
 template <typename Request, typename Response>
-absl::StatusOr<Response> Client::Call(grpc::Status (v1::Tuner::Stub::*method)(grpc::ClientContext*,
-                                                                              const Request&,
-                                                                              Response*),
-                                      const Request& request) {
+absl::StatusOr<Response> Client::Connection::Call(
+    grpc::Status (v1::Tuner::Stub::*method)(grpc::ClientContext*, const Request&, Response*),
+    const Request& request) {
   ESPALIER_RETURN_IF_ERROR(Connect());
   grpc::ClientContext context;
   context.set_deadline(
@@ -101,7 +128,7 @@ absl::StatusOr<Response> Client::Call(grpc::Status (v1::Tuner::Stub::*method)(gr
   return response;
 }
 
-absl::Status Client::ErrorOf(const grpc::Status& status) {
+absl::Status Client::Connection::ErrorOf(const grpc::Status& status) {
   // No call is cancelled here: the service has dropped this one as it ended.
   const bool dropped = status.error_code() == grpc::StatusCode::CANCELLED;
   const bool by_a_proxy = CameFromAProxy(status);
@@ -136,74 +163,81 @@ absl::Status Client::ErrorOf(const grpc::Status& status) {
   return NobodyAnswers(options_.address, status.error_message());
 }
 
+Client::Client(ClientOptions options)
+    : connection_(std::make_unique<Connection>(std::move(options))) {}
+
+Client::~Client() = default;
+
+const std::string& Client::address() const { return connection_->address(); }
+
 absl::StatusOr<v1::Study> Client::CreateStudy(const v1::CreateStudyRequest& request) {
-  return Call(&v1::Tuner::Stub::CreateStudy, request);
+  return connection_->Call(&v1::Tuner::Stub::CreateStudy, request);
 }
 
 absl::StatusOr<v1::ListStudiesResponse> Client::ListStudies() {
-  return Call(&v1::Tuner::Stub::ListStudies, v1::ListStudiesRequest());
+  return connection_->Call(&v1::Tuner::Stub::ListStudies, v1::ListStudiesRequest());
 }
 
 absl::StatusOr<v1::StudyDetails> Client::GetStudy(const v1::GetStudyRequest& request) {
-  return Call(&v1::Tuner::Stub::GetStudy, request);
+  return connection_->Call(&v1::Tuner::Stub::GetStudy, request);
 }
 
 absl::StatusOr<v1::Study> Client::StopStudy(const std::string& name) {
   v1::StudyName request;
   request.set_name(name);
-  return Call(&v1::Tuner::Stub::StopStudy, request);
+  return connection_->Call(&v1::Tuner::Stub::StopStudy, request);
 }
 
 absl::StatusOr<v1::Study> Client::DeleteStudy(const std::string& name) {
   v1::StudyName request;
   request.set_name(name);
-  return Call(&v1::Tuner::Stub::DeleteStudy, request);
+  return connection_->Call(&v1::Tuner::Stub::DeleteStudy, request);
 }
 
 absl::StatusOr<v1::Study> Client::ResumeStudy(const v1::ResumeStudyRequest& request) {
-  return Call(&v1::Tuner::Stub::ResumeStudy, request);
+  return connection_->Call(&v1::Tuner::Stub::ResumeStudy, request);
 }
 
 absl::StatusOr<v1::TellResponse> Client::Tell(const v1::TellRequest& request) {
-  return Call(&v1::Tuner::Stub::Tell, request);
+  return connection_->Call(&v1::Tuner::Stub::Tell, request);
 }
 
 absl::StatusOr<v1::TrialRecord> Client::CancelTrial(const v1::CancelTrialRequest& request) {
-  return Call(&v1::Tuner::Stub::CancelTrial, request);
+  return connection_->Call(&v1::Tuner::Stub::CancelTrial, request);
 }
 
 absl::StatusOr<v1::TrialOutput> Client::GetTrialOutput(const v1::TrialOutputRequest& request) {
-  return Call(&v1::Tuner::Stub::GetTrialOutput, request);
+  return connection_->Call(&v1::Tuner::Stub::GetTrialOutput, request);
 }
 
 absl::StatusOr<v1::Trial> Client::PinTrial(const v1::PinTrialRequest& request) {
-  return Call(&v1::Tuner::Stub::PinTrial, request);
+  return connection_->Call(&v1::Tuner::Stub::PinTrial, request);
 }
 
 absl::StatusOr<v1::Node> Client::DrainNode(const v1::DrainNodeRequest& request) {
-  return Call(&v1::Tuner::Stub::DrainNode, request);
+  return connection_->Call(&v1::Tuner::Stub::DrainNode, request);
 }
 
 absl::StatusOr<v1::Pool> Client::SetPoolPolicy(const v1::SetPoolPolicyRequest& request) {
-  return Call(&v1::Tuner::Stub::SetPoolPolicy, request);
+  return connection_->Call(&v1::Tuner::Stub::SetPoolPolicy, request);
 }
 
 absl::StatusOr<v1::Token> Client::CreateToken(const v1::CreateTokenRequest& request) {
-  return Call(&v1::Tuner::Stub::CreateToken, request);
+  return connection_->Call(&v1::Tuner::Stub::CreateToken, request);
 }
 
 absl::StatusOr<v1::ListTokensResponse> Client::ListTokens() {
-  return Call(&v1::Tuner::Stub::ListTokens, v1::ListTokensRequest());
+  return connection_->Call(&v1::Tuner::Stub::ListTokens, v1::ListTokensRequest());
 }
 
 absl::StatusOr<v1::Token> Client::RemoveToken(const std::string& token) {
   v1::RemoveTokenRequest request;
   request.set_token(token);
-  return Call(&v1::Tuner::Stub::RemoveToken, request);
+  return connection_->Call(&v1::Tuner::Stub::RemoveToken, request);
 }
 
 absl::StatusOr<v1::Pool> Client::GetPool() {
-  return Call(&v1::Tuner::Stub::GetPool, v1::GetPoolRequest());
+  return connection_->Call(&v1::Tuner::Stub::GetPool, v1::GetPoolRequest());
 }
 
 }  // namespace espalier

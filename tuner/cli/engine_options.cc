@@ -12,7 +12,7 @@
 
 #include "absl/strings/numbers.h"
 #include "allocator/pool_size/pool_size.h"
-#include "tuner/cli/client.h"
+#include "tuner/cli/client_options.h"
 #include "tuner/cli/machine.h"
 #include "tuner/cli/options/command.h"
 #include "tuner/cli/plugin_argument.h"

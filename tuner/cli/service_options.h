@@ -4,7 +4,7 @@
 #include <string>
 
 #include "tuner/base/status.h"
-#include "tuner/cli/client.h"
+#include "tuner/cli/client_options.h"
 
 namespace espalier {
 

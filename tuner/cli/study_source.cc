@@ -11,6 +11,7 @@
 #include "tuner/api/tuner.h"
 #include "tuner/base/clock.h"
 #include "tuner/base/trial_folder.h"
+#include "tuner/cli/client.h"
 #include "tuner/cli/options/command.h"
 #include "tuner/cli/views/record.h"
 #include "tuner/storage/storage.h"

@@ -17,7 +17,6 @@
 #include "tuner/base/clock.h"
 #include "tuner/base/host_port.h"
 #include "tuner/cli/agent_replacement.h"
-#include "tuner/cli/client.h"
 #include "tuner/cli/files.h"
 #include "tuner/cli/interrupts.h"
 #include "tuner/cli/machine.h"
