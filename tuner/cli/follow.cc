@@ -10,6 +10,7 @@
 #include "tuner/base/clock.h"
 #include "tuner/cli/options/command.h"
 #include "tuner/cli/views/plain_log.h"
+#include "tuner/cli/views/study_text.h"
 #include "tuner/cli/views/table.h"
 #include "tuner/cli/views/text.h"
 

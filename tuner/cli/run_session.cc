@@ -27,6 +27,7 @@
 #include "tuner/cli/service_options.h"
 #include "tuner/cli/verb.h"
 #include "tuner/cli/views/report/page.h"
+#include "tuner/cli/views/study_text.h"
 #include "tuner/cli/views/text.h"
 #include "tuner/server/service.h"
 #include "tuner/study_file/study_file.h"

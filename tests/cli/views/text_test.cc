@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "tests/cli/views/sample_study.h"
+#include "tuner/cli/views/study_text.h"
 
 namespace espalier {
 namespace {

@@ -8,7 +8,7 @@
 #include "tuner/cli/connected_verb.h"
 #include "tuner/cli/files.h"
 #include "tuner/cli/verb.h"
-#include "tuner/cli/views/text.h"
+#include "tuner/cli/views/study_text.h"
 
 namespace espalier {
 namespace {

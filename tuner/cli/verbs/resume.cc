@@ -10,8 +10,8 @@
 
 #include "tuner/cli/connected_verb.h"
 #include "tuner/cli/verb.h"
+#include "tuner/cli/views/study_text.h"
 #include "tuner/cli/views/table.h"
-#include "tuner/cli/views/text.h"
 
 namespace espalier {
 namespace {

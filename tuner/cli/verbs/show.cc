@@ -11,6 +11,7 @@
 #include "tuner/cli/verb.h"
 #include "tuner/cli/views/promise_record.h"
 #include "tuner/cli/views/record.h"
+#include "tuner/cli/views/study_text.h"
 #include "tuner/cli/views/table.h"
 #include "tuner/cli/views/text.h"
 #include "tuner/cli/views/trial_text.h"

@@ -9,6 +9,7 @@
 
 #include "tuner/cli/views/csv.h"
 #include "tuner/cli/views/record.h"
+#include "tuner/cli/views/study_text.h"
 #include "tuner/cli/views/text.h"
 
 namespace espalier {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "tuner/cli/views/study_text.h"
 #include "tuner/cli/views/table.h"
 #include "tuner/cli/views/text.h"
 

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "tuner/cli/views/text.h"
+#include "tuner/cli/views/study_text.h"
 #include "tuner/core/estimates/equal_progress.h"
 #include "tuner/core/promise/replay.h"
 #include "tuner/study_file/study_file.h"

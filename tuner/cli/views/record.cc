@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "tuner/cli/views/study_text.h"
 #include "tuner/cli/views/text.h"
 
 namespace espalier {

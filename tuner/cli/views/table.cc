@@ -9,6 +9,7 @@
 #include <span>
 #include <utility>
 
+#include "tuner/cli/views/study_text.h"
 #include "tuner/cli/views/text.h"
 
 namespace espalier {

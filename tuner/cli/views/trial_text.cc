@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_join.h"
 #include "tuner/cli/views/record.h"
+#include "tuner/cli/views/study_text.h"
 #include "tuner/cli/views/text.h"
 #include "tuner/messages/wire/figures_wire.h"
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tuner/cli/views/report/markup.h"
+#include "tuner/cli/views/study_text.h"
 #include "tuner/cli/views/text.h"
 
 namespace espalier::report {

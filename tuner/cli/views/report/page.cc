@@ -10,6 +10,7 @@
 #include "tuner/cli/views/report/reliability.h"
 #include "tuner/cli/views/report/sweep.h"
 #include "tuner/cli/views/report/tables.h"
+#include "tuner/cli/views/study_text.h"
 #include "tuner/cli/views/table.h"
 #include "tuner/cli/views/text.h"
 

@@ -6,7 +6,7 @@
 #include <tuple>
 #include <utility>
 
-#include "tuner/cli/views/text.h"
+#include "tuner/cli/views/study_text.h"
 
 namespace espalier::report {
 namespace {

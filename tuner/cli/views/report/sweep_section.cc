@@ -10,6 +10,7 @@
 
 #include "tuner/cli/views/report/markup.h"
 #include "tuner/cli/views/report/sweep.h"
+#include "tuner/cli/views/study_text.h"
 #include "tuner/cli/views/text.h"
 
 namespace espalier::report {

@@ -7,6 +7,7 @@
 
 #include "tuner/cli/views/record.h"
 #include "tuner/cli/views/report/markup.h"
+#include "tuner/cli/views/study_text.h"
 #include "tuner/cli/views/text.h"
 
 namespace espalier::report {

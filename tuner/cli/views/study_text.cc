@@ -1,0 +1,109 @@
+#include "tuner/cli/views/study_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "search_spaces/parameter.h"
+#include "tuner/cli/views/text.h"
+
+namespace espalier {
+namespace {
+
+std::string WithoutPrefix(const std::string& name, std::string_view prefix) {
+  return name.rfind(prefix, 0) == 0 ? name.substr(prefix.size()) : name;
+}
+
+}  // namespace
+
+std::string StateName(v1::TrialState state) {
+  return WithoutPrefix(v1::TrialState_Name(state), "TRIAL_");
+}
+
+std::string StateName(v1::StudyState state) {
+  return WithoutPrefix(v1::StudyState_Name(state), "STUDY_");
+}
+
+bool HasEnded(v1::TrialState state) {
+  return state == v1::TRIAL_COMPLETE || state == v1::TRIAL_PRUNED || state == v1::TRIAL_FAIL;
+}
+
+bool HasEnded(v1::StudyState state) {
+  return state == v1::STUDY_COMPLETE || state == v1::STUDY_FAILED;
+}
+
+std::string DisplayParameter(const v1::Parameter& parameter) {
+  const absl::StatusOr<ParameterValue> value = ParameterValueFromJson(parameter.json());
+  return value.ok() ? ToDisplay(*value) : parameter.json();
+}
+
+std::string ExactParameter(const v1::Parameter& parameter) {
+  const nlohmann::json json = nlohmann::json::parse(parameter.json(), nullptr, false);
+  return json.is_string() ? json.get<std::string>() : parameter.json();
+}
+
+std::string DisplayParameters(const v1::Trial& trial) {
+  std::string out;
+  for (const v1::Parameter& parameter : trial.parameters()) {
+    if (!out.empty()) out += ' ';
+    out += parameter.name() + "=" + DisplayParameter(parameter);
+  }
+  return out;
+}
+
+const v1::Parameter* FindParameter(const v1::Trial& trial, std::string_view name) {
+  for (const v1::Parameter& parameter : trial.parameters()) {
+    if (parameter.name() == name) return &parameter;
+  }
+  return nullptr;
+}
+
+const v1::Trial* FindTrial(const v1::StudyDetails& details, std::int64_t number) {
+  for (const v1::Trial& trial : details.trials()) {
+    if (trial.number() == number) return &trial;
+  }
+  return nullptr;
+}
+
+absl::StatusOr<v1::Trial> NamedTrial(const v1::StudyDetails& details, std::int64_t number) {
+  if (const v1::Trial* trial = FindTrial(details, number)) return *trial;
+  return absl::NotFoundError(fmt::format("study \"{}\" has no trial {}; it has {}",
+                                         details.study().name(), number,
+                                         Count(details.trials_size(), "trial")));
+}
+
+std::string MetricName(const v1::Study& study) {
+  return study.metric().empty() ? "value" : study.metric();
+}
+
+std::string_view BestIs(const v1::Study& study) { return study.maximize() ? "highest" : "lowest"; }
+
+bool BetterFor(const v1::Study& study, double a, double b) {
+  if (std::isnan(a)) return false;
+  if (std::isnan(b)) return true;
+  return study.maximize() ? a > b : a < b;
+}
+
+std::vector<const v1::Trial*> BestFirst(const v1::StudyDetails& details) {
+  std::vector<const v1::Trial*> trials;
+  for (const v1::Trial& trial : details.trials()) trials.push_back(&trial);
+  const v1::Study& study = details.study();
+  const auto is_best = [&](const v1::Trial* trial) {
+    return study.has_best_trial() && trial->number() == study.best_trial();
+  };
+  std::stable_sort(trials.begin(), trials.end(), [&](const v1::Trial* a, const v1::Trial* b) {
+    // The study's own word on the best one holds: it also weighs how trials ended.
+    if (is_best(a) != is_best(b)) return is_best(a);
+    if (a->has_value() != b->has_value()) return a->has_value();
+    if (a->has_value()) {
+      if (BetterFor(study, a->value(), b->value())) return true;
+      if (BetterFor(study, b->value(), a->value())) return false;
+    }
+    return a->number() < b->number();
+  });
+  return trials;
+}
+
+}  // namespace espalier
