@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tuner.pb.h"
 #include "tuner/base/clock.h"
 #include "tuner/cli/views/plain_log.h"
 #include "tuner/cli/views/table.h"

@@ -3,9 +3,11 @@
 #include <memory>
 #include <string>
 
-#include "tuner.pb.h"
-
 namespace espalier {
+
+namespace v1 {
+class StudyDetails;
+}  // namespace v1
 
 // Shows a study to a person who follows it.
 class StudyDisplay {

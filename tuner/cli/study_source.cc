@@ -14,6 +14,7 @@
 #include "tuner/cli/client.h"
 #include "tuner/cli/options/command.h"
 #include "tuner/cli/views/record.h"
+#include "tuner/core/state/change.h"
 #include "tuner/storage/storage.h"
 
 namespace espalier {

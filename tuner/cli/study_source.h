@@ -6,11 +6,11 @@
 #include "tuner.pb.h"
 #include "tuner/base/status.h"
 #include "tuner/cli/service_options.h"
-#include "tuner/core/state/change.h"
 
 namespace espalier {
 
 class CliCommand;
+struct TunerState;
 
 // The source from which a verb reads studies: a running service, or a database file without one.
 class StudySource {
