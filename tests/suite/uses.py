@@ -120,13 +120,21 @@ def _digest_of(paths):
     return digest.hexdigest()
 
 
+def files_of_the_tree():
+    """Those that are tracked, or would be; of a tree without Git all that no script has made."""
+    listed = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=ROOT, text=True,
+                            capture_output=True)
+    if listed.returncode == 0:
+        return [ROOT / name for name in listed.stdout.split("\0") if name]
+    made = {"build", ".deps", "demo", "dist", "__pycache__"}
+    return [path for path in ROOT.rglob("*") if path.is_file() and not made & set(path.relative_to(ROOT).parts)]
+
+
 class Digests:
     """Of tests, in one look at the tree: a file is read once."""
 
     def __init__(self):
-        listed = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=ROOT, text=True,
-                                capture_output=True, check=True).stdout
-        files = [ROOT / name for name in listed.split("\0") if name]
+        files = files_of_the_tree()
         # Other scripts of tests are nobody else's business; and what is compiled is seen in the programs.
         self.common = _digest_of(path for path in files if not path.name.endswith(COMPILED) and
                                  not (path.suffix == ".py" and ROOT / "tests" in path.parents))
