@@ -67,7 +67,8 @@ class Launch(unittest.TestCase):
     def test_a_case_that_there_is_not_is_named(self):
         program = self.dir / "program.py"
         program.write_text(CASES)
-        done = self.launch(sys.executable, program, table_text="mine ci standard 1 - main\n    First.test_c\n", ESPALIER_SUITE="standard")
+        done = self.launch(sys.executable, program, table_text="mine ci standard 1 - main\n    First.test_c\n",
+                           ESPALIER_SUITE="standard")
         self.assertNotEqual(done.returncode, 0)
         self.assertIn('"First.test_c" is no case of', done.stderr)
 
@@ -107,8 +108,8 @@ while os.path.exists(f"/proc/{{pid}}"): time.sleep(0.02)
 
     def test_the_command_ends_with_what_runs_it(self):
         self.put_table("")
-        launched = subprocess.Popen([sys.executable, "-B", self.dir / "launch.py", "mine", "ci", "sh", "-c", "echo there; exec sleep 600"],
-                                    stdout=subprocess.PIPE, text=True)
+        launched = subprocess.Popen([sys.executable, "-B", self.dir / "launch.py", "mine", "ci", "sh", "-c",
+                                     "echo there; exec sleep 600"], stdout=subprocess.PIPE, text=True)
         self.addCleanup(launched.kill)
         self.assertEqual(launched.stdout.readline(), "there\n")
         launched.kill()
@@ -131,6 +132,11 @@ while os.path.exists(f"/proc/{{pid}}"): time.sleep(0.02)
         self.assertIn("namespaces: not permitted (more rights)", done.stdout)
         self.assertNotIn("it ran", done.stdout)
         self.assertEqual(launched(ESPALIER_REQUIRE="all").returncode, 1)
+        # Who runs many tests has asked the machine before.
+        self.assertEqual(launched(ESPALIER_LACKS="{}").returncode, 0)
+        told = launched(ESPALIER_LACKS=json.dumps({"namespaces": ["no rights", "root"]}))
+        self.assertEqual(told.returncode, launch.NOT_RUN)
+        self.assertIn("namespaces: no rights (root)", told.stdout)
 
 
 if __name__ == "__main__":
