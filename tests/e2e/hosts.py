@@ -27,22 +27,44 @@ NOBODY = 65534
 AS_NOBODY = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")  # before a command
 
 
+def unshared(*command):
+    """The command as the first process of namespaces that it owns. What it mounts may be seen outside until own_mounts()."""
+    # Without "unchanged" this asks for private mounts at once, which fails in a chroot: see own_mounts().
+    user = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
+    return ["unshare", "--net", "--mount", "--propagation", "unchanged", "--pid", "--fork", "--kill-child", *user, *command]
+
+
 def run_inside(file):
     """Goes on in private namespaces; does not return to who called it from outside."""
     if os.environ.get(INSIDE):
         return
-    command = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
-    if os.geteuid() != 0:
-        command += ["--user", "--map-root-user"]
-    command += [sys.executable, os.path.abspath(__file__), file, *sys.argv[1:]]
-    probe = subprocess.run([*command[:command.index(sys.executable)], "true"], capture_output=True, text=True)
+    probe = subprocess.run(unshared("true"), capture_output=True, text=True)
     if probe.returncode != 0:
         sys.exit(f"network namespaces need root or user namespaces: {probe.stderr.strip()}")
+    command = unshared(sys.executable, os.path.abspath(__file__), file, *sys.argv[1:])
     os.execvp(command[0], command)
+
+
+def own_mounts():
+    """From here on nobody outside sees what this process and its children mount, and /proc shows their processes."""
+    if subprocess.run(["mount", "--make-rprivate", "/"], capture_output=True).returncode != 0:
+        # In a chroot the root is a folder within a mount, which has no path in here, so that nothing can make it private.
+        # /proc is a mount in every chroot: all of the root is shown there, as a mount that can be, and becomes the root.
+        folder = os.getcwd()
+        sh("mount", "--make-rprivate", "/proc")
+        sh("mount", "--rbind", "/", "/proc")
+        os.chroot("/proc")
+        os.chdir(folder)
+        sh("mount", "--make-rprivate", "/")
+    sh("mount", "-t", "proc", "-o", "nosuid,nodev,noexec", "proc", "/proc")
 
 
 def be_init(command):
     """The first process of the namespace: runs the test, and takes in orphans that end."""
+    try:
+        own_mounts()
+    except (AssertionError, OSError) as error:
+        sys.exit(f"this machine does not let a mount namespace have mounts of its own: {error}")
     child = subprocess.Popen(command, env=dict(os.environ, **{INSIDE: "1"}))
     for signum in (signal.SIGTERM, signal.SIGINT):
         signal.signal(signum, lambda number, _: child.send_signal(number))
