@@ -30,8 +30,10 @@ class Cluster:
             raise
 
     def run(self, *command, timeout=60, **keys):
-        done = subprocess.run([str(word) for word in command], env=os.environ | self.env, text=True, check=True,
-                              capture_output=True, timeout=timeout, **keys)
+        done = subprocess.run([str(word) for word in command], env=os.environ | self.env, text=True, capture_output=True,
+                              timeout=timeout, **keys)
+        if done.returncode != 0:
+            raise AssertionError(f"{' '.join(map(str, command))} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
         return done.stdout
 
     def jobs(self, states="PENDING,CONFIGURING,RUNNING,COMPLETING"):

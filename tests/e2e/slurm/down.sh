@@ -4,18 +4,21 @@
 set -u
 folder=${1:?usage: down.sh FOLDER [daemons]}
 export SLURM_CONF=$folder/slurm.conf
+# lives PID: nobody may have buried one that has ended.
+lives() { [[ -n ${1:-} ]] && kill -0 "$1" 2>/dev/null && [[ $(cut -d' ' -f3 "/proc/$1/stat" 2>/dev/null) != Z ]]; }
 end() {
   local file pid
   for file in "$@"; do
     if [[ ! -e $file ]]; then continue; fi
     pid=$(<"$file")
     kill -9 "$pid" 2>/dev/null
-    while kill -0 "$pid" 2>/dev/null && [[ $(cut -d' ' -f3 "/proc/$pid/stat" 2>/dev/null) != Z ]]; do sleep 0.02; done
+    while lives "$pid"; do sleep 0.02; done
     rm -f "$file"
   done
 }
 no_jobs() { [[ -z $(timeout 10 squeue -h 2>/dev/null) ]]; }
-if [[ ${2:-} != daemons ]]; then
+# What asks a controller that has ended waits 10 s for it.
+if [[ ${2:-} != daemons ]] && lives "$(cat "$folder/slurmctld.pid" 2>/dev/null)"; then
   timeout 10 scancel --full --signal=KILL --user="$(id -u)" 2>/dev/null
   timeout 10 scancel --user="$(id -u)" 2>/dev/null
   for ((look = 0; look < 60; ++look)); do

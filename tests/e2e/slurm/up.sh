@@ -8,6 +8,13 @@ folder=${1:?usage: up.sh FOLDER NODES GPUS} nodes=${2:-4} gpus=${3:-2}
 host=$(hostname -s) user=$(id -un)
 export SLURM_CONF=$folder/slurm.conf PATH=$PATH:/usr/sbin
 
+# failed WHAT [DAEMON]: the end, with what the daemon has written, or all have: before it has a log, and there.
+failed() {
+  printf '%s:\n' "$1" >&2
+  tail -q -n 5 "$folder/log/"${2:-*}.{start,log} >&2 2>/dev/null
+  exit 1
+}
+
 mkdir -p "$folder"/{dev,state,log,spool,munge}
 chmod 755 "$folder" "$folder/munge"
 for ((gpu = 0; gpu < gpus; ++gpu)); do
@@ -22,7 +29,7 @@ dd if=/dev/urandom of="$folder/munge/munge.key" bs=1 count=1024 status=none
 chmod 400 "$folder/munge/munge.key"
 munged --force --key-file="$folder/munge/munge.key" --socket="$folder/munge/m.sock" \
   --pid-file="$folder/munge/munged.pid" --log-file="$folder/munge/munged.log" \
-  --seed-file="$folder/munge/seed" 2>/dev/null
+  --seed-file="$folder/munge/seed" 2>"$folder/log/munged.start" || failed "munged does not start" munged
 
 # Slurm's daemons are told their ports: below those that the kernel gives away, and anew where one
 # is taken.
@@ -67,28 +74,40 @@ PartitionName=high Nodes=ALL MaxTime=INFINITE State=UP PriorityTier=10 PreemptMo
 CONF
 }
 
-# failed DAEMON LOG: the end, with what it has written.
-failed() {
-  printf '%s does not start:\n' "$1" >&2
-  tail -q -n 5 "$folder/log/$2".log >&2
-  exit 1
-}
-
 idle() { [[ $(timeout 10 sinfo -h -p low -t idle -o %D 2>/dev/null) == "$nodes" ]]; }
 
+# gone DAEMON: whether it is no longer there, or has not been for as long as one needs to write down who it is.
+gone() {
+  local pid state
+  if ! pid=$(cat "$folder/$1.pid" 2>/dev/null); then ((SECONDS > started + 5)); return; fi
+  state=$(cut -d' ' -f3 "/proc/$pid/stat" 2>/dev/null) || return 0
+  [[ $state == Z ]]
+}
+
 here=$(dirname "${BASH_SOURCE[0]}")
+daemons=(slurmctld)
+for ((node = 1; node <= nodes; ++node)); do daemons+=("slurmd.n$node"); done
 for ((try = 0; try < 5; ++try)); do
   configure
-  slurmctld -c >/dev/null 2>&1 || failed slurmctld slurmctld
+  rm -f "$folder"/log/*
+  started=$SECONDS
+  slurmctld -c >"$folder/log/slurmctld.start" 2>&1 || failed "slurmctld does not start" slurmctld
   for ((node = 1; node <= nodes; ++node)); do
     mkdir -p "$folder/spool/n$node"
-    slurmd -N "n$node" >/dev/null 2>&1 || failed "slurmd of n$node" "slurmd.n$node"
+    daemon=slurmd.n$node
+    slurmd -N "n$node" >"$folder/log/$daemon.start" 2>&1 || failed "slurmd of n$node does not start" "$daemon"
   done
-  for ((end = SECONDS + 60; SECONDS < end; )); do
+  lost=
+  until [[ -n $lost ]]; do
     if idle; then exit 0; fi
+    for daemon in "${daemons[@]}"; do
+      if gone "$daemon"; then lost=$daemon; fi
+    done
+    if ((SECONDS > started + 240)); then failed "the nodes are not idle after 240 s"; fi
     sleep 0.05
   done
+  # Another port is all that can be tried.
+  grep -qs "Address already in use" "$folder/log/$lost.log" || failed "$lost has ended" "$lost"
   "$here/down.sh" "$folder" daemons
 done
-tail -q -n 5 "$folder"/log/*.log >&2
-exit 1
+failed "$lost has found no free port five times" "$lost"
