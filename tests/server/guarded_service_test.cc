@@ -17,6 +17,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "httplib.h"
+#include "tests/base/machine_needs.h"
 #include "tests/server/running_service.h"
 #include "tuner/credentials/access_token.h"
 #include "tuner/credentials/pinned_certificate.h"
@@ -205,8 +206,7 @@ int StatusForNobody(int port, const std::string& request) {
 }
 
 TEST(Loopback, AnotherUserOfTheMachineNeedsAToken) {
-  if (geteuid() != 0)
-    return;  // who is nobody else cannot try; tests/e2e/frontends_test.py does as root
+  if (NotTestedHere(NoOtherUser())) return;
   RunningService running;
   const auto request = [](const std::string& more) {
     return "GET /api/studies HTTP/1.1\r\nHost: localhost\r\n" + more + "\r\n";

@@ -10,11 +10,11 @@
 #include <cstring>
 #include <filesystem>
 #include <future>
-#include <iostream>
 #include <set>
 #include <thread>
 
 #include "gtest/gtest.h"
+#include "tests/base/machine_needs.h"
 #include "trial_runner/collectives/narrowed_collectives.h"
 #include "trial_runner/collectives/rendezvous.h"
 
@@ -351,10 +351,7 @@ TEST_P(CollectivesContract, PreparingIsNotWaitedForForEver) {
 }
 
 TEST_P(CollectivesContract, FormsOverIpv6) {
-  if (!RendezvousServer::Listen("::1").ok()) {
-    std::cerr << "not tested: this machine has no IPv6\n";
-    return;
-  }
+  if (NotTestedHere(NoIpv6())) return;
   CollectivesOptions options;
   options.host = "::1";
   const Members members = MakeMembers(2, options);
