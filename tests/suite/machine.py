@@ -232,6 +232,16 @@ def missing(names=None):
     return {name: lack for name, lack in lacks.items() if lack is not None}
 
 
+def need(case, *names):
+    """Ends a case of unittest where it needs what this machine does not allow, and the rest of its file does without: it is left
+    out, and fails where all has to run (ESPALIER_REQUIRE=all)."""
+    lacks = "; ".join(f"{name}: {lack.reason} ({lack.remedy})" for name, lack in missing(names).items())
+    if lacks and os.environ.get("ESPALIER_REQUIRE") == "all":
+        case.fail(f"ESPALIER_REQUIRE=all, and this machine lacks what the test needs: {lacks}")
+    if lacks:
+        case.skipTest(lacks)
+
+
 def main(arguments):
     if arguments[:1] == [INSIDE]:
         _go_on_inside(arguments[1])

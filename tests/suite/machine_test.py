@@ -1,6 +1,7 @@
 import errno
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -58,6 +59,18 @@ class Machine(unittest.TestCase):
     def test_a_probe_that_fails_is_a_reason(self):
         self.put_instead("ipv6", unittest.mock.Mock(side_effect=RuntimeError("no such thing")))
         self.assertEqual(self.lack("ipv6").reason, "RuntimeError: no such thing")
+
+    def test_a_case_is_left_out_and_fails_where_all_has_to_run(self):
+        case = unittest.TestCase()
+        self.put_instead("ipv6", lambda: None)
+        machine.need(case, "ipv6")
+        machine._lack.cache_clear()
+        self.put_instead("ipv6", lambda: "it is not there")
+        told = re.escape("ipv6: it is not there (another machine)")
+        with unittest.mock.patch.dict(os.environ, ESPALIER_REQUIRE=""), self.assertRaisesRegex(unittest.SkipTest, told):
+            machine.need(case, "ipv6")
+        with unittest.mock.patch.dict(os.environ, ESPALIER_REQUIRE="all"), self.assertRaisesRegex(AssertionError, told):
+            machine.need(case, "ipv6")
 
     def test_commands_that_fail_tell_it_in_their_own_words(self):
         self.assertIsNone(machine._run("true"))
