@@ -79,7 +79,8 @@ idle() { [[ $(timeout 10 sinfo -h -p low -t idle -o %D 2>/dev/null) == "$nodes" 
 # gone DAEMON: whether it is no longer there, or has not been for as long as one needs to write down who it is.
 gone() {
   local pid state
-  if ! pid=$(cat "$folder/$1.pid" 2>/dev/null); then ((SECONDS > started + 5)); return; fi
+  pid=$(cat "$folder/$1.pid" 2>/dev/null) || true
+  if [[ -z $pid ]]; then ((SECONDS > started + 60)); return; fi
   state=$(cut -d' ' -f3 "/proc/$pid/stat" 2>/dev/null) || return 0
   [[ $state == Z ]]
 }
