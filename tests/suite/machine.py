@@ -239,6 +239,7 @@ def need(case, *names):
     if lacks and os.environ.get("ESPALIER_REQUIRE") == "all":
         case.fail(f"ESPALIER_REQUIRE=all, and this machine lacks what the test needs: {lacks}")
     if lacks:
+        print(f"not tested: {case.id().removeprefix('__main__.')}: {lacks}", flush=True)  # for scripts/test.sh, which tells of it
         case.skipTest(lacks)
 
 

@@ -209,10 +209,11 @@ class Session:
             for line in record.read_text().splitlines():
                 entry = json.loads(line)
                 lines[entry["test"]] = entry
-        statuses = {}
+        statuses, left_out = {}, {}
         with contextlib.suppress(OSError, xml.etree.ElementTree.ParseError):
             for case in xml.etree.ElementTree.parse(junit).getroot().iter("testcase"):
                 statuses[case.get("name")] = case.get("status")
+                left_out[case.get("name")] = re.findall("^not tested: (.*)$", case.findtext("system-out") or "", re.M)
         outcomes = []
         for name in names:
             line = lines.get(name, {})
@@ -221,6 +222,7 @@ class Session:
                 status = "not run"
             elif status == "not run":
                 status = "failed"  # CTest could not start it
+            self.notes += [f"not run, a case of {name} ({build}): {why}" for why in left_out.get(name, [])]
             outcomes.append(Outcome(name, build, suite, status, line.get("seconds", 0), line.get("clock_s", 0), line.get("not_run", [])))
         if any(outcome.status == "failed" for outcome in outcomes):
             print(log.read_text(errors="replace"), flush=True)

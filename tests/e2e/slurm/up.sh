@@ -80,7 +80,10 @@ idle() { [[ $(timeout 10 sinfo -h -p low -t idle -o %D 2>/dev/null) == "$nodes" 
 gone() {
   local pid state
   pid=$(cat "$folder/$1.pid" 2>/dev/null) || true
-  if [[ -z $pid ]]; then ((SECONDS > started + 60)); return; fi
+  if [[ -z $pid ]]; then
+    grep -qsE "fatal:|Address already in use" "$folder/log/$1.log" || ((SECONDS > started + 60))
+    return
+  fi
   state=$(cut -d' ' -f3 "/proc/$pid/stat" 2>/dev/null) || return 0
   [[ $state == Z ]]
 }
