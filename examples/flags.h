@@ -18,11 +18,7 @@ class Flags {
     for (int i = 1; i < argc; i += 2) {
       const std::string name = argv[i];
       const auto flag = values_.find(name);
-      if (i + 1 == argc || (flag == values_.end() && name != "--set")) {
-        std::string known = "--set NAME=VALUE";
-        for (const auto& [each, otherwise] : values_) known += ", " + each + " (" + otherwise + ")";
-        End(name + ": want pairs of " + known);
-      }
+      if (i + 1 == argc || (flag == values_.end() && name != "--set")) EndWithFlags(name);
       if (flag != values_.end()) flag->second = argv[i + 1];
     }
   }
@@ -41,6 +37,14 @@ class Flags {
   }
 
  private:
+  [[noreturn]] void EndWithFlags(const std::string& name) const {
+    std::string known = "--set NAME=VALUE";
+    for (const auto& [each, otherwise] : values_) {
+      known.append(", ").append(each).append(" (").append(otherwise).append(")");
+    }
+    End(name + ": want pairs of " + known);
+  }
+
   [[noreturn]] void End(const std::string& message) const {
     std::fprintf(stderr, "%s: %s\n", program_.c_str(), message.c_str());
     std::exit(2);

@@ -4,6 +4,7 @@
 #include <zlib.h>
 
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
 #include <memory>
 #include <stdexcept>
@@ -42,7 +43,7 @@ at::Tensor ReadIdx(const std::string& path, std::uint32_t magic, int dimensions)
     throw std::runtime_error(path + " is not an IDX file of the kind that was expected");
   }
   std::vector<std::int64_t> shape;
-  for (int d = 1; d <= dimensions; ++d) shape.push_back(BigEndian(header.data() + 4 * d));
+  for (int d = 1; d <= dimensions; ++d) shape.push_back(BigEndian(header.data() + std::ptrdiff_t{4} * d));
   at::Tensor tensor = at::empty(shape, at::kByte);
   read(tensor.data_ptr<std::uint8_t>(), static_cast<std::size_t>(tensor.numel()));
   return tensor;
