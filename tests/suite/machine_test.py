@@ -1,4 +1,6 @@
+import contextlib
 import errno
+import io
 import os
 import pathlib
 import re
@@ -67,8 +69,11 @@ class Machine(unittest.TestCase):
         machine._lack.cache_clear()
         self.put_instead("ipv6", lambda: "it is not there")
         told = re.escape("ipv6: it is not there (another machine)")
-        with unittest.mock.patch.dict(os.environ, ESPALIER_REQUIRE=""), self.assertRaisesRegex(unittest.SkipTest, told):
+        printed = io.StringIO()
+        with unittest.mock.patch.dict(os.environ, ESPALIER_REQUIRE=""), contextlib.redirect_stdout(printed), \
+                self.assertRaisesRegex(unittest.SkipTest, told):
             machine.need(case, "ipv6")
+        self.assertRegex(printed.getvalue(), f"^not tested: .*: {told}\n$")
         with unittest.mock.patch.dict(os.environ, ESPALIER_REQUIRE="all"), self.assertRaisesRegex(AssertionError, told):
             machine.need(case, "ipv6")
 

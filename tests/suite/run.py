@@ -30,6 +30,7 @@ GREEN = ROOT / "build/test-logs/green.json"
 LINT_MARK = "scripts/linted-commit"
 TESTS_AT_ONCE = {"ci": 3}  # most of them wait; those under sanitizers compute
 PART_LEFT_OUT_AFTER_S = 55 * 60
+KEPT_OUTPUT = 1 << 20  # bytes of a test that has passed, in which it names cases that it left out
 DEAREST = 10
 DEARER, DEARER_S = 1.5, 5  # than the table says, by that factor and so many seconds: told
 LOOP = """
@@ -184,7 +185,8 @@ class Session:
         pattern = "^(" + "|".join(re.escape(test) for test in names) + ")$"
         at_once = TESTS_AT_ONCE.get(build, 1 if self.beside else 2)
         step = Step(log.stem, ["ctest", "--preset", build, "-j", str(at_once), "--output-on-failure", "--no-tests=error",
-                               "--output-junit", str(junit), "-R", pattern], environment=environment)
+                               "--test-output-size-passed", str(KEPT_OUTPUT), "--output-junit", str(junit), "-R", pattern],
+                    environment=environment)
 
         def finish():
             step.wait()
@@ -223,7 +225,8 @@ class Session:
             elif status == "not run":
                 status = "failed"  # CTest could not start it
             self.notes += [f"not run, a case of {name} ({build}): {why}" for why in left_out.get(name, [])]
-            outcomes.append(Outcome(name, build, suite, status, line.get("seconds", 0), line.get("clock_s", 0), line.get("not_run", [])))
+            outcomes.append(Outcome(name, build, suite, status, line.get("seconds", 0), line.get("clock_s", 0),
+                                    line.get("not_run", [])))
         if any(outcome.status == "failed" for outcome in outcomes):
             print(log.read_text(errors="replace"), flush=True)
         self.outcomes += outcomes
