@@ -127,9 +127,11 @@ class TunerTest(unittest.TestCase):
         return "\n".join(pathlib.Path(process.out).read_text(errors="replace").splitlines()[-TOLD_LINES:])
 
     def write(self, name, text, mode=0o644):
-        path = self.dir / name
-        path.write_text(text if isinstance(text, str) else json.dumps(text))
-        path.chmod(mode)
+        """A file of the test's folder, in one step: one that runs cannot be written to."""
+        path, fresh = self.dir / name, self.dir / f"{name}.new"
+        fresh.write_text(text if isinstance(text, str) else json.dumps(text))
+        fresh.chmod(mode)
+        fresh.replace(path)
         return str(path)
 
     def resumable_trial(self, steps, pause, also=":"):
