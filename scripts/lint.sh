@@ -97,7 +97,9 @@ having_changed() {
 # To a unity source each of ours is a header.
 ours='(tuner|trial_runner|allocator|search_spaces|adapters|examples|tests)'
 # Its release takes the comparisons of rapidjson's iterators for ambiguous, and knows not all of g++'s flags.
-sources | xargs -P "$(nproc)" -n 1 -- \
+sources >build/lint-sources || true
+if [[ $filter != . && -z $since && ! -s build/lint-sources ]]; then stop_with "--filter \"$filter\": no source has such a path"; fi
+xargs -r -P "$(nproc)" -n 1 -a build/lint-sources -- \
   clang-tidy --quiet -p "$build" "${checks[@]}" --extra-arg=-Wno-unknown-warning-option \
   --extra-arg=-Wno-ambiguous-reversed-operator "--header-filter=^$PWD/$ours/.*" >build/lint-findings.log 2>build/lint-errors.log || true
 # Of a header that many sources include, each line once. Of others' headers there are some, too.
@@ -108,4 +110,4 @@ if [[ -n $findings ]]; then
   exit 1
 fi
 if grep -q '^Error' build/lint-errors.log; then cat build/lint-errors.log; exit 1; fi
-printf 'no findings in %d sources\n' "$(sources | wc -l)"
+printf 'no findings in %d sources\n' "$(wc -l <build/lint-sources)"
