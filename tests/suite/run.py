@@ -381,14 +381,18 @@ def run_part(session, part):
         session.finish_lint(session.lint("--thorough", "--filter", session.table.lint[part]))
 
 
+def read_green():
+    """Digests of tests when their standard cases passed last."""
+    return json.loads(GREEN.read_text()) if GREEN.exists() else {}
+
+
 def only_changed(session, chosen):
     """Leaves out what has not changed since it last passed."""
-    green = json.loads(GREEN.read_text()) if GREEN.exists() else {}
-    kept, left = {}, 0
+    green, digests, kept, left = read_green(), uses.Digests(), {}, 0
     for build, names in chosen.items():
         if not session.build(build, names):
             continue
-        digests, registered = uses.Digests(), uses.registered(build)
+        registered = uses.registered(build)
         for name in names:
             if name in registered and green.get(f"{build} {name}") == digests.of(registered[name], build):
                 left += 1
@@ -399,14 +403,14 @@ def only_changed(session, chosen):
 
 
 def remember_green(session):
-    """What passed, with what it ran and read."""
-    green = json.loads(GREEN.read_text()) if GREEN.exists() else {}
-    digests, registered = uses.Digests(), {}
-    for outcome in session.outcomes:
+    """What passed, with what it ran and read. The cases that a part has say nothing of those that it leaves."""
+    green, digests = read_green(), uses.Digests()
+    outcomes = [outcome for outcome in session.outcomes if outcome.suite != "rest"]
+    registered = {build: uses.registered(build) for build in sorted({outcome.build for outcome in outcomes})}
+    for outcome in outcomes:
         key = f"{outcome.build} {outcome.test}"
-        tests = registered.setdefault(outcome.build, uses.registered(outcome.build))
         if outcome.status == "passed":
-            green[key] = digests.of(tests[outcome.test], outcome.build)
+            green[key] = digests.of(registered[outcome.build][outcome.test], outcome.build)
         else:
             green.pop(key, None)
     GREEN.write_text(json.dumps(green, indent=0, sort_keys=True))

@@ -78,6 +78,16 @@ class Run(unittest.TestCase):
         self.quietly(self.session.summary, 1.5)  # a third of that speed
         self.assertNotIn("which says", self.printed.getvalue())
 
+    def test_what_a_part_has_passed_is_not_taken_for_the_standard_cases(self):
+        for suite, remembered in (("standard", {"ci a": "digest"}), ("rest", {}), ("all", {"ci a": "digest"})):
+            self.session.outcomes = [run.Outcome("a", "ci", suite, "passed", 1, 1, [])]
+            digests = unittest.mock.Mock(**{"of.return_value": "digest"})
+            with unittest.mock.patch.object(run, "GREEN", self.dir / f"green-{suite}"), \
+                    unittest.mock.patch.object(run.uses, "Digests", return_value=digests), \
+                    unittest.mock.patch.object(run.uses, "registered", return_value={"a": None}):
+                run.remember_green(self.session)
+                self.assertEqual(run.read_green(), remembered, suite)
+
     def test_the_commit_chooses_the_part(self):
         for commit, part in (("0000000000", 1), ("0000000001", 2), ("0000000002+", 3), ("0000000003", 1), ("none", 1)):
             with unittest.mock.patch.object(run.repeats, "commit", lambda commit=commit: commit):
