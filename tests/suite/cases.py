@@ -4,9 +4,14 @@ import ast
 import pathlib
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-# Where tests import bases of their classes from, beside their own folder.
-BASES_IN = ("tests/e2e", "tests/e2e/hosts", "tests/e2e/kubernetes", "tests/e2e/nni", "tests/python", "tests/python/integrations",
-            "tests/python/ray", "tests/gpu")
+# Where tests import modules of ours from, beside their own folder.
+MODULES_IN = ("tests/e2e", "tests/e2e/hosts", "tests/e2e/kubernetes", "tests/e2e/nni", "tests/python", "tests/python/integrations",
+              "tests/python/ray", "tests/benchmarks", "tests/gpu", "tests/suite")
+
+
+def folders_of_modules(script):
+    """Where a module that the script imports may lie, the nearest first."""
+    return [script.parent, *(ROOT / folder for folder in MODULES_IN)]
 
 
 def _name(node):
@@ -28,7 +33,7 @@ class _Module:
         if name in self.classes:
             return self, self.classes[name]
         module = self._imported.get(name)
-        for place in (self._path.parent, *(ROOT / place for place in BASES_IN)) if module else ():
+        for place in folders_of_modules(self._path) if module else ():
             path = place / f"{module.replace('.', '/')}.py"
             if path.exists():
                 return (self._known.get(path) or _Module(path, self._known)).class_of(name)

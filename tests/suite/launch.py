@@ -109,7 +109,8 @@ def record(line):
 
 def main(test, build, *command):
     suite = os.environ.get("ESPALIER_SUITE", "all")
-    rows = [row for row in table.load().rows if (row.test, row.build) == (test, build)]
+    tests = table.load()
+    rows = [row for row in tests.rows if (row.test, row.build) == (test, build)]
     line = {"test": test, "build": build}
     # Also a test that the table does not have runs: that it must be there is told where the suite is put together.
     lacks = lacks_of(sorted({need for row in rows for need in row.needs}))
@@ -125,7 +126,7 @@ def main(test, build, *command):
         without_leaks_where_they_cannot_be_found()
     command = list(command)
     if suite != "all":
-        command = chosen(command, [case for row in rows for case in row.cases], suite == "rest")
+        command = chosen(command, tests.standard_cases(test, build), suite == "rest")
     began = time.monotonic()
     code = run(command)
     used = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -5,19 +5,22 @@ imports, names. So it may be thought to use one too many, and never one too few,
 line `# builds: NAME...` says it.
 """
 import dataclasses
+import functools
 import hashlib
 import json
 import os
 import pathlib
 import re
 import subprocess
+import sys
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+from cases import ROOT, folders_of_modules  # noqa: E402
+
 SCRIPTS = (".py", ".sh", ".js")
 # What a build makes programs of: where that differs, they do.
 COMPILED = (".cc", ".h", ".cu", ".cuh", ".proto", ".cmake", "CMakeLists.txt", "CMakePresets.json")
 LINKED = re.compile(r"^(\S+): CXX_(EXECUTABLE|SHARED_LIBRARY|MODULE_LIBRARY|STATIC_LIBRARY)_LINKER")
-MODULES_BESIDE = ("tests/e2e", "tests/python", "tests/benchmarks", "tests/gpu", "tests/suite")
 
 
 @dataclasses.dataclass
@@ -25,20 +28,19 @@ class Test:
     name: str
     command: list  # without the words that launch it
     environment: list
-    labels: list
 
 
-def registered(build, environment=None):
+def registered(build):
     """The tests of a configured build, by name."""
     listed = subprocess.run(["ctest", "--preset", build, "--show-only=json-v1"], cwd=ROOT, text=True, capture_output=True,
-                            check=True, env=environment)
+                            check=True)
     tests = {}
     for test in json.loads(listed.stdout)["tests"]:
         properties = {entry["name"]: entry["value"] for entry in test.get("properties", [])}
         command = test.get("command", [])
         launched = next((at for at, word in enumerate(command) if word.endswith("tests/suite/launch.py")), None)
         tests[test["name"]] = Test(test["name"], command if launched is None else command[launched + 3:],
-                                   properties.get("ENVIRONMENT", []), properties.get("LABELS", []))
+                                   properties.get("ENVIRONMENT", []))
     return tests
 
 
@@ -55,9 +57,14 @@ def outputs(build):
     return found
 
 
-def _modules(script, text):
+@functools.lru_cache(maxsize=None)
+def _text(script):
+    return script.read_text(errors="replace")
+
+
+def _modules(script):
     """Scripts of ours that it imports or names."""
-    places = [script.parent, *(ROOT / place for place in MODULES_BESIDE)]
+    text, places = _text(script), folders_of_modules(script)
     names = {word for line in re.findall(r"^\s*(?:from\s+(\S+)\s+import|import\s+(.+))", text, re.M)
              for word in re.findall(r"\w+", " ".join(line))}
     for name in names:
@@ -88,25 +95,21 @@ def scripts(test):
         if path in found or ROOT not in path.parents or ".deps" in path.parts:
             continue
         found.add(path)
-        todo += _modules(path, path.read_text(errors="replace"))
+        todo += _modules(path)
     return found
 
 
 def programs(test, built):
-    """Paths below the build's folder, of `built` (outputs()), that must be there before the test runs."""
+    """Paths below the build's folder, of `built` (outputs()), that must be there before the test runs. A static library only
+    where a line `# builds:` names it."""
+    texts = [_text(path) for path in scripts(test)]
     words = {pathlib.Path(word).name for text in [*test.command, *test.environment] for word in re.split("[=:;]", text)}
-    for path in scripts(test):
-        words |= set(re.findall(r"[A-Za-z_]\w*", path.read_text(errors="replace")))
+    words |= {word for text in texts for word in re.findall(r"[A-Za-z_]\w*", text)}
     words = {re.sub(r"^lib|\.(so|a)$", "", word) for word in words}
     if test.name.startswith("bench_smoke_"):
         words.add("bench_" + test.name.removeprefix("bench_smoke_"))
-    return sorted({built[word] for word in words if word in built and (not built[word].endswith(".a") or named_library(test, word))})
-
-
-def named_library(test, word):
-    """Whether a script of the test says that it needs the static library."""
-    return any(word in line.split() for path in scripts(test)
-               for line in re.findall(r"^(?:#|//) builds: (.*)$", path.read_text(errors="replace"), re.M))
+    asked = {word for text in texts for line in re.findall(r"^(?:#|//) builds: (.*)$", text, re.M) for word in line.split()}
+    return sorted({built[word] for word in words if word in built and (not built[word].endswith(".a") or word in asked)})
 
 
 def _digest_of(paths):
@@ -131,7 +134,7 @@ def files_of_the_tree():
 
 
 class Digests:
-    """Of tests, in one look at the tree: a file is read once."""
+    """Of tests, in one look at the tree."""
 
     def __init__(self):
         files = files_of_the_tree()

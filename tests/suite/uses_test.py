@@ -10,7 +10,7 @@ BUILT = {"tuner": "bin/tuner", "delay_relay": "bin/delay_relay", "espalier_torch
 
 
 def test_of(*command, environment=(), name="mine"):
-    return uses.Test(name, list(map(str, command)), list(environment), [])
+    return uses.Test(name, list(map(str, command)), list(environment))
 
 
 class Uses(unittest.TestCase):
@@ -19,6 +19,10 @@ class Uses(unittest.TestCase):
         names = {path.name for path in uses.scripts(addresses)}
         self.assertLessEqual({"addresses_test.py", "hosts.py", "harness.py"}, names)
         self.assertEqual(uses.programs(addresses, BUILT), ["bin/delay_relay", "bin/tuner"])
+
+    def test_modules_of_another_folder_of_tests(self):
+        jobs = test_of("python3", uses.ROOT / "tests/python/adaptdl/kubernetes_jobs_test.py")
+        self.assertLessEqual({"adaptdl_jobs_test.py", "kubernetes_test.py"}, {path.name for path in uses.scripts(jobs)})
 
     def test_programs_of_the_command_and_the_environment(self):
         self.assertEqual(uses.programs(test_of("/somewhere/build/bin/test_core"), BUILT), ["bin/test_core"])
