@@ -85,11 +85,13 @@ class TunerTest(unittest.TestCase):
 
     _last_printed = ""  # also of benchmarks, which are not run as tests are
 
+    _result, _faults_before = None, 0
+
     def run(self, result=None):
-        failed = lambda: result is not None and len(result.failures) + len(result.errors)
-        before = failed()
+        self._result = result
+        self._faults_before = self._faults()
         ended = super().run(result)
-        if failed() != before:
+        if self._has_failed():
             print(f"\n==== what the processes of {self.id()} printed{self._last_printed}", file=sys.stderr, flush=True)
         return ended
 
@@ -103,9 +105,16 @@ class TunerTest(unittest.TestCase):
                 process.kill()
                 process.wait()
             self._keep_last_lines(process)
-        if not getattr(self._outcome, "success", True):
+        if self._has_failed():
             self._keep_logs(self.dir)
         shutil.rmtree(self.dir, ignore_errors=True)
+
+    def _faults(self):
+        return 0 if self._result is None else len(self._result.failures) + len(self._result.errors)
+
+    def _has_failed(self):
+        """So far; who is no test, as the pool that tests share, has not."""
+        return self._faults() != self._faults_before
 
     def _keep_logs(self, folder):
         """Whole, where scripts/test.sh wants those of failed tests, so that none has to be run again to be understood."""
@@ -295,9 +304,8 @@ class SharedPoolTest(TunerTest):
             subprocess.run(tuner_command("stop", study, "--service", self.grpc), capture_output=True)
         wait_for(lambda: self.run_tuner("pool", "--service", self.grpc).stdout.startswith(f"0 of {self.SLOTS} slots"),
                  "the test's trials to leave the pool")
-        failed = not getattr(self._outcome, "success", True)
         super().tearDown()
-        if failed:
+        if self._has_failed():
             self._keep_logs(self.pool.dir)
         for process in self.pool.processes:
             self._keep_last_lines(process)

@@ -10,6 +10,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -26,7 +27,8 @@ import uses  # noqa: E402
 
 ROOT = uses.ROOT
 LOGS = ROOT / "build/test-logs"
-GREEN = ROOT / "build/test-logs/green.json"
+GREEN = LOGS / "green.json"
+FAILED_LOGS = LOGS / "failed"  # of this call alone
 LINT_MARK = "scripts/linted-commit"
 TESTS_AT_ONCE = {"ci": 3}  # most of them wait; those under sanitizers compute
 PART_LEFT_OUT_AFTER_S = 55 * 60
@@ -181,7 +183,7 @@ class Session:
             path.unlink(missing_ok=True)
         self.write_costs(build)
         environment = dict(os.environ, ESPALIER_SUITE=suite, ESPALIER_RECORD=str(record),
-                           ESPALIER_FAILED_LOGS=str(LOGS / "failed"), PYTHONHASHSEED="0")
+                           ESPALIER_FAILED_LOGS=str(FAILED_LOGS), PYTHONHASHSEED="0")
         pattern = "^(" + "|".join(re.escape(test) for test in names) + ")$"
         at_once = TESTS_AT_ONCE.get(build, 1 if self.beside else 2)
         step = Step(log.stem, ["ctest", "--preset", build, "-j", str(at_once), "--output-on-failure", "--no-tests=error",
@@ -463,6 +465,7 @@ def main(arguments):
     options = parsed(arguments)
     table = tables.load()
     LOGS.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(FAILED_LOGS, ignore_errors=True)
     session = Session(options, table)
     session.add_cost("set-up", float(os.environ.get("ESPALIER_SET_UP_SECONDS", "0")))
     loop_s = measure_loop()
