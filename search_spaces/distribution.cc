@@ -5,9 +5,9 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
+#include "base/check.h"
 #include "search_spaces/overloaded.h"
 #include "search_spaces/unit_interval.h"
-#include "tuner/base/check.h"
 
 namespace espalier {
 namespace {

@@ -7,8 +7,8 @@
 #include <variant>
 #include <vector>
 
+#include "base/random.h"
 #include "search_spaces/parameter.h"
-#include "tuner/base/random.h"
 
 namespace espalier {
 

@@ -5,8 +5,8 @@
 #include <cmath>
 #include <numbers>
 
+#include "base/check.h"
 #include "search_spaces/portable_math.h"
-#include "tuner/base/check.h"
 
 namespace espalier {
 namespace {

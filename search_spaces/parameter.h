@@ -7,7 +7,7 @@
 #include <variant>
 #include <vector>
 
-#include "tuner/base/status.h"
+#include "base/status.h"
 
 namespace espalier {
 

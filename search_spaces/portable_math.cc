@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "tuner/base/check.h"
+#include "base/check.h"
 
 namespace espalier {
 namespace {

@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/random.h"
 #include "search_spaces/distribution.h"
 #include "search_spaces/parameter.h"
-#include "tuner/base/random.h"
 
 namespace espalier {
 
@@ -71,7 +71,7 @@ class SearchSpace {
   absl::Status ValidateSome(const Parameters& parameters) const;
 
   // An error if two parameters that a trial may have at once would be in one environment variable
-  // (tuner/base/environment.h). Variables of names that are not ASCII are not looked at: their
+  // (base/environment.h). Variables of names that are not ASCII are not looked at: their
   // values are in the file of parameters.
   absl::Status CheckVariables() const;
 

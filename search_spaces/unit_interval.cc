@@ -5,10 +5,10 @@
 #include <limits>
 #include <optional>
 
+#include "base/check.h"
 #include "search_spaces/gaussian.h"
 #include "search_spaces/overloaded.h"
 #include "search_spaces/portable_math.h"
-#include "tuner/base/check.h"
 
 namespace espalier {
 namespace {

@@ -5,8 +5,8 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "base/environment.h"
 #include "search_spaces/search_space.h"
-#include "tuner/base/environment.h"
 
 namespace espalier {
 

@@ -2,8 +2,8 @@
 
 #include <memory>
 
+#include "tuner/server/engines/kubernetes_api.h"
 #include "tuner/server/frontend.h"
-#include "tuner/server/kubernetes_api.h"
 
 namespace espalier::adaptdl {
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "adapters/adaptdl/job_object.h"
-#include "tuner/base/clock.h"
+#include "base/clock.h"
 #include "tuner/core/state/study.h"
 
 namespace espalier::adaptdl {

@@ -8,7 +8,7 @@
 #include "adapters/adaptdl/job_object.h"
 #include "adapters/adaptdl/job_status.h"
 #include "tuner/api/tuner.h"
-#include "tuner/server/kubernetes_api.h"
+#include "tuner/server/engines/kubernetes_api.h"
 
 namespace espalier::adaptdl {
 

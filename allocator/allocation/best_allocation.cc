@@ -9,7 +9,7 @@
 #include "allocator/allocation/exchange.h"
 #include "allocator/allocation/knapsack.h"
 #include "allocator/allocation/reallocation.h"
-#include "tuner/base/random.h"
+#include "base/random.h"
 
 namespace espalier {
 

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "allocator/goodput/sample_rounding.h"
-#include "tuner/base/check.h"
+#include "base/check.h"
 
 namespace espalier {
 

@@ -6,7 +6,7 @@
 
 #include "allocator/pool/pool.h"
 #include "allocator/pool/study_shares.h"
-#include "tuner/base/plugin.h"
+#include "base/plugin.h"
 
 namespace espalier {
 

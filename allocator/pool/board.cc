@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "tuner/base/check.h"
+#include "base/check.h"
 
 namespace espalier {
 

@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "tuner/base/status.h"
+#include "base/status.h"
 
 namespace espalier {
 

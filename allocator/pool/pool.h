@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "allocator/goodput/goodput.h"
-#include "tuner/base/ids.h"
+#include "base/ids.h"
 
 namespace espalier {
 

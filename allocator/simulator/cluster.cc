@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "allocator/simulator/cluster_record.h"
 #include "allocator/simulator/training_job.h"
-#include "tuner/base/status.h"
+#include "base/status.h"
 
 namespace espalier {
 

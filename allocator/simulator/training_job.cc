@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "allocator/goodput/fit.h"
 #include "allocator/goodput/sample_rounding.h"
-#include "tuner/base/status.h"
+#include "base/status.h"
 
 namespace espalier {
 

@@ -26,10 +26,10 @@
 #include <thread>
 #include <vector>
 
+#include "base/random.h"
 #include "trial_runner/torch/adaptive_data_loader.h"
 #include "trial_runner/torch/adaptive_data_parallel.h"
 #include "trial_runner/torch/trial.h"
-#include "tuner/base/random.h"
 
 namespace {
 

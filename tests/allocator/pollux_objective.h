@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "allocator/allocation/objective.h"
-#include "allocator/policies/pollux_fitness.h"
+#include "allocator/policies/yardsticks/pollux_fitness.h"
 
 namespace espalier {
 

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "allocator/policies/policy.h"
+#include "base/random.h"
 #include "gtest/gtest.h"
-#include "tuner/base/random.h"
 
 namespace espalier {
 

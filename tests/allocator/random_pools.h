@@ -5,8 +5,8 @@
 #include <set>
 #include <vector>
 
+#include "base/random.h"
 #include "tests/allocator/pools.h"
-#include "tuner/base/random.h"
 
 namespace espalier {
 

@@ -1,10 +1,10 @@
 #include "tuner/api/trial_output.h"
 
+#include "base/protocol.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/api/direct_tuner.h"
 #include "tuner/api/operations.h"
-#include "tuner/base/protocol.h"
 
 namespace espalier {
 namespace {

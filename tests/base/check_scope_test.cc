@@ -1,7 +1,7 @@
-#include "tuner/base/check_scope.h"
+#include "base/check_scope.h"
 
+#include "base/check.h"
 #include "gtest/gtest.h"
-#include "tuner/base/check.h"
 
 namespace espalier {
 namespace {

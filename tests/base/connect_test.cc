@@ -1,4 +1,4 @@
-#include "tuner/base/connect.h"
+#include "base/connect.h"
 
 #include <gtest/gtest.h>
 #include <netinet/in.h>

@@ -1,4 +1,4 @@
-#include "tuner/base/environment.h"
+#include "base/environment.h"
 
 #include <gtest/gtest.h>
 

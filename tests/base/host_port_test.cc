@@ -1,4 +1,4 @@
-#include "tuner/base/host_port.h"
+#include "base/host_port.h"
 
 #include "gtest/gtest.h"
 

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "tuner/base/plugin.h"
+#include "base/plugin.h"
 
 namespace espalier {
 

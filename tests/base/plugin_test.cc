@@ -1,4 +1,4 @@
-#include "tuner/base/plugin.h"
+#include "base/plugin.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "tuner/base/port_range.h"
+#include "base/port_range.h"
 
 #include "gtest/gtest.h"
 

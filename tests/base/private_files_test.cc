@@ -1,4 +1,4 @@
-#include "tuner/base/private_files.h"
+#include "base/private_files.h"
 
 #include <gmock/gmock.h>
 #include <sys/stat.h>
@@ -9,7 +9,7 @@
 #include <fstream>
 #include <string>
 
-#include "tuner/base/process_start.h"
+#include "base/process_start.h"
 
 namespace espalier {
 namespace {

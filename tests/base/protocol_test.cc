@@ -1,4 +1,4 @@
-#include "tuner/base/protocol.h"
+#include "base/protocol.h"
 
 #include <gmock/gmock.h>
 

@@ -1,4 +1,4 @@
-#include "tuner/base/sync_path.h"
+#include "base/sync_path.h"
 
 #include <gtest/gtest.h>
 

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tuner/base/plugin.h"
+#include "base/plugin.h"
 
 namespace espalier {
 namespace {

@@ -1,4 +1,4 @@
-#include "tuner/base/trial_folder.h"
+#include "base/trial_folder.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

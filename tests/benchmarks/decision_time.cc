@@ -15,15 +15,15 @@
 #include "allocator/allocation/best_allocation.h"
 #include "allocator/allocation/objective.h"
 #include "allocator/policies/policy.h"
-#include "allocator/policies/pollux_fitness.h"
+#include "allocator/policies/yardsticks/pollux_fitness.h"
 #include "allocator/pool/admission.h"
 #include "allocator/pool/board.h"
+#include "base/check.h"
+#include "base/random.h"
 #include "nlohmann/json.hpp"
 #include "tests/allocator/allocation/exact_allocation.h"
 #include "tests/allocator/pollux_objective.h"
-#include "tests/benchmarks/smoke.h"
-#include "tuner/base/check.h"
-#include "tuner/base/random.h"
+#include "tests/benchmarks/programs/smoke.h"
 
 namespace espalier {
 namespace {

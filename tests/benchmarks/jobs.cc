@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "tests/benchmarks/cluster_runs.h"
-#include "tests/benchmarks/smoke.h"
+#include "tests/benchmarks/programs/cluster_runs.h"
+#include "tests/benchmarks/programs/smoke.h"
 
 namespace {
 

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "allocator/goodput/fit.h"
-#include "tests/benchmarks/smoke.h"
-#include "tuner/base/random.h"
+#include "base/random.h"
+#include "tests/benchmarks/programs/smoke.h"
 
 namespace espalier {
 namespace {

@@ -9,8 +9,8 @@
 #include <string>
 #include <string_view>
 
-#include "tests/benchmarks/cluster_runs.h"
-#include "tests/benchmarks/smoke.h"
+#include "tests/benchmarks/programs/cluster_runs.h"
+#include "tests/benchmarks/programs/smoke.h"
 
 namespace {
 

@@ -26,7 +26,7 @@
 #include <vector>
 
 #include "allocator/policies/policy.h"
-#include "tests/benchmarks/paired.h"
+#include "tests/benchmarks/programs/paired.h"
 #include "tuner/simulator/poolbench_load.h"
 #include "tuner/simulator/study_simulator.h"
 

@@ -8,11 +8,11 @@
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
+#include "base/checkpoint_seal.h"
+#include "base/checksum.h"
 #include "trial_runner/agent/checkpoints/checkpoint_manifest.h"
 #include "trial_runner/agent/checkpoints/checkpoint_server.h"
 #include "trial_runner/agent/checkpoints/checkpoint_store.h"
-#include "tuner/base/checkpoint_seal.h"
-#include "tuner/base/checksum.h"
 
 namespace espalier {
 namespace {

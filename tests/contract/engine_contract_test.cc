@@ -17,9 +17,9 @@
 #include "tests/base/plugin_rows.h"
 #include "tests/contract/engines_under_test.h"
 #include "tests/storage/scratch_folder.h"
-#include "tuner/server/engines.h"
-#include "tuner/server/node_process.h"
-#include "tuner/server/program_run.h"
+#include "tuner/server/engines/engines.h"
+#include "tuner/server/engines/node_process.h"
+#include "tuner/server/engines/program_run.h"
 #include "tuner/simulator/simulated_engine.h"
 
 namespace espalier {

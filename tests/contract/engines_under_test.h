@@ -12,10 +12,10 @@
 #include <string>
 
 #include "tests/contract/fake_machines.h"
-#include "tests/server/small_kubernetes.h"
+#include "tests/server/engines/small_kubernetes.h"
 #include "tests/storage/scratch_folder.h"
-#include "tuner/server/engines.h"
-#include "tuner/server/reconciling_engine.h"
+#include "tuner/server/engines/engines.h"
+#include "tuner/server/engines/reconciling_engine.h"
 
 namespace espalier {
 

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "tuner/base/random.h"
-#include "tuner/server/machine_provider.h"
+#include "base/random.h"
+#include "tuner/server/engines/machine_provider.h"
 
 namespace espalier {
 

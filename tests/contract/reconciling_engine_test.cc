@@ -11,8 +11,8 @@
 #include <set>
 #include <string>
 
+#include "base/private_files.h"
 #include "tests/contract/engines_under_test.h"
-#include "tuner/base/private_files.h"
 
 namespace espalier {
 namespace {

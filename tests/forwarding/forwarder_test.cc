@@ -13,11 +13,11 @@
 #include <thread>
 #include <vector>
 
+#include "base/local_end.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/base/machine_needs.h"
 #include "tests/forwarding/test_service.h"
-#include "tuner/base/local_end.h"
 #include "tuner/forwarding/loopback_listener.h"
 
 namespace espalier {

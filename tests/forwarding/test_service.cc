@@ -15,9 +15,9 @@
 #include <array>
 #include <memory>
 
+#include "base/host_port.h"
+#include "base/local_end.h"
 #include "gtest/gtest.h"
-#include "tuner/base/host_port.h"
-#include "tuner/base/local_end.h"
 #include "tuner/credentials/openssl_free.h"
 #include "tuner/forwarding/loopback_listener.h"
 

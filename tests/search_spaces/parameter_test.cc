@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
-#include "tuner/base/random.h"
+#include "base/random.h"
 
 namespace espalier {
 namespace {

@@ -7,8 +7,8 @@
 #include "gtest/gtest.h"
 #include "tuner/credentials/access_token.h"
 #include "tuner/credentials/hexadecimal.h"
-#include "tuner/server/access_control.h"
-#include "tuner/server/listen_address.h"
+#include "tuner/server/access/access_control.h"
+#include "tuner/server/access/listen_address.h"
 
 namespace espalier {
 namespace {

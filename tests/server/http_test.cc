@@ -5,7 +5,7 @@
 #include "tests/api/direct_tuner.h"
 #include "tests/server/running_service.h"
 #include "tuner/api/json.h"
-#include "tuner/server/http_server.h"
+#include "tuner/server/http/http_server.h"
 
 namespace espalier {
 namespace {

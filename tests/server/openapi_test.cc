@@ -4,7 +4,7 @@
 #include <string>
 
 #include "tuner/messages/training_figures.h"
-#include "tuner/server/http_routes.h"
+#include "tuner/server/http/http_routes.h"
 
 namespace espalier {
 namespace {

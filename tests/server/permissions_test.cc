@@ -14,7 +14,7 @@
 #include "storage.pb.h"
 #include "tests/api/direct_tuner.h"
 #include "tuner.pb.h"
-#include "tuner/server/http_routes.h"
+#include "tuner/server/http/http_routes.h"
 
 namespace espalier {
 namespace {

@@ -12,10 +12,10 @@
 #include <memory>
 #include <thread>
 
+#include "base/private_files.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "httplib.h"
-#include "tuner/base/private_files.h"
 #include "tuner/credentials/certificate.h"
 #include "tuner/credentials/openssl_free.h"
 

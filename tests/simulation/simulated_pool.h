@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "tuner/base/random.h"
+#include "base/random.h"
 #include "tuner/core/core.h"
 #include "tuner/simulator/agenda.h"
 #include "tuner/storage/storage.h"

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "tuner/base/check.h"
+#include "base/check.h"
 #include "tuner/study_file/study_file.h"
 
 namespace espalier {

@@ -7,7 +7,7 @@
 #include <type_traits>
 #include <variant>
 
-#include "tuner/base/random.h"
+#include "base/random.h"
 #include "tuner/core/state/change.h"
 
 namespace espalier {

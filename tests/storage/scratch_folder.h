@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <string>
 
-#include "tuner/base/check.h"
+#include "base/check.h"
 
 namespace espalier {
 

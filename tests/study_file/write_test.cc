@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "tuner/base/random.h"
+#include "base/random.h"
 #include "tuner/core/core.h"
 #include "tuner/study_file/study_file.h"
 

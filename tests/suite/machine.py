@@ -97,7 +97,7 @@ def _make_network(hosts):
 
 
 def _make_tun(hosts):
-    """As tests/benchmarks/delay_relay.cc does."""
+    """As tests/benchmarks/programs/delay_relay.cc does."""
     hosts.sh("ip", "tuntap", "add", "dev", "probe", "mode", "tun")
 
 

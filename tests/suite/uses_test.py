@@ -6,7 +6,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import uses  # noqa: E402
 
 BUILT = {"tuner": "bin/tuner", "delay_relay": "bin/delay_relay", "espalier_torch": "lib/libespalier_torch.so", "spirals": "bin/spirals",
-         "test_core": "bin/test_core", "espalier_base": "tuner/base/libespalier_base.a", "bench_jobs": "bin/bench_jobs"}
+         "test_core": "bin/test_core", "espalier_base": "base/libespalier_base.a", "bench_jobs": "bin/bench_jobs"}
 
 
 def test_of(*command, environment=(), name="mine"):
@@ -35,7 +35,7 @@ class Uses(unittest.TestCase):
 
     def test_static_libraries_only_where_a_script_says_so(self):
         package = test_of("python3", uses.ROOT / "tests/package/package_test.py")
-        self.assertIn("tuner/base/libespalier_base.a", uses.programs(package, BUILT))
+        self.assertIn("base/libespalier_base.a", uses.programs(package, BUILT))
 
     def test_digests_differ_by_script_and_not_by_other_tests(self):
         digests = uses.Digests()

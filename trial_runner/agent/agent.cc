@@ -7,12 +7,12 @@
 #include <filesystem>
 
 #include "absl/strings/str_cat.h"
+#include "base/host_port.h"
+#include "base/private_files.h"
 #include "trial_runner/agent/agent_home.h"
 #include "trial_runner/agent/agent_loop.h"
 #include "trial_runner/agent/checkpoints/checkpoint_store.h"
 #include "trial_runner/agent/handover.h"
-#include "tuner/base/host_port.h"
-#include "tuner/base/private_files.h"
 #include "tuner/credentials/access_token.h"
 #include "tuner/forwarding/loopback_listener.h"
 

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "trial_runner/agent/gpus.h"
-#include "tuner/base/port_range.h"
-#include "tuner/base/status.h"
+#include "base/port_range.h"
+#include "base/status.h"
+#include "trial_runner/agent/gpus/gpus.h"
 
 namespace espalier {
 

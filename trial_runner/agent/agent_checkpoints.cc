@@ -5,9 +5,9 @@
 #include <csignal>
 #include <utility>
 
+#include "base/trial_folder.h"
 #include "trial_runner/agent/agent_loop.h"
 #include "trial_runner/agent/last_output.h"
-#include "tuner/base/trial_folder.h"
 
 namespace espalier {
 

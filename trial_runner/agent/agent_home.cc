@@ -12,10 +12,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/private_files.h"
+#include "base/process_start.h"
+#include "base/trial_folder.h"
 #include "trial_runner/agent/processes/left_processes.h"
-#include "tuner/base/private_files.h"
-#include "tuner/base/process_start.h"
-#include "tuner/base/trial_folder.h"
 
 namespace espalier {
 namespace {

@@ -13,12 +13,12 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/host_port.h"
+#include "base/protocol.h"
+#include "base/trial_folder.h"
 #include "trial_runner/agent/processes/left_processes.h"
 #include "trial_runner/agent/trial_environment.h"
 #include "trial_runner/agent/trial_output.h"
-#include "tuner/base/host_port.h"
-#include "tuner/base/protocol.h"
-#include "tuner/base/trial_folder.h"
 #include "tuner/credentials/access_token.h"
 
 namespace espalier {

@@ -13,11 +13,12 @@
 #include <thread>
 #include <vector>
 
+#include "base/trial_folder.h"
 #include "handover.pb.h"
 #include "trial_runner/agent/agent.h"
 #include "trial_runner/agent/agent_home.h"
 #include "trial_runner/agent/checkpoint_keeper.h"
-#include "trial_runner/agent/gpu_watch.h"
+#include "trial_runner/agent/gpus/gpu_watch.h"
 #include "trial_runner/agent/host_address.h"
 #include "trial_runner/agent/outbox.h"
 #include "trial_runner/agent/replacement.h"
@@ -26,7 +27,6 @@
 #include "trial_runner/agent/spare_pool.h"
 #include "trial_runner/agent/trial_proxy.h"
 #include "trial_runner/agent/zygotes/zygotes.h"
-#include "tuner/base/trial_folder.h"
 
 namespace espalier {
 

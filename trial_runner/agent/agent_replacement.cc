@@ -6,11 +6,11 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/private_files.h"
+#include "base/protocol.h"
 #include "trial_runner/agent/agent_loop.h"
 #include "trial_runner/agent/handover.h"
 #include "trial_runner/agent/trial_environment.h"
-#include "tuner/base/private_files.h"
-#include "tuner/base/protocol.h"
 
 namespace espalier {
 namespace {

@@ -13,8 +13,8 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "tuner/base/private_files.h"
-#include "tuner/base/protocol.h"
+#include "base/private_files.h"
+#include "base/protocol.h"
 
 namespace espalier {
 

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "base/file_descriptor.h"
+#include "base/status.h"
 #include "handover.pb.h"
-#include "tuner/base/file_descriptor.h"
-#include "tuner/base/status.h"
 
 namespace espalier {
 

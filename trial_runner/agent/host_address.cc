@@ -16,9 +16,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
-#include "tuner/base/file_descriptor.h"
-#include "tuner/base/host_port.h"
-#include "tuner/base/local_end.h"
+#include "base/file_descriptor.h"
+#include "base/host_port.h"
+#include "base/local_end.h"
 
 namespace espalier {
 namespace {

@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
+#include "base/status.h"
 #include "trial_runner/agent/agent.h"
-#include "tuner/base/status.h"
 
 namespace espalier {
 

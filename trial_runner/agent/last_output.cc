@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "tuner/base/file_descriptor.h"
-#include "tuner/base/protocol.h"
+#include "base/file_descriptor.h"
+#include "base/protocol.h"
 
 namespace espalier {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "tuner/base/check.h"
+#include "base/check.h"
 
 namespace espalier {
 namespace {

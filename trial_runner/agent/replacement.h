@@ -4,10 +4,10 @@
 #include <optional>
 #include <string>
 
+#include "base/file_descriptor.h"
+#include "base/status.h"
 #include "handover.pb.h"
 #include "trial_runner/agent/processes/launch.h"
-#include "tuner/base/file_descriptor.h"
-#include "tuner/base/status.h"
 
 namespace espalier {
 

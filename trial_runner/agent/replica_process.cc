@@ -12,9 +12,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/check.h"
+#include "base/protocol.h"
 #include "trial_runner/agent/last_output.h"
-#include "tuner/base/check.h"
-#include "tuner/base/protocol.h"
 
 namespace espalier {
 namespace {

@@ -7,8 +7,8 @@
 #include <chrono>
 #include <utility>
 
+#include "base/protocol.h"
 #include "tuner.grpc.pb.h"
-#include "tuner/base/protocol.h"
 #include "tuner/credentials/access_token.h"
 #include "tuner/credentials/pinned_certificate.h"
 #include "tuner/proto/grpc_status.h"

@@ -10,8 +10,8 @@
 #include <thread>
 #include <vector>
 
+#include "base/status.h"
 #include "tuner.pb.h"
-#include "tuner/base/status.h"
 
 namespace grpc {
 class ClientContext;

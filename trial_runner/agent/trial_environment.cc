@@ -8,12 +8,12 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "base/environment.h"
+#include "base/nested_choice.h"
+#include "base/private_files.h"
+#include "base/protocol.h"
+#include "base/trial_folder.h"
 #include "trial_runner/agent/processes/launch.h"
-#include "tuner/base/environment.h"
-#include "tuner/base/nested_choice.h"
-#include "tuner/base/private_files.h"
-#include "tuner/base/protocol.h"
-#include "tuner/base/trial_folder.h"
 #include "tuner/credentials/access_token.h"
 
 namespace espalier {

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "tuner/base/host_port.h"
+#include "base/host_port.h"
 #include "tuner/credentials/access_token.h"
 #include "tuner/forwarding/loopback_listener.h"
 

@@ -3,9 +3,9 @@
 #include <memory>
 #include <string>
 
+#include "base/status.h"
 #include "handover.pb.h"
 #include "trial_runner/agent/agent.h"
-#include "tuner/base/status.h"
 #include "tuner/forwarding/forwarder.h"
 
 namespace espalier {

@@ -3,8 +3,8 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/from_blob.h>
 
+#include "base/check.h"
 #include "trial_runner/collectives/collectives.h"
-#include "tuner/base/check.h"
 
 // For the sources of this folder: a buffer as LibTorch sees it.
 

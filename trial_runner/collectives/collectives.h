@@ -8,8 +8,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "tuner/base/port_range.h"
-#include "tuner/base/status.h"
+#include "base/port_range.h"
+#include "base/status.h"
 #include "tuner/messages/training_figures.h"
 
 namespace espalier {

@@ -1,44 +1,26 @@
 #include <string_view>
 
 #include "absl/strings/str_cat.h"
-#include "trial_runner/collectives/cuda_library.h"
-#include "trial_runner/collectives/gloo_collectives.h"
-#include "trial_runner/collectives/network_interface.h"
-#include "tuner/base/status.h"
+#include "trial_runner/collectives/collectives.h"
 
 namespace espalier {
+
+namespace implementations {
+
+absl::StatusOr<std::unique_ptr<Collectives>> MakeGloo(const CollectivesOptions& options);
+absl::StatusOr<std::unique_ptr<Collectives>> MakeNccl(const CollectivesOptions& options);
+
+}  // namespace implementations
+
 namespace {
-
-using Make = absl::StatusOr<std::unique_ptr<Collectives>> (*)(const CollectivesOptions&);
-
-absl::StatusOr<std::unique_ptr<Collectives>> OverGloo(const CollectivesOptions& options,
-                                                      DeviceTransport transport) {
-  ESPALIER_ASSIGN_OR_RETURN(std::unique_ptr<Collectives> host, MakeGlooCollectives(options));
-  if (options.device == CollectiveBuffer::kHost) return host;
-  ESPALIER_ASSIGN_OR_RETURN(const CudaLibrary* const cuda, LoadCudaLibrary());
-  CollectivesOptions with_interface = options;
-  if (options.interface.empty()) with_interface.interface = InterfaceOf(options.host);
-  return cuda->make_collectives(std::move(host), with_interface, transport);
-}
-
-absl::StatusOr<std::unique_ptr<Collectives>> MakeGloo(const CollectivesOptions& options) {
-  return OverGloo(options, DeviceTransport::kThroughHost);
-}
-
-absl::StatusOr<std::unique_ptr<Collectives>> MakeNccl(const CollectivesOptions& options) {
-  if (options.device == CollectiveBuffer::kHost) {
-    return absl::InvalidArgumentError(
-        "collectives \"nccl\" need a GPU, and none is assigned to this replica: want \"gloo\"");
-  }
-  return OverGloo(options, DeviceTransport::kNccl);
-}
 
 struct Implementation {
   std::string_view name;
-  Make make;
+  absl::StatusOr<std::unique_ptr<Collectives>> (*make)(const CollectivesOptions& options);
 };
 
-constexpr Implementation kImplementations[] = {{"gloo", MakeGloo}, {"nccl", MakeNccl}};
+constexpr Implementation kImplementations[] = {{"gloo", implementations::MakeGloo},
+                                               {"nccl", implementations::MakeNccl}};
 
 }  // namespace
 

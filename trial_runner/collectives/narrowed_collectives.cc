@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/status.h"
 #include "trial_runner/collectives/buffer_tensor.h"
-#include "tuner/base/status.h"
 
 namespace espalier {
 

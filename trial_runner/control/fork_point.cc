@@ -29,9 +29,9 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "tuner/base/file_descriptor.h"
-#include "tuner/base/private_files.h"
-#include "tuner/base/protocol.h"
+#include "base/file_descriptor.h"
+#include "base/private_files.h"
+#include "base/protocol.h"
 
 extern char** environ;
 

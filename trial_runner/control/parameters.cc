@@ -3,8 +3,8 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
+#include "base/nested_choice.h"
 #include "nlohmann/json.hpp"
-#include "tuner/base/nested_choice.h"
 
 namespace espalier {
 namespace {

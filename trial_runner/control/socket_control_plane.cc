@@ -18,8 +18,8 @@
 #include <thread>
 #include <utility>
 
+#include "base/protocol.h"
 #include "trial_runner/control/control_plane_base.h"
-#include "tuner/base/protocol.h"
 #include "tuner/messages/wire/replica_wire.h"
 
 namespace espalier {

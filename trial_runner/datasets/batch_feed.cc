@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "tuner/base/check.h"
+#include "base/check.h"
 
 namespace espalier {
 

@@ -1,6 +1,6 @@
 #include "trial_runner/datasets/dataset.h"
 
-#include "tuner/base/random.h"
+#include "base/random.h"
 
 namespace espalier {
 

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "tuner/base/check.h"
+#include "base/check.h"
 
 namespace espalier {
 

@@ -7,8 +7,8 @@
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
-#include "tuner/base/check.h"
-#include "tuner/base/status.h"
+#include "base/check.h"
+#include "base/status.h"
 
 namespace espalier {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "tuner/base/status.h"
+#include "base/status.h"
 
 namespace espalier {
 namespace {

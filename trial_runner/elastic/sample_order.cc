@@ -3,8 +3,8 @@
 #include <numeric>
 #include <utility>
 
-#include "tuner/base/check.h"
-#include "tuner/base/random.h"
+#include "base/check.h"
+#include "base/random.h"
 
 namespace espalier {
 

@@ -11,9 +11,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "trial_runner/torch/device.h"
-#include "trial_runner/torch/host_copies.h"
-#include "tuner/base/status.h"
+#include "base/status.h"
+#include "trial_runner/torch/process/device.h"
+#include "trial_runner/torch/process/host_copies.h"
 
 namespace espalier::python {
 namespace {

@@ -8,10 +8,10 @@
 
 #include "trial_runner/elastic/scaling_rules.h"
 #include "trial_runner/python/parcel.h"
-#include "trial_runner/torch/checkpoint_format.h"
-#include "trial_runner/torch/parts.h"
+#include "trial_runner/torch/checkpoints/checkpoint_format.h"
+#include "trial_runner/torch/engine/parts.h"
+#include "trial_runner/torch/engine/training_engine.h"
 #include "trial_runner/torch/state.h"
-#include "trial_runner/torch/training_engine.h"
 
 namespace espalier::python {
 

@@ -7,7 +7,7 @@
 
 #include "trial_runner/python/parcel.h"
 #include "trial_runner/python/python_parts.h"
-#include "trial_runner/torch/training_engine.h"
+#include "trial_runner/torch/engine/training_engine.h"
 #include "trial_runner/torch/trial.h"
 
 namespace espalier::python {

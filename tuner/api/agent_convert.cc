@@ -9,10 +9,10 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/protocol.h"
 #include "tuner/api/convert.h"
-#include "tuner/base/check.h"
-#include "tuner/base/clock.h"
-#include "tuner/base/protocol.h"
 #include "tuner/core/state/refusals.h"
 #include "tuner/messages/wire/replica_wire.h"
 

@@ -5,9 +5,9 @@
 #include <variant>
 #include <vector>
 
+#include "base/status.h"
 #include "tuner.pb.h"
 #include "tuner/api/tuner.h"
-#include "tuner/base/status.h"
 #include "tuner/core/state/change.h"
 #include "tuner/core/state/event.h"
 

@@ -6,11 +6,11 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "base/check.h"
 #include "search_spaces/formats/optuna/distribution.h"
 #include "tuner/api/pool_warnings.h"
 #include "tuner/api/shown_attributes.h"
 #include "tuner/api/study_notice.h"
-#include "tuner/base/check.h"
 #include "tuner/core/state/payments.h"
 #include "tuner/messages/wire/figures_wire.h"
 #include "tuner/study_file/study_file.h"

@@ -4,8 +4,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/status.h"
 #include "google/protobuf/message.h"
-#include "tuner/base/status.h"
 
 namespace espalier {
 

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/clock.h"
 #include "tuner/api/convert.h"
-#include "tuner/base/clock.h"
 #include "tuner/core/state/refusals.h"
 #include "tuner/study_file/study_file.h"
 #include "tuner/study_file/words.h"

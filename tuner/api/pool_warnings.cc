@@ -1,7 +1,7 @@
 #include "tuner/api/pool_warnings.h"
 
 #include "absl/strings/str_cat.h"
-#include "tuner/base/local_end.h"
+#include "base/local_end.h"
 
 namespace espalier {
 

@@ -6,10 +6,10 @@
 #include <utility>
 #include <vector>
 
-#include "tuner/base/clock.h"
-#include "tuner/base/ids.h"
-#include "tuner/base/status.h"
-#include "tuner/base/trial_folder.h"
+#include "base/clock.h"
+#include "base/ids.h"
+#include "base/status.h"
+#include "base/trial_folder.h"
 #include "tuner/core/core.h"
 
 namespace espalier {

@@ -18,11 +18,11 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_split.h"
+#include "base/private_files.h"
+#include "base/process_start.h"
 #include "trial_runner/agent/agent_home.h"
 #include "trial_runner/agent/replacement.h"
-#include "tuner/base/private_files.h"
-#include "tuner/base/process_start.h"
-#include "tuner/cli/machine.h"
+#include "tuner/cli/machine/machine.h"
 
 namespace espalier {
 namespace {

@@ -10,9 +10,9 @@
 #include <utility>
 
 #include "absl/strings/match.h"
+#include "base/host_port.h"
+#include "base/protocol.h"
 #include "tuner.grpc.pb.h"
-#include "tuner/base/host_port.h"
-#include "tuner/base/protocol.h"
 #include "tuner/credentials/access_token.h"
 #include "tuner/credentials/pinned_certificate.h"
 #include "tuner/proto/grpc_status.h"

@@ -3,9 +3,9 @@
 #include <memory>
 #include <string>
 
+#include "base/status.h"
 #include "tuner.pb.h"
-#include "tuner/base/status.h"
-#include "tuner/cli/client_options.h"
+#include "tuner/cli/options/client_options.h"
 
 namespace espalier {
 

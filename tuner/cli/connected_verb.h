@@ -3,12 +3,12 @@
 #include <functional>
 #include <string>
 
+#include "base/status.h"
 #include "google/protobuf/message.h"
-#include "tuner/base/status.h"
 #include "tuner/cli/client.h"
 #include "tuner/cli/exit_codes.h"
 #include "tuner/cli/options/command.h"
-#include "tuner/cli/service_options.h"
+#include "tuner/cli/options/service_options.h"
 #include "tuner/cli/study_source.h"
 
 namespace espalier {

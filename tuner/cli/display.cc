@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/clock.h"
 #include "tuner.pb.h"
-#include "tuner/base/clock.h"
 #include "tuner/cli/views/plain_log.h"
 #include "tuner/cli/views/table.h"
 #include "tuner/cli/views/text.h"

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "tuner/base/status.h"
+#include "base/status.h"
 
 namespace espalier {
 
@@ -12,7 +12,7 @@ enum class ExitCode {
   kUnreachable = 3,   // no service answered
   kNotFound = 4,      // no such study, trial, node or token
   kInterrupted = 130  // Ctrl-C, or the study was stopped before its end
-  // Also a service's kStepFailedExitCode and kCommitFailedExitCode: tuner/server/loop.h.
+  // Also a service's kStepFailedExitCode and kCommitFailedExitCode: tuner/server/loop/loop.h.
 };
 
 inline constexpr const char* kExitCodesHelp =

@@ -7,7 +7,7 @@
 #include <memory>
 #include <optional>
 
-#include "tuner/base/clock.h"
+#include "base/clock.h"
 #include "tuner/cli/options/command.h"
 #include "tuner/cli/views/plain_log.h"
 #include "tuner/cli/views/study_text.h"

@@ -3,12 +3,12 @@
 #include <functional>
 #include <string>
 
-#include "tuner/base/status.h"
+#include "base/status.h"
 #include "tuner/cli/client.h"
 #include "tuner/cli/display.h"
 #include "tuner/cli/exit_codes.h"
 #include "tuner/cli/interrupts.h"
-#include "tuner/cli/service_options.h"
+#include "tuner/cli/options/service_options.h"
 
 namespace espalier {
 

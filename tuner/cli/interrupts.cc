@@ -12,7 +12,7 @@
 #include <ctime>
 #include <iterator>
 
-#include "tuner/base/check.h"
+#include "base/check.h"
 #include "tuner/cli/exit_codes.h"
 
 namespace espalier {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/synchronization/mutex.h"
-#include "tuner/base/protocol.h"
+#include "base/protocol.h"
 #include "tuner/cli/display.h"
 #include "tuner/cli/exit_codes.h"
 #include "tuner/cli/log.h"

@@ -12,12 +12,12 @@
 #include <system_error>
 #include <utility>
 
-#include "tuner/cli/files.h"
-#include "tuner/cli/service_options.h"
+#include "tuner/cli/machine/files.h"
+#include "tuner/cli/options/service_options.h"
+#include "tuner/cli/options/timeout_options.h"
 #include "tuner/cli/study_source.h"
-#include "tuner/cli/timeout_options.h"
 #include "tuner/core/core.h"
-#include "tuner/server/listen_address.h"
+#include "tuner/server/access/listen_address.h"
 #include "tuner/storage/storage.h"
 #include "tuner/study_file/study_file.h"
 

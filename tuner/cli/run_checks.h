@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "tuner/base/status.h"
+#include "base/status.h"
 #include "tuner/cli/run_session.h"
 #include "tuner/core/state/study.h"
 

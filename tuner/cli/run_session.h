@@ -3,7 +3,7 @@
 #include <string>
 
 #include "tuner/cli/exit_codes.h"
-#include "tuner/cli/node_options.h"
+#include "tuner/cli/options/node_options.h"
 #include "tuner/core/state/study.h"
 
 namespace espalier {

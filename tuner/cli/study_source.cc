@@ -5,12 +5,12 @@
 #include <map>
 #include <utility>
 
+#include "base/clock.h"
+#include "base/trial_folder.h"
 #include "trial_runner/agent/trial_output.h"
 #include "tuner/api/operations.h"
 #include "tuner/api/trial_output.h"
 #include "tuner/api/tuner.h"
-#include "tuner/base/clock.h"
-#include "tuner/base/trial_folder.h"
 #include "tuner/cli/client.h"
 #include "tuner/cli/options/command.h"
 #include "tuner/cli/views/record.h"

@@ -3,9 +3,9 @@
 #include <memory>
 #include <string>
 
+#include "base/status.h"
 #include "tuner.pb.h"
-#include "tuner/base/status.h"
-#include "tuner/cli/service_options.h"
+#include "tuner/cli/options/service_options.h"
 
 namespace espalier {
 

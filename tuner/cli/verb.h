@@ -3,7 +3,7 @@
 #include <functional>
 #include <string>
 
-#include "tuner/base/status.h"
+#include "base/status.h"
 #include "tuner/cli/exit_codes.h"
 #include "tuner/cli/options/command.h"
 

@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include "tuner/base/status.h"
+#include "base/status.h"
 
 namespace espalier {
 

@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "tuner/base/clock.h"
-#include "tuner/base/status.h"
+#include "base/clock.h"
+#include "base/status.h"
 
 namespace espalier {
 

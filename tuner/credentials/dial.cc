@@ -13,8 +13,8 @@
 #include <memory>
 
 #include "absl/strings/str_cat.h"
-#include "tuner/base/connect.h"
-#include "tuner/base/host_port.h"
+#include "base/connect.h"
+#include "base/host_port.h"
 
 namespace espalier {
 namespace {

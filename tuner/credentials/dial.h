@@ -3,7 +3,7 @@
 #include <chrono>
 #include <string>
 
-#include "tuner/base/status.h"
+#include "base/status.h"
 
 namespace espalier {
 

@@ -3,7 +3,7 @@
 #include <openssl/crypto.h>
 #include <openssl/rand.h>
 
-#include "tuner/base/check.h"
+#include "base/check.h"
 #include "tuner/credentials/openssl_turn.h"
 #include "tuner/credentials/sha256.h"
 

@@ -4,7 +4,7 @@
 
 #include <mutex>
 
-#include "tuner/base/check.h"
+#include "base/check.h"
 
 namespace espalier {
 namespace {

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "tuner/base/clock.h"
-#include "tuner/base/private_files.h"
+#include "base/clock.h"
+#include "base/private_files.h"
 
 namespace espalier {
 namespace {

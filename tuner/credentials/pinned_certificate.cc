@@ -14,8 +14,8 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
-#include "tuner/base/clock.h"
-#include "tuner/base/host_port.h"
+#include "base/clock.h"
+#include "base/host_port.h"
 #include "tuner/credentials/certificate.h"
 #include "tuner/credentials/dial.h"
 #include "tuner/credentials/hexadecimal.h"

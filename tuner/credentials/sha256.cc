@@ -3,7 +3,7 @@
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 
-#include "tuner/base/check.h"
+#include "base/check.h"
 #include "tuner/credentials/openssl_turn.h"
 
 namespace espalier {

@@ -3,7 +3,7 @@
 #include <memory>
 #include <string>
 
-#include "tuner/base/status.h"
+#include "base/status.h"
 #include "tuner/credentials/dial.h"
 
 struct ssl_st;

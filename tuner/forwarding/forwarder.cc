@@ -21,8 +21,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "tuner/base/check.h"
-#include "tuner/base/local_end.h"
+#include "base/check.h"
+#include "base/local_end.h"
 #include "tuner/credentials/socket_owner.h"
 #include "tuner/forwarding/loopback_listener.h"
 #include "tuner/forwarding/relay.h"

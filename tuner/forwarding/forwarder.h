@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "tuner/base/status.h"
+#include "base/status.h"
 #include "tuner/credentials/tls_connection.h"
 
 namespace espalier {

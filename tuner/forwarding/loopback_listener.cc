@@ -9,7 +9,7 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
-#include "tuner/base/host_port.h"
+#include "base/host_port.h"
 
 namespace espalier {
 namespace {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "tuner/base/status.h"
+#include "base/status.h"
 #include "tuner/forwarding/forwarder.h"
 
 namespace espalier {

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "tuner/base/status.h"
+#include "base/status.h"
 #include "tuner/credentials/tls_connection.h"
 
 namespace espalier {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "tuner/base/ids.h"
+#include "base/ids.h"
 
 namespace espalier {
 

@@ -13,7 +13,7 @@
 
 #include "allocator/goodput/goodput.h"
 #include "allocator/goodput/profile.h"
-#include "tuner/base/ids.h"
+#include "base/ids.h"
 #include "tuner/messages/training_figures.h"
 
 namespace espalier {

@@ -6,8 +6,8 @@
 
 #include "tuner/api/tuner.h"
 #include "tuner/core/state/change.h"
-#include "tuner/server/grpc_call.h"
-#include "tuner/server/http_route.h"
+#include "tuner/server/grpc/grpc_call.h"
+#include "tuner/server/http/http_route.h"
 
 namespace grpc {
 class Service;

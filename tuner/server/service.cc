@@ -5,18 +5,18 @@
 
 #include "absl/strings/str_cat.h"
 #include "allocator/policies/policy.h"
+#include "base/check.h"
 #include "spdlog/spdlog.h"
-#include "tuner/base/check.h"
 #include "tuner/core/studies/validate.h"
-#include "tuner/server/access_control.h"
-#include "tuner/server/agents.h"
-#include "tuner/server/grpc_service.h"
-#include "tuner/server/http_routes.h"
-#include "tuner/server/http_server.h"
-#include "tuner/server/listen_address.h"
+#include "tuner/server/access/access_control.h"
+#include "tuner/server/access/listen_address.h"
+#include "tuner/server/grpc/agents.h"
+#include "tuner/server/grpc/grpc_service.h"
+#include "tuner/server/http/http_routes.h"
+#include "tuner/server/http/http_server.h"
 #include "tuner/server/log.h"
-#include "tuner/server/loop.h"
-#include "tuner/server/metrics.h"
+#include "tuner/server/loop/loop.h"
+#include "tuner/server/loop/metrics.h"
 #include "tuner/storage/storage.h"
 
 namespace espalier {
@@ -172,7 +172,7 @@ class ServiceImpl final : public Service {
                       const TlsPair& tls) {
     ESPALIER_ASSIGN_OR_RETURN(
         grpc_, GrpcServer::Start(addresses.grpc, tls, *access_, credentials_.certificate_hash,
-                                 *loop_, agents_, metrics_, frontends_));
+                                 *loop_, agents_, metrics_, GrpcServicesOfFrontends()));
     grpc_address_ = grpc_->address();
     if (!options.dashboard_address.empty()) {
       ESPALIER_RETURN_IF_ERROR(OpenDashboard(addresses.dashboard, options.start_dashboard));
@@ -232,6 +232,15 @@ class ServiceImpl final : public Service {
                                                  .answered = answered}));
     dashboard_address_ = dashboard_->address();
     return absl::OkStatus();
+  }
+
+  GrpcServices GrpcServicesOfFrontends() {
+    GrpcServices services;
+    for (const auto& frontend : frontends_) {
+      auto service = frontend->MakeGrpcService(*loop_, CountIn(metrics_, frontend->name()));
+      if (service != nullptr) services.push_back(std::move(service));
+    }
+    return services;
   }
 
   // The service's own and those of its frontends.

@@ -6,13 +6,13 @@
 #include <string>
 #include <vector>
 
-#include "tuner/base/status.h"
+#include "base/status.h"
 #include "tuner/core/core.h"
 #include "tuner/core/pool_size/engine.h"
-#include "tuner/server/dashboard_server.h"
+#include "tuner/server/access/service_credentials.h"
+#include "tuner/server/access/tls.h"
 #include "tuner/server/frontend.h"
-#include "tuner/server/service_credentials.h"
-#include "tuner/server/tls.h"
+#include "tuner/server/http/dashboard_server.h"
 
 namespace espalier {
 

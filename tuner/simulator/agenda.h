@@ -6,7 +6,7 @@
 #include <optional>
 #include <utility>
 
-#include "tuner/base/clock.h"
+#include "base/clock.h"
 
 namespace espalier {
 

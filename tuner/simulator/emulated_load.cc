@@ -5,7 +5,7 @@
 #include <utility>
 #include <variant>
 
-#include "tuner/base/random.h"
+#include "base/random.h"
 
 namespace espalier {
 

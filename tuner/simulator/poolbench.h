@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "tuner/base/random.h"
+#include "base/random.h"
 
 namespace espalier {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "tuner/base/check.h"
+#include "base/check.h"
 
 namespace espalier {
 

@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "tuner/base/status.h"
+#include "base/status.h"
 #include "tuner/simulator/poolbench.h"
 #include "tuner/simulator/workload.h"
 

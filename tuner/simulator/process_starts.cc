@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "tuner/base/random.h"
+#include "base/random.h"
 
 namespace espalier {
 

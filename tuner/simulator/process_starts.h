@@ -5,8 +5,8 @@
 #include <optional>
 #include <vector>
 
-#include "tuner/base/clock.h"
-#include "tuner/base/ids.h"
+#include "base/clock.h"
+#include "base/ids.h"
 
 namespace espalier {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "tuner/base/check.h"
+#include "base/check.h"
 
 namespace espalier {
 

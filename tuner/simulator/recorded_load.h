@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "tuner/base/status.h"
+#include "base/status.h"
 #include "tuner/core/state/change.h"
 #include "tuner/simulator/workload.h"
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "tuner/base/clock.h"
+#include "base/clock.h"
 #include "tuner/core/pool_size/engine.h"
 
 namespace espalier {

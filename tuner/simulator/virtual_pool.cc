@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "tuner/base/check.h"
+#include "base/check.h"
 #include "tuner/core/state/engine_node_names.h"
 
 namespace espalier {

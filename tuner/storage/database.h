@@ -10,9 +10,9 @@
 #include <string>
 #include <string_view>
 
-#include "tuner/base/clock.h"
-#include "tuner/base/ids.h"
-#include "tuner/base/status.h"
+#include "base/clock.h"
+#include "base/ids.h"
+#include "base/status.h"
 
 struct sqlite3;
 struct sqlite3_stmt;

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "tuner/base/sync_path.h"
+#include "base/sync_path.h"
 #include "tuner/storage/database_file.h"
 
 namespace espalier {

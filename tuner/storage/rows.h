@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tuner/base/status.h"
+#include "base/status.h"
 #include "tuner/core/state/study.h"
 #include "tuner/storage/database.h"
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "tuner/base/status.h"
+#include "base/status.h"
 #include "tuner/core/state/change.h"
 
 namespace espalier {

@@ -12,8 +12,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/random.h"
 #include "search_spaces/json_text.h"
-#include "tuner/base/random.h"
 #include "tuner/study_file/near_name.h"
 
 namespace espalier {
@@ -93,10 +93,8 @@ class JobReader {
   absl::Status Resources(const YAML::Node& resources, const std::string& path);
 
   const std::string label_;
-  Json study_ = {{"metric", false},
-                 {"sampler", "random"},
-                 {"trials", 1},
-                 {"batch_mode", "adaptive"}};
+  Json study_ = {
+      {"metric", false}, {"sampler", "random"}, {"trials", 1}, {"batch_mode", "adaptive"}};
   Environment environment_;
   std::vector<std::string> unused_;
 };

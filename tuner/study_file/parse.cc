@@ -9,9 +9,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/check.h"
+#include "base/clock.h"
 #include "search_spaces/json_text.h"
-#include "tuner/base/check.h"
-#include "tuner/base/clock.h"
 #include "tuner/core/promise/promise.h"
 #include "tuner/core/state/refusals.h"
 #include "tuner/study_file/foreign_keys.h"

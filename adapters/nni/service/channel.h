@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "tuner/base/status.h"
+#include "base/status.h"
 #include "tuner/core/state/event.h"
 
 namespace espalier::nni {

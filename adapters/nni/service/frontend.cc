@@ -6,7 +6,7 @@
 #include "adapters/nni/service/channel.h"
 #include "adapters/nni/service/event_feed.h"
 #include "adapters/nni/service/experiments.h"
-#include "tuner/server/http_message.h"
+#include "tuner/server/http/http_message.h"
 
 namespace espalier::nni {
 

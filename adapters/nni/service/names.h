@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "tuner/base/status.h"
+#include "base/status.h"
 #include "tuner/core/state/study.h"
 
 namespace espalier::nni {

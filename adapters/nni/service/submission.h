@@ -3,8 +3,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/status.h"
 #include "search_spaces/parameter.h"
-#include "tuner/base/status.h"
 
 namespace espalier::nni {
 

@@ -5,9 +5,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "adapters/nni/service/names.h"
+#include "base/trial_folder.h"
 #include "search_spaces/parameter.h"
 #include "tuner/api/json.h"
-#include "tuner/base/trial_folder.h"
 #include "tuner/core/state/study_facts.h"
 
 namespace espalier::nni {

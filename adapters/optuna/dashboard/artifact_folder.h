@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "tuner/base/status.h"
+#include "base/status.h"
 
 namespace espalier::optuna_dashboard {
 

@@ -7,7 +7,7 @@
 #include "httplib.h"
 #include "spdlog/spdlog.h"
 #include "tuner/api/json.h"
-#include "tuner/server/http_listener.h"
+#include "tuner/server/http/http_listener.h"
 
 namespace espalier::optuna_dashboard {
 

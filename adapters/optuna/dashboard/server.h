@@ -1,7 +1,7 @@
 #pragma once
 
 #include "adapters/optuna/dashboard/routes.h"
-#include "tuner/server/dashboard_server.h"
+#include "tuner/server/http/dashboard_server.h"
 
 namespace espalier::optuna_dashboard {
 

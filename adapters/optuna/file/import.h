@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "adapters/optuna/file/reader.h"
-#include "tuner/base/status.h"
+#include "base/status.h"
 
 namespace espalier {
 

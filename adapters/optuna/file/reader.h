@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "tuner/base/status.h"
+#include "base/status.h"
 #include "tuner/core/state/event.h"
 #include "tuner/storage/database.h"
 

@@ -15,7 +15,7 @@
 #include "absl/strings/str_join.h"
 #include "allocator/simulator/application.h"
 #include "allocator/simulator/loads/csv_table.h"
-#include "tuner/base/status.h"
+#include "base/status.h"
 
 namespace espalier {
 

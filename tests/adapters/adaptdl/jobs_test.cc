@@ -8,9 +8,9 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
-#include "tests/server/small_kubernetes.h"
+#include "tests/server/engines/small_kubernetes.h"
 #include "tests/storage/scratch_folder.h"
-#include "tuner/server/loop.h"
+#include "tuner/server/loop/loop.h"
 #include "tuner/storage/storage.h"
 
 namespace espalier::adaptdl {

@@ -12,7 +12,7 @@
 #include "adapters/nni/service/channel.h"
 #include "adapters/nni/service/names.h"
 #include "tests/storage/scratch_folder.h"
-#include "tuner/server/loop.h"
+#include "tuner/server/loop/loop.h"
 #include "tuner/storage/storage.h"
 #include "tuner/study_file/study_file.h"
 

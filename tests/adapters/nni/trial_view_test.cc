@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tuner/base/trial_folder.h"
+#include "base/trial_folder.h"
 
 namespace espalier::nni {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "tuner/base/random.h"
+#include "base/random.h"
 
 namespace espalier::optuna_dashboard {
 namespace {

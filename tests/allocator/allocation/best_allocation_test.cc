@@ -3,11 +3,11 @@
 #include <cmath>
 
 #include "allocator/pool/admission.h"
+#include "base/random.h"
 #include "gtest/gtest.h"
 #include "tests/allocator/allocation/exact_allocation.h"
 #include "tests/allocator/pollux_objective.h"
 #include "tests/allocator/pools.h"
-#include "tuner/base/random.h"
 
 namespace espalier {
 namespace {

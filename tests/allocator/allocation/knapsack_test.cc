@@ -4,9 +4,9 @@
 #include <cmath>
 #include <limits>
 
+#include "base/random.h"
 #include "gtest/gtest.h"
 #include "tests/allocator/pools.h"
-#include "tuner/base/random.h"
 
 namespace espalier {
 namespace {

@@ -7,8 +7,8 @@
 #include <string>
 
 #include "allocator/goodput/goodput.h"
+#include "base/random.h"
 #include "gtest/gtest.h"
-#include "tuner/base/random.h"
 
 namespace espalier {
 namespace {

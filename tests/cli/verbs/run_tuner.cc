@@ -9,7 +9,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "tuner/base/check.h"
+#include "base/check.h"
 
 namespace espalier {
 namespace {

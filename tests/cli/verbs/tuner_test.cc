@@ -19,9 +19,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/check.h"
 #include "tests/cli/verbs/run_tuner.h"
 #include "tuner.grpc.pb.h"
-#include "tuner/base/check.h"
 
 namespace espalier {
 namespace {

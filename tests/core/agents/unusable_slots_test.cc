@@ -7,8 +7,8 @@
 #include <set>
 
 #include "allocator/policies/policy.h"
+#include "base/protocol.h"
 #include "tests/core/core_fixture.h"
-#include "tuner/base/protocol.h"
 
 namespace espalier {
 namespace {

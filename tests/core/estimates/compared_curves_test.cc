@@ -5,7 +5,7 @@
 #include <cmath>
 #include <vector>
 
-#include "tuner/base/random.h"
+#include "base/random.h"
 
 namespace espalier {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <cmath>
 
+#include "base/random.h"
 #include "gtest/gtest.h"
-#include "tuner/base/random.h"
 
 namespace espalier {
 namespace {

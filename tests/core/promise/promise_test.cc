@@ -6,8 +6,8 @@
 #include <numeric>
 #include <string>
 
+#include "base/random.h"
 #include "gtest/gtest.h"
-#include "tuner/base/random.h"
 
 namespace espalier {
 namespace {

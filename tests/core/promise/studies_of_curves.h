@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tuner/base/random.h"
+#include "base/random.h"
 #include "tuner/core/state/curve.h"
 
 namespace espalier {

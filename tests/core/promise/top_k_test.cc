@@ -4,8 +4,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "base/random.h"
 #include "gtest/gtest.h"
-#include "tuner/base/random.h"
 
 namespace espalier {
 namespace {

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/random.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/base/plugin_rows.h"
 #include "tests/core/pruners/curves.h"
-#include "tuner/base/random.h"
 #include "tuner/core/pruners/pruner.h"
 
 namespace espalier {

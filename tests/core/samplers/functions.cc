@@ -8,7 +8,7 @@
 #include <numbers>
 
 #include "absl/strings/str_cat.h"
-#include "tuner/base/check.h"
+#include "base/check.h"
 #include "tuner/core/samplers/sampler.h"
 
 namespace espalier::testing {

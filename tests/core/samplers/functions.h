@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
+#include "base/options.h"
 #include "search_spaces/search_space.h"
-#include "tuner/base/options.h"
 
 namespace espalier::testing {
 

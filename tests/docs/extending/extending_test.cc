@@ -15,7 +15,7 @@
 #include "tests/storage/scratch_folder.h"
 #include "tuner/core/pruners/pruner.h"
 #include "tuner/core/samplers/sampler.h"
-#include "tuner/server/engines.h"
+#include "tuner/server/engines/engines.h"
 
 namespace espalier {
 

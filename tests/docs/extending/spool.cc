@@ -4,7 +4,7 @@
 #include <set>
 
 #include "absl/strings/str_join.h"
-#include "tuner/server/engines.h"
+#include "tuner/server/engines/engines.h"
 
 namespace espalier::engines {
 namespace {

@@ -7,8 +7,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "base/file_descriptor.h"
 #include "trial_runner/agent/frames.h"
-#include "tuner/base/file_descriptor.h"
 
 namespace espalier {
 

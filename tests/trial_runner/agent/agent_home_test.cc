@@ -4,8 +4,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/process_start.h"
 #include "tests/trial_runner/agent/agent_fixture.h"
-#include "tuner/base/process_start.h"
 
 namespace espalier {
 namespace {

@@ -7,9 +7,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/protocol.h"
 #include "tests/trial_runner/agent/agent_fixture.h"
 #include "trial_runner/agent/frames.h"
-#include "tuner/base/protocol.h"
 
 namespace espalier {
 namespace {

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "base/protocol.h"
 #include "trial_runner/agent/outbox.h"
-#include "tuner/base/protocol.h"
 
 namespace espalier {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <chrono>
 
-#include "tuner/base/local_end.h"
+#include "base/local_end.h"
 
 namespace espalier {
 

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "base/file_descriptor.h"
 #include "tuner.grpc.pb.h"
-#include "tuner/base/file_descriptor.h"
 
 namespace espalier {
 

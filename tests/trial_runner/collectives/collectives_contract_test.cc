@@ -16,7 +16,7 @@
 #include "gtest/gtest.h"
 #include "tests/base/machine_needs.h"
 #include "trial_runner/collectives/narrowed_collectives.h"
-#include "trial_runner/collectives/rendezvous.h"
+#include "trial_runner/collectives/rendezvous/rendezvous.h"
 
 namespace espalier {
 namespace {

@@ -4,10 +4,10 @@
 
 #include <iostream>
 
+#include "base/status.h"
 #include "tests/trial_runner/collectives/collectives_contract.h"
-#include "trial_runner/collectives/cuda_library.h"
-#include "trial_runner/collectives/gloo_collectives.h"
-#include "tuner/base/status.h"
+#include "trial_runner/collectives/cuda/cuda_library.h"
+#include "trial_runner/collectives/gloo/gloo_collectives.h"
 
 namespace espalier {
 namespace {

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "tuner/base/check.h"
-#include "tuner/base/status.h"
+#include "base/check.h"
+#include "base/status.h"
 
 namespace espalier {
 namespace {

@@ -1,7 +1,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "trial_runner/collectives/collectives.h"
-#include "trial_runner/collectives/network_interface.h"
+#include "trial_runner/collectives/rendezvous/network_interface.h"
 
 namespace espalier {
 namespace {

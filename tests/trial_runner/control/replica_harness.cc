@@ -14,9 +14,9 @@
 #include <filesystem>
 #include <utility>
 
+#include "base/check.h"
 #include "trial_runner/agent/processes/launch.h"
 #include "trial_runner/agent/zygotes/zygotes.h"
-#include "tuner/base/check.h"
 #include "tuner/messages/wire/replica_wire.h"
 
 extern char** environ;

@@ -9,11 +9,11 @@
 #include <string>
 #include <vector>
 
+#include "base/protocol.h"
 #include "control.pb.h"
 #include "gtest/gtest.h"
 #include "trial_runner/control/group_progress.h"
 #include "trial_runner/control/standalone_control_plane.h"
-#include "tuner/base/protocol.h"
 
 namespace espalier {
 namespace {

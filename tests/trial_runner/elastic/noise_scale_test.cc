@@ -5,9 +5,9 @@
 #include <limits>
 #include <vector>
 
+#include "base/random.h"
 #include "gtest/gtest.h"
 #include "trial_runner/elastic/scaling_rules.h"
-#include "tuner/base/random.h"
 
 namespace espalier {
 namespace {

@@ -2,9 +2,9 @@
 
 #include <set>
 
+#include "base/random.h"
 #include "gtest/gtest.h"
 #include "trial_runner/elastic/sample_order.h"
-#include "tuner/base/random.h"
 
 namespace espalier {
 namespace {

@@ -7,10 +7,10 @@
 #include <limits>
 #include <vector>
 
+#include "base/random.h"
 #include "gtest/gtest.h"
 #include "tests/trial_runner/kernels/host_launch.h"
 #include "trial_runner/kernels/gradient_launches.h"
-#include "tuner/base/random.h"
 
 namespace espalier {
 namespace {

@@ -42,9 +42,9 @@
 #include "trial_runner/torch/accumulator.h"
 #include "trial_runner/torch/adaptive_data_loader.h"
 #include "trial_runner/torch/adaptive_data_parallel.h"
+#include "trial_runner/torch/process/trial_context.h"
 #include "trial_runner/torch/state.h"
 #include "trial_runner/torch/trial.h"
-#include "trial_runner/torch/trial_context.h"
 
 namespace {
 

@@ -12,8 +12,8 @@
 #include <fstream>
 #include <iostream>
 
+#include "base/random.h"
 #include "tests/trial_runner/torch/elastic_training.h"
-#include "tuner/base/random.h"
 
 namespace espalier {
 namespace {

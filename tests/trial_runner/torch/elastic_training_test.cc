@@ -7,8 +7,8 @@
 #include <csignal>
 #include <filesystem>
 
+#include "base/random.h"
 #include "gmock/gmock.h"
-#include "tuner/base/random.h"
 
 namespace espalier {
 namespace {

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "trial_runner/torch/device.h"
+#include "trial_runner/torch/process/device.h"
 
 namespace espalier {
 

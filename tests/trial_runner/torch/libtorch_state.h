@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "trial_runner/torch/libtorch_checkpoint.h"
-#include "trial_runner/torch/libtorch_parts.h"
-#include "trial_runner/torch/training_state.h"
+#include "trial_runner/torch/checkpoints/libtorch_checkpoint.h"
+#include "trial_runner/torch/engine/libtorch_parts.h"
+#include "trial_runner/torch/engine/training_state.h"
 
 namespace espalier {
 

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <map>
 
+#include "base/random.h"
 #include "tests/trial_runner/torch/elastic_training.h"
-#include "tuner/base/random.h"
 
 namespace espalier {
 namespace {

@@ -11,7 +11,7 @@
 #include "gtest/gtest.h"
 #include "tests/trial_runner/kernels/host_launch.h"
 #include "trial_runner/collectives/collectives.h"
-#include "trial_runner/torch/device.h"
+#include "trial_runner/torch/process/device.h"
 
 namespace espalier {
 

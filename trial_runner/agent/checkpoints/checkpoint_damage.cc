@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "tuner/base/checkpoint_seal.h"
-#include "tuner/base/file_descriptor.h"
+#include "base/checkpoint_seal.h"
+#include "base/file_descriptor.h"
 
 namespace espalier {
 namespace {

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "base/status.h"
 #include "trial_runner/agent/checkpoints/checkpoint_server.h"
-#include "tuner/base/status.h"
 
 namespace espalier {
 

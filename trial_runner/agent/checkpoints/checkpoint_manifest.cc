@@ -11,7 +11,7 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "tuner/base/file_descriptor.h"
+#include "base/file_descriptor.h"
 #include "tuner/credentials/sha256.h"
 
 namespace espalier {

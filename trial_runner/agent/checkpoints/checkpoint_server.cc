@@ -16,9 +16,9 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
+#include "base/file_descriptor.h"
 #include "transfer.grpc.pb.h"
 #include "trial_runner/agent/checkpoints/checkpoint_manifest.h"
-#include "tuner/base/file_descriptor.h"
 #include "tuner/credentials/certificate.h"
 #include "tuner/credentials/sha256.h"
 #include "tuner/proto/grpc_status.h"

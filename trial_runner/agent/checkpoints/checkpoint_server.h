@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "tuner/base/status.h"
+#include "base/status.h"
 
 namespace espalier {
 

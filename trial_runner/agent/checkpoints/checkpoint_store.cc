@@ -13,12 +13,12 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "base/file_descriptor.h"
+#include "base/private_files.h"
+#include "base/trial_folder.h"
 #include "spdlog/spdlog.h"
 #include "trial_runner/agent/checkpoints/checkpoint_damage.h"
 #include "trial_runner/agent/checkpoints/checkpoint_manifest.h"
-#include "tuner/base/file_descriptor.h"
-#include "tuner/base/private_files.h"
-#include "tuner/base/trial_folder.h"
 #include "tuner/credentials/hexadecimal.h"
 #include "tuner/credentials/sha256.h"
 

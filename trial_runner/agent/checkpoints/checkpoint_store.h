@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/status.h"
 #include "trial_runner/agent/checkpoints/checkpoint_fetch.h"
-#include "tuner/base/status.h"
 
 namespace espalier {
 

@@ -10,8 +10,8 @@
 #include <thread>
 #include <vector>
 
+#include "base/status.h"
 #include "trial_runner/agent/checkpoints/checkpoint_store.h"
-#include "tuner/base/status.h"
 
 namespace espalier {
 

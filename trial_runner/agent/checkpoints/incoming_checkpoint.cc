@@ -11,10 +11,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/file_descriptor.h"
+#include "base/private_files.h"
+#include "base/sync_path.h"
 #include "trial_runner/agent/checkpoints/checkpoint_damage.h"
-#include "tuner/base/file_descriptor.h"
-#include "tuner/base/private_files.h"
-#include "tuner/base/sync_path.h"
 
 namespace espalier {
 namespace {

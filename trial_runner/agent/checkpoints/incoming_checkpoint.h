@@ -6,8 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/status.h"
 #include "trial_runner/agent/checkpoints/checkpoint_manifest.h"
-#include "tuner/base/status.h"
 #include "tuner/credentials/sha256.h"
 
 namespace espalier {

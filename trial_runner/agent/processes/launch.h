@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "tuner/base/file_descriptor.h"
-#include "tuner/base/status.h"
+#include "base/file_descriptor.h"
+#include "base/status.h"
 
 namespace espalier {
 

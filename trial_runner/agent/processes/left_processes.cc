@@ -19,9 +19,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "tuner/base/file_descriptor.h"
-#include "tuner/base/private_files.h"
-#include "tuner/base/process_start.h"
+#include "base/file_descriptor.h"
+#include "base/private_files.h"
+#include "base/process_start.h"
 #include "tuner/credentials/hexadecimal.h"
 
 namespace espalier {

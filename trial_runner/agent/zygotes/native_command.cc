@@ -8,8 +8,8 @@
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
+#include "base/protocol.h"
 #include "trial_runner/agent/zygotes/python_command.h"
-#include "tuner/base/protocol.h"
 
 namespace espalier {
 namespace {

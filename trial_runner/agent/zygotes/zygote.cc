@@ -20,7 +20,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "tuner/base/protocol.h"
+#include "base/protocol.h"
 
 namespace espalier {
 namespace {

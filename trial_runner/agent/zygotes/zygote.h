@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "base/file_descriptor.h"
+#include "base/status.h"
 #include "trial_runner/agent/processes/launch.h"
 #include "trial_runner/agent/zygotes/forkable_command.h"
-#include "tuner/base/file_descriptor.h"
-#include "tuner/base/status.h"
 
 namespace espalier {
 

@@ -3,7 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <utility>
 
-#include "tuner/base/check.h"
+#include "base/check.h"
 #include "tuner/cli/options/help.h"
 #include "tuner/cli/options/number_options.h"
 

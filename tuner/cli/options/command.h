@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "tuner/base/status.h"
+#include "base/status.h"
 
 namespace espalier {
 

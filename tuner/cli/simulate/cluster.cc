@@ -9,9 +9,9 @@
 
 #include "allocator/simulator/cluster.h"
 #include "allocator/simulator/loads/pollux_load.h"
-#include "tuner/cli/files.h"
-#include "tuner/cli/machine.h"
-#include "tuner/cli/plugin_argument.h"
+#include "tuner/cli/machine/files.h"
+#include "tuner/cli/machine/machine.h"
+#include "tuner/cli/options/plugin_argument.h"
 #include "tuner/cli/simulate/output_files.h"
 #include "tuner/cli/views/report/page.h"
 #include "tuner/cli/views/simulation_page.h"

@@ -10,9 +10,9 @@
 #include <utility>
 
 #include "absl/strings/numbers.h"
-#include "tuner/cli/files.h"
-#include "tuner/cli/node_templates.h"
-#include "tuner/cli/plugin_argument.h"
+#include "tuner/cli/machine/files.h"
+#include "tuner/cli/options/node_templates.h"
+#include "tuner/cli/options/plugin_argument.h"
 #include "tuner/cli/simulate/output_files.h"
 #include "tuner/cli/study_source.h"
 #include "tuner/cli/views/report/page.h"

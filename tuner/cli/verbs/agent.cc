@@ -13,15 +13,15 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/clock.h"
+#include "base/host_port.h"
 #include "trial_runner/agent/replacement.h"
-#include "tuner/base/clock.h"
-#include "tuner/base/host_port.h"
 #include "tuner/cli/agent_replacement.h"
-#include "tuner/cli/files.h"
 #include "tuner/cli/interrupts.h"
-#include "tuner/cli/machine.h"
-#include "tuner/cli/network_options.h"
-#include "tuner/cli/node_options.h"
+#include "tuner/cli/machine/files.h"
+#include "tuner/cli/machine/machine.h"
+#include "tuner/cli/options/network_options.h"
+#include "tuner/cli/options/node_options.h"
 #include "tuner/cli/verb.h"
 #include "tuner/cli/views/text.h"
 

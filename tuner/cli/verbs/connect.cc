@@ -12,10 +12,10 @@
 #include <utility>
 #include <vector>
 
-#include "tuner/base/host_port.h"
+#include "base/host_port.h"
 #include "tuner/cli/client.h"
 #include "tuner/cli/interrupts.h"
-#include "tuner/cli/service_options.h"
+#include "tuner/cli/options/service_options.h"
 #include "tuner/cli/verb.h"
 #include "tuner/credentials/access_token.h"
 #include "tuner/forwarding/forwarder.h"

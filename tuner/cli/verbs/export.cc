@@ -7,7 +7,7 @@
 
 #include "tuner/api/json.h"
 #include "tuner/cli/connected_verb.h"
-#include "tuner/cli/files.h"
+#include "tuner/cli/machine/files.h"
 #include "tuner/cli/verb.h"
 
 namespace espalier {

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "tuner/cli/connected_verb.h"
-#include "tuner/cli/files.h"
+#include "tuner/cli/machine/files.h"
 #include "tuner/cli/verb.h"
 #include "tuner/cli/views/study_text.h"
 

@@ -12,11 +12,11 @@
 
 #include "allocator/policies/policy.h"
 #include "allocator/pool_size/pool_size.h"
-#include "tuner/base/plugin.h"
+#include "base/plugin.h"
 #include "tuner/cli/verb.h"
 #include "tuner/core/pruners/pruner.h"
 #include "tuner/core/samplers/sampler.h"
-#include "tuner/server/engines.h"
+#include "tuner/server/engines/engines.h"
 
 namespace espalier {
 namespace {

@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "tuner/base/clock.h"
+#include "base/clock.h"
 #include "tuner/cli/connected_verb.h"
-#include "tuner/cli/plugin_argument.h"
+#include "tuner/cli/options/plugin_argument.h"
 #include "tuner/cli/verb.h"
 #include "tuner/cli/views/text.h"
 

@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "tuner/cli/connected_verb.h"
-#include "tuner/cli/files.h"
+#include "tuner/cli/machine/files.h"
 #include "tuner/cli/verb.h"
 #include "tuner/cli/views/report/page.h"
 #include "tuner/cli/views/report/sweep.h"

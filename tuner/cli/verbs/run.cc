@@ -2,9 +2,9 @@
 
 #include <memory>
 
-#include "tuner/cli/plugin_argument.h"
+#include "tuner/cli/options/plugin_argument.h"
+#include "tuner/cli/options/timeout_options.h"
 #include "tuner/cli/run_session.h"
-#include "tuner/cli/timeout_options.h"
 #include "tuner/cli/verb.h"
 
 namespace espalier {

@@ -12,16 +12,16 @@
 
 #include "adapters/adaptdl/frontend.h"
 #include "adapters/optuna/dashboard/server.h"
-#include "tuner/cli/engine_options.h"
-#include "tuner/cli/files.h"
 #include "tuner/cli/frontends.h"
 #include "tuner/cli/interrupts.h"
-#include "tuner/cli/machine.h"
-#include "tuner/cli/plugin_argument.h"
-#include "tuner/cli/service_options.h"
-#include "tuner/cli/timeout_options.h"
+#include "tuner/cli/machine/files.h"
+#include "tuner/cli/machine/machine.h"
+#include "tuner/cli/options/engine_options.h"
+#include "tuner/cli/options/plugin_argument.h"
+#include "tuner/cli/options/service_options.h"
+#include "tuner/cli/options/timeout_options.h"
 #include "tuner/cli/verb.h"
-#include "tuner/server/listen_address.h"
+#include "tuner/server/access/listen_address.h"
 #include "tuner/server/service.h"
 
 namespace espalier {

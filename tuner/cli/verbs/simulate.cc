@@ -5,7 +5,7 @@
 #include <string>
 
 #include "absl/strings/numbers.h"
-#include "tuner/cli/plugin_argument.h"
+#include "tuner/cli/options/plugin_argument.h"
 #include "tuner/cli/simulate/cluster.h"
 #include "tuner/cli/simulate/studies.h"
 #include "tuner/cli/verb.h"

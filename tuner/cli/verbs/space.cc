@@ -15,7 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "search_spaces/formats/nni/sampling.h"
 #include "search_spaces/formats/nni/search_space_reading.h"
-#include "tuner/cli/files.h"
+#include "tuner/cli/machine/files.h"
 #include "tuner/cli/verb.h"
 #include "tuner/cli/views/space_text.h"
 

@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "tuner/cli/client.h"
-#include "tuner/cli/service_options.h"
+#include "tuner/cli/options/service_options.h"
 #include "tuner/cli/verb.h"
 
 namespace espalier {

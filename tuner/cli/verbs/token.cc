@@ -12,11 +12,11 @@
 #include <utility>
 #include <vector>
 
-#include "tuner/base/clock.h"
-#include "tuner/base/private_files.h"
+#include "base/clock.h"
+#include "base/private_files.h"
 #include "tuner/cli/client.h"
 #include "tuner/cli/connected_verb.h"
-#include "tuner/cli/service_options.h"
+#include "tuner/cli/options/service_options.h"
 #include "tuner/cli/verb.h"
 #include "tuner/cli/views/text.h"
 #include "tuner/credentials/certificate.h"

@@ -2,7 +2,7 @@
 
 #include <cstdio>
 
-#include "tuner/base/protocol.h"
+#include "base/protocol.h"
 #include "tuner/cli/verb.h"
 
 namespace espalier {

@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/status.h"
 #include "tuner.pb.h"
-#include "tuner/base/status.h"
 
 namespace espalier {
 

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "tuner/base/clock.h"
+#include "base/clock.h"
 #include "tuner/core/agents/nodes.h"
 
 namespace espalier {

@@ -7,7 +7,7 @@
 #include <variant>
 
 #include "absl/strings/str_cat.h"
-#include "tuner/base/protocol.h"
+#include "base/protocol.h"
 #include "tuner/core/state/refusals.h"
 
 namespace espalier {

@@ -5,8 +5,8 @@
 #include <set>
 #include <string>
 
-#include "tuner/base/clock.h"
-#include "tuner/base/ids.h"
+#include "base/clock.h"
+#include "base/ids.h"
 #include "tuner/core/state/study.h"
 
 namespace espalier {

@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "tuner/base/check.h"
+#include "base/check.h"
 #include "tuner/core/pool/engine_nodes.h"
 
 namespace espalier {

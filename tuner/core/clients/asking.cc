@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/check.h"
 #include "search_spaces/formats/optuna/distribution.h"
-#include "tuner/base/check.h"
 #include "tuner/core/clients/client_trials.h"
 #include "tuner/core/state/refusals.h"
 #include "tuner/core/state/study_facts.h"

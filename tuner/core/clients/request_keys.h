@@ -7,7 +7,7 @@
 #include <string_view>
 #include <utility>
 
-#include "tuner/base/status.h"
+#include "base/status.h"
 #include "tuner/core/state/study.h"
 
 namespace espalier {

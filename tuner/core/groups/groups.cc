@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "allocator/pool/job_check.h"
-#include "tuner/base/check.h"
+#include "base/check.h"
 
 namespace espalier {
 

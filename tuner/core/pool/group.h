@@ -9,8 +9,8 @@
 
 #include "allocator/goodput/goodput.h"
 #include "allocator/pool/pool.h"
-#include "tuner/base/clock.h"
-#include "tuner/base/ids.h"
+#include "base/clock.h"
+#include "base/ids.h"
 #include "tuner/core/pool/stragglers.h"
 #include "tuner/messages/replica_messages.h"
 

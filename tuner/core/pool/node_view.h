@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "tuner/base/clock.h"
-#include "tuner/base/ids.h"
+#include "base/clock.h"
+#include "base/ids.h"
 
 namespace espalier {
 

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "tuner/base/clock.h"
-#include "tuner/base/ids.h"
+#include "base/clock.h"
+#include "base/ids.h"
 #include "tuner/messages/replica_messages.h"
 
 namespace espalier {

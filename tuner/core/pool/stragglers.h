@@ -6,7 +6,7 @@
 #include <optional>
 #include <span>
 
-#include "tuner/base/clock.h"
+#include "base/clock.h"
 #include "tuner/messages/replica_messages.h"
 
 namespace espalier {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstddef>
 
-#include "tuner/base/check.h"
+#include "base/check.h"
 
 namespace espalier {
 

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "tuner/base/check.h"
+#include "base/check.h"
 #include "tuner/core/pruners/promise_options.h"
 #include "tuner/core/pruners/pruner.h"
 #include "tuner/core/pruners/rungs.h"

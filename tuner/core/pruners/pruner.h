@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tuner/base/plugin.h"
+#include "base/plugin.h"
 #include "tuner/core/state/curve.h"
 
 namespace espalier {

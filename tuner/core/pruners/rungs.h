@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "tuner/base/plugin.h"
+#include "base/plugin.h"
 #include "tuner/core/pruners/pruner.h"
 #include "tuner/core/state/curve.h"
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "tuner/base/check.h"
+#include "base/check.h"
 
 namespace espalier::samplers {
 namespace {

@@ -6,9 +6,9 @@
 #include <numeric>
 #include <utility>
 
+#include "base/check.h"
 #include "search_spaces/gaussian.h"
 #include "search_spaces/portable_math.h"
-#include "tuner/base/check.h"
 
 namespace espalier::samplers {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "tuner/base/random.h"
+#include "base/random.h"
 #include "tuner/core/samplers/axis.h"
 
 namespace espalier::samplers {

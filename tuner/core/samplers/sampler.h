@@ -6,9 +6,9 @@
 #include <span>
 #include <string_view>
 
+#include "base/plugin.h"
+#include "base/random.h"
 #include "search_spaces/search_space.h"
-#include "tuner/base/plugin.h"
-#include "tuner/base/random.h"
 #include "tuner/core/state/curve.h"
 
 namespace espalier {

@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "allocator/pool/job_check.h"
-#include "tuner/base/check.h"
+#include "base/check.h"
 #include "tuner/core/scheduling/work_left.h"
 #include "tuner/core/state/slot_time.h"
 #include "tuner/core/studies/pool_policy.h"

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <span>
 
-#include "tuner/base/clock.h"
+#include "base/clock.h"
 
 namespace espalier {
 

@@ -8,7 +8,7 @@
 #include <variant>
 #include <vector>
 
-#include "tuner/base/status.h"
+#include "base/status.h"
 #include "tuner/core/state/kept_token.h"
 #include "tuner/core/state/study.h"
 #include "tuner/messages/membership.h"

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "tuner/base/clock.h"
+#include "base/clock.h"
 
 namespace espalier {
 

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "tuner/base/check.h"
+#include "base/check.h"
 #include "tuner/core/state/change.h"
 
 namespace espalier {

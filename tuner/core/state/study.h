@@ -9,11 +9,11 @@
 #include <utility>
 #include <vector>
 
+#include "base/clock.h"
+#include "base/ids.h"
+#include "base/options.h"
 #include "search_spaces/parameter.h"
 #include "search_spaces/search_space.h"
-#include "tuner/base/clock.h"
-#include "tuner/base/ids.h"
-#include "tuner/base/options.h"
 #include "tuner/core/state/curve.h"
 #include "tuner/messages/training_figures.h"
 

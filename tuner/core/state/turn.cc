@@ -1,6 +1,6 @@
 #include "tuner/core/state/turn.h"
 
-#include "tuner/base/check.h"
+#include "base/check.h"
 
 namespace espalier {
 

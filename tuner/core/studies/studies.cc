@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "tuner/base/check.h"
+#include "base/check.h"
 #include "tuner/core/clients/request_keys.h"
 #include "tuner/core/state/refusals.h"
 #include "tuner/core/state/study_facts.h"

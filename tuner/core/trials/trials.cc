@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "tuner/base/check.h"
-#include "tuner/base/protocol.h"
+#include "base/check.h"
+#include "base/protocol.h"
 #include "tuner/core/state/refusals.h"
 #include "tuner/core/state/study_facts.h"
 

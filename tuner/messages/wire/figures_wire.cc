@@ -2,8 +2,8 @@
 
 #include <string>
 
+#include "base/check.h"
 #include "google/protobuf/descriptor.h"
-#include "tuner/base/check.h"
 
 namespace espalier {
 namespace {

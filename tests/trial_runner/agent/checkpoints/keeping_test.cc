@@ -7,12 +7,12 @@
 #include <fstream>
 
 #include "absl/strings/str_cat.h"
+#include "base/checkpoint_seal.h"
+#include "base/checksum.h"
 #include "tests/trial_runner/agent/agent_fixture.h"
 #include "trial_runner/agent/checkpoints/checkpoint_fetch.h"
 #include "trial_runner/agent/checkpoints/checkpoint_manifest.h"
 #include "trial_runner/agent/checkpoints/checkpoint_server.h"
-#include "tuner/base/checkpoint_seal.h"
-#include "tuner/base/checksum.h"
 
 namespace espalier {
 namespace {

@@ -9,12 +9,12 @@
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
+#include "base/checkpoint_seal.h"
+#include "base/checksum.h"
 #include "transfer.grpc.pb.h"
 #include "trial_runner/agent/checkpoints/checkpoint_fetch.h"
 #include "trial_runner/agent/checkpoints/checkpoint_manifest.h"
 #include "trial_runner/agent/checkpoints/checkpoint_server.h"
-#include "tuner/base/checkpoint_seal.h"
-#include "tuner/base/checksum.h"
 #include "tuner/credentials/certificate.h"
 
 namespace espalier {

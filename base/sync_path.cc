@@ -1,0 +1,30 @@
+#include "base/sync_path.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+
+#include "base/file_descriptor.h"
+
+namespace espalier {
+
+int SyncPath(const std::string& path) {
+  const FileDescriptor there(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  return there.open() && fsync(there.get()) == 0 ? 0 : errno;
+}
+
+void SyncFoldersAbove(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  fs::path folder = fs::absolute(path, error).lexically_normal();
+  if (!error && !folder.has_filename()) folder = folder.parent_path();  // "a/b/"
+  while (!error && folder != folder.parent_path()) {
+    folder = folder.parent_path();
+    SyncPath(folder.string());
+  }
+}
+
+}  // namespace espalier

@@ -1,0 +1,196 @@
+// What a rehearsal leaves behind: nothing. One replica that trains alone in this process.
+
+#include <ATen/ops/arange.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/rand.h>
+#include <ATen/ops/randn.h>
+#include <ATen/record_function.h>
+#include <torch/nn/modules/batchnorm.h>
+#include <torch/nn/modules/container/any.h>
+#include <torch/nn/modules/container/sequential.h>
+#include <torch/nn/modules/dropout.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/optim/adam.h>
+
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "trial_runner/torch/accumulator.h"
+#include "trial_runner/torch/adaptive_data_loader.h"
+#include "trial_runner/torch/adaptive_data_parallel.h"
+#include "trial_runner/torch/process/trial_context.h"
+#include "trial_runner/torch/trial.h"
+
+namespace espalier {
+namespace {
+
+constexpr std::int64_t kExamples = 24;
+
+// A program with a model that draws and remembers.
+class RehearsingProgram {
+ public:
+  // `bucket_operations`: steps as on a GPU.
+  explicit RehearsingProgram(DataParallelOptions options = {}, bool bucket_operations = false)
+      : parallel_(With(trial_, bucket_operations), *net_, optimizer_, std::move(options)) {}
+
+  void Microbatch(const at::Tensor& indices) {
+    seen_.Add("samples", static_cast<double>(indices.numel()));
+    parallel_.Step(net_->forward(examples_.index_select(0, indices)).pow(2).mean());
+  }
+  void Rehearse() {
+    parallel_.Rehearse([this] { Microbatch(at::arange(8)); });
+  }
+  // All that the model is, and a draw of the program's own.
+  std::vector<at::Tensor> State() const {
+    std::vector<at::Tensor> all;
+    for (const at::Tensor& p : net_->parameters()) all.push_back(p.detach().clone());
+    for (const at::Tensor& b : net_->buffers()) all.push_back(b.clone());
+    all.push_back(at::rand({4}));
+    return all;
+  }
+  // What it has learnt in an epoch.
+  std::vector<at::Tensor> Train() {
+    while (loader_.NextEpoch(1)) {
+      while (const auto indices = loader_.NextBatch()) Microbatch(*indices);
+      EXPECT_EQ(seen_.Synchronize().at("samples"), kExamples) << "the rehearsal's are not counted";
+    }
+    EXPECT_EQ(parallel_.steps(), 3);
+    return State();
+  }
+
+  static Trial& With(Trial& trial, bool bucket_operations) {
+    trial.context().bucket_operations = bucket_operations;
+    return trial;
+  }
+
+  char name_[5] = "test";
+  char* arguments_[1] = {name_};
+  Trial trial_{1, arguments_};
+  at::Tensor examples_ = at::randn({kExamples, 4});
+  torch::nn::Sequential net_{torch::nn::Linear(4, 6), torch::nn::BatchNorm1d(6),
+                             torch::nn::Dropout(0.3), torch::nn::Linear(6, 1)};
+  torch::optim::Adam optimizer_{net_->parameters(), 0.01};
+  AdaptiveDataParallel parallel_;
+  AdaptiveDataLoader loader_{parallel_, kExamples, {.batch_size = 8}};
+  Accumulator seen_{parallel_, "seen", {"samples"}};
+};
+
+void ExpectSameTensors(const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& b) {
+  ASSERT_EQ(a.size(), b.size());
+  for (std::size_t i = 0; i < a.size(); ++i) EXPECT_TRUE(at::equal(a[i], b[i])) << "tensor " << i;
+}
+
+TEST(Rehearsal, LeavesModelBuffersDrawsAndGradientsAsTheyWere) {
+  RehearsingProgram plain;
+  const auto before = plain.State();
+  for (const bool bucket_operations : {false, true}) {
+    RehearsingProgram rehearsed({}, bucket_operations);
+    rehearsed.Rehearse();
+    ExpectSameTensors(before, rehearsed.State());
+    for (const at::Tensor& p : rehearsed.net_->parameters()) EXPECT_FALSE(p.grad().defined());
+    EXPECT_TRUE(rehearsed.optimizer_.state().empty());
+    EXPECT_EQ(rehearsed.parallel_.steps(), 0);
+  }
+}
+
+// Of that an optimizer takes its first step in a process only once.
+TEST(Rehearsal, AsOnAGpuGoesThroughMeasuringAndTheFusedStep) {
+  RehearsingProgram program({}, /*bucket_operations=*/true);
+  static std::set<std::string> called;
+  const auto listener = at::addThreadLocalCallback(at::RecordFunctionCallback(
+      [](const at::RecordFunction& call) -> std::unique_ptr<at::ObserverContext> {
+        called.insert(call.name());
+        return nullptr;
+      }));
+  program.Rehearse();
+  at::removeCallback(listener);
+  EXPECT_EQ(called.count("aten::dot"), 1U);
+  EXPECT_EQ(called.count("aten::_fused_adam_"), 1U);
+}
+
+TEST(Rehearsal, RunsBackwardThroughTheWholeModel) {
+  RehearsingProgram program;
+  int gradients = 0;
+  for (const at::Tensor& p : program.net_->parameters()) {
+    p.register_hook([&gradients](const at::Tensor&) { ++gradients; });
+  }
+  program.Rehearse();
+  EXPECT_EQ(gradients, std::ssize(program.net_->parameters()));
+}
+
+TEST(Rehearsal, DropsWhatOneModelsBackwardLeavesInAnother) {
+  RehearsingProgram program;
+  torch::nn::Linear second(6, 4);
+  torch::optim::Adam optimizer(second->parameters(), 0.01);
+  AdaptiveDataParallel parallel(program.trial_, *second, optimizer, {.name = "second"});
+  program.parallel_.Rehearse([&] {
+    program.Microbatch(at::arange(8));
+    parallel.Step(program.net_->forward(second->forward(at::randn({8, 6}))).mean());
+  });
+  for (const at::Tensor& p : program.net_->parameters()) EXPECT_FALSE(p.grad().defined());
+}
+
+TEST(Rehearsal, ChangesNothingInWhatIsLearntAfterIt) {
+  for (const char* precision : {"", "fp16"}) {
+    for (const bool bucket_operations : {false, true}) {
+      const DataParallelOptions options{.mixed_precision = precision};
+      const auto learnt = RehearsingProgram(options, bucket_operations).Train();
+      RehearsingProgram rehearsed(options, bucket_operations);
+      rehearsed.Rehearse();
+      rehearsed.Rehearse();  // of another shape, perhaps
+      ExpectSameTensors(learnt, rehearsed.Train());
+    }
+  }
+}
+
+TEST(Rehearsal, LeavesNothingWhereItsFunctionThrows) {
+  RehearsingProgram plain;
+  const auto before = plain.State();
+  RehearsingProgram rehearsed;
+  EXPECT_THROW(rehearsed.parallel_.Rehearse([&] {
+    rehearsed.net_->forward(rehearsed.examples_);
+    throw std::runtime_error("out of memory");
+  }),
+               std::runtime_error);
+  ExpectSameTensors(before, rehearsed.State());
+  rehearsed.Train();
+}
+
+// In a process of its own each, that ends.
+TEST(RehearsalDeathTest, MisuseEndsTheProgramAndSaysWhy) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const ::testing::ExitedWithCode bad_use(2);
+  EXPECT_EXIT(
+      {
+        RehearsingProgram program;
+        program.loader_.NextEpoch(1);
+        program.Rehearse();
+      },
+      bad_use, "Rehearse was called after the first NextEpoch");
+  EXPECT_EXIT(RehearsingProgram().parallel_.Rehearse([] {}), bad_use,
+              "called Step for 0 of 1 models");
+  EXPECT_EXIT(
+      {
+        RehearsingProgram program;
+        torch::nn::Linear second(4, 1);
+        torch::optim::Adam optimizer(second->parameters(), 0.01);
+        const AdaptiveDataParallel parallel(program.trial_, *second, optimizer, {.name = "second"});
+        program.Rehearse();
+      },
+      bad_use, "called Step for 1 of 2 models");
+  EXPECT_EXIT(
+      {
+        RehearsingProgram program;
+        program.parallel_.Rehearse([&] {
+          program.Microbatch(at::arange(8));
+          program.loader_.NextEpoch(1);
+        });
+      },
+      bad_use, "NextEpoch was called within Rehearse");
+}
+
+}  // namespace
+}  // namespace espalier

@@ -1,0 +1,81 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "trial_runner/torch/gradients/preconditioner.h"
+#include "trial_runner/torch/group/state_stream.h"
+
+namespace espalier {
+
+// The seam between the training runtime and what a program trains. The runtime sees tensors; only
+// the implementations of these two know to which classes they belong (LibTorch's, or PyTorch's in
+// Python). The training thread calls everything; an exception ends the step, hand-over or
+// checkpoint under way.
+
+struct NamedTensor {
+  std::string name;
+  at::Tensor tensor;
+};
+
+// A model.
+class ModelPart {
+ public:
+  virtual ~ModelPart() = default;
+
+  // Its tensors, in an order that is the same on each replica.
+  virtual std::vector<NamedTensor> Parameters() const = 0;
+  virtual std::vector<NamedTensor> Buffers() const = 0;
+
+  // Evaluation mode, and afterwards the mode that each of its modules was in before.
+  virtual void BeginEvaluation() = 0;
+  virtual void EndEvaluation() = 0;
+
+  // Parameters, then buffers.
+  std::vector<NamedTensor> Tensors() const {
+    std::vector<NamedTensor> tensors = Parameters();
+    for (NamedTensor& buffer : Buffers()) tensors.push_back(std::move(buffer));
+    return tensors;
+  }
+};
+
+// The optimizer of a model.
+class OptimizerPart {
+ public:
+  virtual ~OptimizerPart() = default;
+
+  // The parameters that it steps, by group.
+  virtual std::vector<std::vector<at::Tensor>> Groups() const = 0;
+  // The learning rate of a group as the program has set it.
+  virtual double Rate(std::size_t group) const = 0;
+
+  // Steps with each group's rate times its factor; the rates are the program's again afterwards.
+  // `found_inf`: defined only if UseFusedKernels() was true, see FusedOptimizer.
+  virtual void Step(std::span<const double> factors, const at::Tensor& found_inf) = 0;
+  // From here on steps are taken by fused kernels, if there are some for this optimizer.
+  virtual bool UseFusedKernels() { return false; }
+  // Takes back what the host counted for the last step, which the device has left out.
+  virtual void TakeBack() {}
+
+  // Whether it divides by a second moment as Adam does, which decides the default scaling rule.
+  virtual bool IsAdam() const = 0;
+  // See preconditioner.h. `parameters` are those of Groups() that are trained, `groups` theirs.
+  virtual std::vector<Preconditioner> Preconditioners(const std::vector<at::Tensor>& parameters,
+                                                      const std::vector<std::size_t>& groups) = 0;
+
+  // Options and state, without the parameters.
+  virtual void Write(StateWriter& to) const = 0;
+  // Takes over what Write wrote on another replica. Its large tensors have not arrived yet.
+  virtual absl::Status Read(StateReader& from) = 0;
+  // All that Read expected has arrived.
+  virtual absl::Status Settle() { return absl::OkStatus(); }
+  // Gives up all state. What Read expected may still be written to.
+  virtual void Clear() = 0;
+};
+
+}  // namespace espalier

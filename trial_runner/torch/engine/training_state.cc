@@ -1,0 +1,237 @@
+#include "trial_runner/torch/engine/training_state.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty_like.h>
+
+#include <cstdio>
+#include <set>
+#include <sstream>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "trial_runner/torch/checkpoints/checkpoint_file.h"
+#include "trial_runner/torch/checkpoints/exception_text.h"
+#include "trial_runner/torch/checkpoints/state_bytes.h"
+
+namespace espalier {
+namespace {
+
+std::string NameOfModel(const std::string& name) {
+  return name.empty() ? "model" : absl::StrCat("model.", name);
+}
+
+}  // namespace
+
+absl::Status TrainingState::AddModel(const std::string& name, ModelPart& model,
+                                     OptimizerPart& optimizer) {
+  for (const OptimizedModel& other : models_) {
+    if (other.name == name) {
+      return absl::AlreadyExistsError(absl::StrCat("there is already a model named \"", name,
+                                                   "\": want a name of its own for each"));
+    }
+  }
+  std::set<const void*> own;
+  for (const NamedTensor& p : model.Parameters()) own.insert(p.tensor.unsafeGetTensorImpl());
+  for (const std::vector<at::Tensor>& group : optimizer.Groups()) {
+    for (const at::Tensor& p : group) {
+      if (own.contains(p.unsafeGetTensorImpl())) continue;
+      std::ostringstream shape;
+      shape << p.sizes();
+      return absl::InvalidArgumentError(
+          absl::StrCat(NameOfModel(name), ": its optimizer has a parameter of shape ", shape.str(),
+                       " that is not the model's: want one module that holds all that is trained"));
+    }
+  }
+  models_.push_back({name, model, optimizer});
+  return absl::OkStatus();
+}
+
+std::vector<std::int64_t> TrainingState::Order() const {
+  const auto [step, epoch, evaluations, models] = position.Order();
+  const std::int64_t merges = sums.merges();
+  const bool fresh = step == 0 && epoch == 0 && evaluations == 0 && models == 0 && merges == 0;
+  const Kind kind = spoiled_ ? kSpoiled : fresh ? kFresh : kTrained;
+  return std::vector<std::int64_t>{kind, step, epoch, evaluations, models, merges};
+}
+
+// ---- from replica to replica ------------------------------------------------------------------
+
+absl::StatusOr<StateOffer> TrainingState::Offer() {
+  try {
+    StateWriter to;
+    to.Text(position.Encode());
+    to.Text(sums.Encode());
+    for (const OptimizedModel& trained : models_) {
+      for (const auto& [name, tensor] : trained.model.Tensors()) {
+        to.Text(name);
+        to.Tensor(tensor);
+      }
+      to.Text("");  // the model has no more
+      trained.optimizer.Write(to);
+    }
+    for (const auto& [name, state] : trial_.states) {
+      to.Text(name);
+      to.Text(BytesOf(*state));
+    }
+    to.Text("");  // the program has no more states
+    return std::move(to).Take();
+  } catch (const std::exception& e) {
+    return absl::InternalError(absl::StrCat("cannot hand over the training state: ", FirstLine(e)));
+  }
+}
+
+namespace {
+
+absl::Status ReadName(const std::string& of, const std::string& own, StateReader& from) {
+  ESPALIER_ASSIGN_OR_RETURN(const std::string_view name, from.Text());
+  if (name == own) return absl::OkStatus();
+  const auto quoted = [](std::string_view n) {
+    return n.empty() ? std::string("nothing more") : absl::StrCat("\"", std::string(n), "\"");
+  };
+  return absl::FailedPreconditionError(absl::StrCat(
+      of, ": ", quoted(own), " in this replica where it has ", quoted(name),
+      " in the group that it joins: do all replicas run the same program with the same "
+      "parameters?"));
+}
+
+}  // namespace
+
+absl::Status TrainingState::ReadModel(const OptimizedModel& trained, StateReader& from) {
+  const std::string model = NameOfModel(trained.name);
+  for (const auto& [name, tensor] : trained.model.Tensors()) {
+    ESPALIER_RETURN_IF_ERROR(ReadName(model, name, from));
+    ESPALIER_RETURN_IF_ERROR(from.TensorInto(tensor, absl::StrCat(model, ": ", name)));
+  }
+  ESPALIER_RETURN_IF_ERROR(ReadName(model, "", from));
+  return trained.optimizer.Read(from);
+}
+
+absl::StatusOr<std::vector<CollectiveBuffer>> TrainingState::Expect(
+    const std::vector<std::uint8_t>& description) {
+  spoiled_ = true;
+  try {
+    const at::NoGradGuard no_grad;
+    StateReader from(description);
+    ESPALIER_ASSIGN_OR_RETURN(const std::string_view where, from.Text());
+    ESPALIER_ASSIGN_OR_RETURN(expected_position_, TrainingPosition::Decode(where));
+    ESPALIER_ASSIGN_OR_RETURN(const std::string_view sums_text, from.Text());
+    expected_sums_ = std::string(sums_text);
+    for (const OptimizedModel& trained : models_) {
+      ESPALIER_RETURN_IF_ERROR(ReadModel(trained, from));
+    }
+    for (const auto& [name, state] : trial_.states) {
+      ESPALIER_RETURN_IF_ERROR(ReadName("the program's states", name, from));
+      ESPALIER_ASSIGN_OR_RETURN(const std::string_view bytes, from.Text());
+      ESPALIER_RETURN_IF_ERROR(LoadBytes(*state, std::string(bytes)));
+    }
+    ESPALIER_RETURN_IF_ERROR(ReadName("the program's states", "", from));
+    detours_ = from.TakeDetours();
+    return from.expected();
+  } catch (const std::exception& e) {
+    return absl::InternalError(absl::StrCat("cannot take over the training state: ", FirstLine(e)));
+  }
+}
+
+absl::Status TrainingState::Accept() {
+  try {
+    const at::NoGradGuard no_grad;
+    for (const StateReader::Detour& detour : detours_) detour.target.copy_(detour.arrived);
+    for (const OptimizedModel& trained : models_) {
+      ESPALIER_RETURN_IF_ERROR(trained.optimizer.Settle());
+    }
+  } catch (const std::exception& e) {
+    return absl::InternalError(absl::StrCat("cannot take over the training state: ", FirstLine(e)));
+  }
+  detours_.clear();
+  ESPALIER_RETURN_IF_ERROR(sums.Adopt(expected_sums_));
+  position = std::move(expected_position_);
+  spoiled_ = false;
+  return absl::OkStatus();
+}
+
+void TrainingState::Forsake() {
+  detours_.clear();
+  for (const OptimizedModel& trained : models_) {
+    for (auto& [name, tensor] : trained.model.Tensors()) tensor.set_data(at::empty_like(tensor));
+    trained.optimizer.Clear();
+  }
+}
+
+absl::Status TrainingState::WarmUp() {
+  ESPALIER_ASSIGN_OR_RETURN(const StateOffer offer, Offer());
+  ESPALIER_ASSIGN_OR_RETURN(const auto expected, Expect(*offer.description));
+  for (std::size_t i = 0; i < expected.size(); ++i) CopyMemory(offer.tensors[i], expected[i]);
+  return Accept();
+}
+
+// ---- checkpoints ------------------------------------------------------------------------------
+
+absl::Status TrainingState::Restore() {
+  if (trial_.checkpoint.empty()) {
+    return absl::NotFoundError("no checkpoint to restore the training state from");
+  }
+  return LoadCheckpoint(trial_.checkpoint);
+}
+
+void TrainingState::SyncStates() {
+  for (const auto& [name, state] : trial_.states) {
+    try {
+      state->Sync();
+    } catch (const std::exception& e) {
+      EndProcess(absl::InternalError(absl::StrCat("state \"", name, "\": Sync: ", e.what())), 1);
+    }
+  }
+}
+
+std::unique_ptr<TrainingStateCopy> TrainingState::Copy() const {
+  auto copy =
+      format_.Copy({.position = position.Encode(), .accumulators = sums.Encode()}, trial_.states);
+  copy->step = position.step;
+  copy->value = trial_.ValueOfPresentState();
+  return copy;
+}
+
+void TrainingState::SaveCheckpoint() {
+  if (trial_.checkpoint_dir.empty() || spoiled_) return;
+  try {
+    writer_.Put(Copy());
+  } catch (const std::exception& e) {  // Training need not end for it.
+    std::fprintf(stderr, "espalier: checkpoint of step %lld: %s\n",
+                 static_cast<long long>(position.step), FirstLine(e).c_str());
+  }
+}
+
+absl::Status TrainingState::CatchUp() {
+  try {
+    const auto there = TrainingPosition::Decode(format_.PositionIn(trial_.checkpoint));
+    if (there.ok() && !spoiled_ && there->Order() <= position.Order()) return absl::OkStatus();
+  } catch (const std::exception&) {
+    // Gone or broken: loading says what is wrong.
+  }
+  return LoadCheckpoint(trial_.checkpoint);
+}
+
+absl::Status TrainingState::LoadCheckpoint(const std::string& path) {
+  ESPALIER_RETURN_IF_ERROR(VerifyCheckpointFile(path));
+  absl::Status read;
+  try {
+    const absl::StatusOr<CheckpointTexts> texts = format_.Load(path, trial_.states);
+    read = texts.ok() ? TakeCheckpoint(*texts) : texts.status();
+  } catch (const std::exception& e) {
+    read = absl::DataLossError(FirstLine(e));
+  }
+  if (read.ok()) return read;
+  return absl::Status(read.code(),
+                      absl::StrCat("checkpoint ", path, ": ", std::string(read.message())));
+}
+
+absl::Status TrainingState::TakeCheckpoint(const CheckpointTexts& texts) {
+  ESPALIER_ASSIGN_OR_RETURN(TrainingPosition loaded, TrainingPosition::Decode(texts.position));
+  ESPALIER_RETURN_IF_ERROR(sums.Restore(texts.accumulators));
+  position = std::move(loaded);
+  spoiled_ = false;
+  return absl::OkStatus();
+}
+
+}  // namespace espalier

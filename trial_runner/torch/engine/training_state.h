@@ -1,0 +1,74 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "trial_runner/elastic/accumulated_sums.h"
+#include "trial_runner/elastic/training_position.h"
+#include "trial_runner/torch/checkpoints/checkpoint_format.h"
+#include "trial_runner/torch/checkpoints/checkpoint_writer.h"
+#include "trial_runner/torch/engine/parts.h"
+#include "trial_runner/torch/group/shared_state.h"
+#include "trial_runner/torch/group/state_stream.h"
+#include "trial_runner/torch/process/trial_context.h"
+
+namespace espalier {
+
+// Models, their optimizers and the position of this replica: the state that replicas have in
+// common, as bytes for joining replicas, and as a file in the layout of the format.
+class TrainingState final : public SharedState {
+ public:
+  // The format must outlive this.
+  TrainingState(TrialContext& trial, CheckpointFormat& format) : trial_(trial), format_(format) {}
+
+  // Adds a model and its optimizer, which must outlive this. To be called before the group is
+  // joined, in the same order on each replica. Fails if there is a model of that name.
+  absl::Status AddModel(const std::string& name, ModelPart& model, OptimizerPart& optimizer);
+
+  TrainingPosition position;
+  AccumulatedSums sums;
+
+  std::vector<std::int64_t> Order() const override;
+  std::int64_t step() const override { return position.step; }
+  absl::StatusOr<StateOffer> Offer() override;
+  absl::StatusOr<std::vector<CollectiveBuffer>> Expect(
+      const std::vector<std::uint8_t>& description) override;
+  absl::Status Accept() override;
+  void Forsake() override;
+  absl::Status Restore() override;
+  void SaveCheckpoint() override;
+  void AwaitCheckpoint() override { writer_.Await(); }
+  absl::Status CatchUp() override;
+
+  // Calls Sync of the program's states.
+  void SyncStates();
+  // Hands the state to itself, so that the first real hand-over is quick, and errors show early.
+  absl::Status WarmUp();
+  // Loads this checkpoint or none: another one would set the trial back silently.
+  absl::Status LoadCheckpoint(const std::string& path);
+
+ private:
+  struct OptimizedModel {
+    std::string name;
+    ModelPart& model;
+    OptimizerPart& optimizer;
+  };
+
+  absl::Status ReadModel(const OptimizedModel& trained, StateReader& from);
+  std::unique_ptr<TrainingStateCopy> Copy() const;
+  absl::Status TakeCheckpoint(const CheckpointTexts& texts);
+
+  TrialContext& trial_;
+  CheckpointFormat& format_;
+  CheckpointWriter writer_{trial_};
+  std::vector<OptimizedModel> models_;
+  bool spoiled_ = false;
+
+  // Between Expect() and Accept().
+  TrainingPosition expected_position_;
+  std::string expected_sums_;
+  std::vector<StateReader::Detour> detours_;
+};
+
+}  // namespace espalier

@@ -1,0 +1,84 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <shared_mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/ids.h"
+#include "base/status.h"
+#include "tuner/core/state/change.h"
+#include "tuner/credentials/permissions.h"
+#include "tuner/credentials/socket_owner.h"
+#include "tuner/messages/membership.h"
+
+namespace espalier {
+
+struct AccessControlOptions {
+  // The shared token that every caller has to show (--token-file); empty: there is none.
+  std::string shared_token{};
+  bool open_loopback = false;  // all users of this machine are let in as the service's own
+  // The key from which trials' tokens and the secrets of their groups are derived; empty: a new
+  // one.
+  std::string trial_key{};
+  std::function<Time()> clock = Now;
+};
+
+// What is known of a caller when its rights are checked.
+struct Shown {
+  bool own_user = false;  // the kernel says so, or it is not asked
+  std::string token{};    // empty: none
+};
+
+// Decides which callers may make which calls. The endpoints ask it before they read more than the
+// head of a request. Methods may be called from any thread.
+class AccessControl {
+ public:
+  explicit AccessControl(AccessControlOptions options);
+
+  // Sets the tokens that are kept: to be called at the start and after each commit.
+  void Load(const TunerState& state);
+  void Take(const std::vector<Change>& changes);
+
+  // Whether a connection's user is taken for the service's own.
+  bool Trusts(const Peer& peer) const;
+
+  // `call` is a row of the table of permissions. A token that is shown decides, whoever shows it;
+  // the service's own user is let in without one. UNAUTHENTICATED: the caller shows no token, or
+  // none that is good. PERMISSION_DENIED: its role is too small, or there is no such row. Both say
+  // what to do.
+  absl::Status Admit(std::string_view call, const Shown& shown) const;
+
+  // The token that a replica of a trial has to show, which is good for its trial until that ends.
+  std::string TrialToken(TrialId trial, ReplicaId replica,
+                         const std::string& certificate_hash) const;
+  // The secret by which the members of that group know one another. Each group has another.
+  std::string GroupSecret(const Membership& group) const;
+  // The trial to which that token belongs; none: it is no trial's.
+  std::optional<TrialId> TrialOf(const std::string& token) const;
+
+ private:
+  struct Caller {
+    Role role = Role::kNobody;
+    std::string name;  // for messages: "token ada"
+  };
+  // `permission` is that of the call; null: there is no such call.
+  absl::Status AdmitToken(std::string_view call, const Permission* permission,
+                          const std::string& token) const;
+  absl::StatusOr<Caller> Recognise(const std::string& token) const;
+  std::string TrialSecret(std::string_view id) const;
+
+  const AccessControlOptions options_;
+  mutable std::shared_mutex mutex_;
+  std::map<std::string, KeptToken> tokens_;  // by id
+};
+
+// The token in "Bearer TOKEN"; empty: it is none.
+std::string BearerToken(std::string_view authorization);
+
+}  // namespace espalier

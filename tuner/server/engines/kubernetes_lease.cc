@@ -1,0 +1,170 @@
+#include "tuner/server/engines/kubernetes_lease.h"
+
+#include <time.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "spdlog/spdlog.h"
+
+namespace espalier {
+
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr const char* kGroup = "coordination.k8s.io/v1";
+constexpr double kRenewals = 3;  // within its duration
+constexpr double kAttempts = 10;
+
+// Goes on while the machine sleeps, and never jumps.
+double ClockSeconds() {
+  timespec now{};
+  clock_gettime(CLOCK_BOOTTIME, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+// As Kubernetes writes moments with microseconds.
+std::string MomentNow() {
+  return absl::FormatTime("%Y-%m-%dT%H:%M:%E6SZ", absl::Now(), absl::UTCTimeZone());
+}
+
+}  // namespace
+
+// The lease as the API server has it.
+struct KubernetesLease::Seen {
+  Json lease;  // null: there is none
+
+  std::string version() const { return Text("metadata", "resourceVersion"); }
+  std::string holder() const { return Text("spec", "holderIdentity"); }
+  double duration_s() const {
+    const auto spec = lease.find("spec");
+    if (spec == lease.end() || !spec->is_object()) return 0;
+    const auto seconds = spec->find("leaseDurationSeconds");
+    return seconds != spec->end() && seconds->is_number() ? seconds->get<double>() : 0;
+  }
+
+ private:
+  std::string Text(const char* part, const char* name) const {
+    if (!lease.is_object() || !lease.contains(part) || !lease[part].is_object()) return "";
+    const auto at = lease[part].find(name);
+    return at != lease[part].end() && at->is_string() ? at->get<std::string>() : "";
+  }
+};
+
+KubernetesLease::KubernetesLease(ApiServer server, Options options)
+    : options_(std::move(options)),
+      api_(std::move(server), std::max(0.5, options_.duration_s / kAttempts)) {}
+
+KubernetesLease::~KubernetesLease() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  wake_.notify_all();
+  if (thread_.joinable()) thread_.join();
+  if (!ours_) return;
+  const absl::StatusOr<Seen> seen = Look();
+  if (seen.ok() && seen->holder() == options_.holder) Write(*seen, "").IgnoreError();
+}
+
+absl::StatusOr<KubernetesLease::Seen> KubernetesLease::Look() {
+  const absl::StatusOr<std::string> body =
+      api_.Ask({.method = "GET", .path = "/leases/" + options_.name, .group = kGroup});
+  if (absl::IsNotFound(body.status())) return Seen{};
+  if (!body.ok()) return body.status();
+  Seen seen{Json::parse(*body, nullptr, /*allow_exceptions=*/false)};
+  if (seen.version().empty()) {
+    return absl::InternalError("the API server answers with what is no Lease");
+  }
+  return seen;
+}
+
+// Makes it this holder's, or nobody's; the error is Aborted where it is not as it was seen.
+absl::Status KubernetesLease::Write(const Seen& seen, const std::string& holder) {
+  const bool is_new = seen.lease.is_null();
+  Json lease = is_new ? Json{{"apiVersion", kGroup},
+                             {"kind", "Lease"},
+                             {"metadata", {{"name", options_.name}}},
+                             {"spec", Json::object()}}
+                      : seen.lease;
+  Json& spec = lease["spec"];
+  if (!spec.is_object()) spec = Json::object();
+  const std::string now = MomentNow();
+  if (seen.holder() != holder && !holder.empty()) {
+    spec["acquireTime"] = now;
+    const auto transitions = spec.find("leaseTransitions");
+    const bool counted = transitions != spec.end() && transitions->is_number_integer();
+    spec["leaseTransitions"] = is_new ? 0 : 1 + (counted ? transitions->get<int>() : 0);
+  }
+  spec["holderIdentity"] = holder;
+  spec["leaseDurationSeconds"] = static_cast<int>(std::ceil(options_.duration_s));
+  spec["renewTime"] = now;
+  const absl::Status written = api_.Ask({.method = is_new ? "POST" : "PUT",
+                                         .path = is_new ? "/leases" : "/leases/" + options_.name,
+                                         .group = kGroup,
+                                         .body = lease.dump()})
+                                   .status();
+  return absl::IsAlreadyExists(written) ? absl::AbortedError(written.message()) : written;
+}
+
+absl::StatusOr<bool> KubernetesLease::Take() {
+  ESPALIER_ASSIGN_OR_RETURN(const Seen seen, Look());
+  holder_ = seen.holder();
+  if (!holder_.empty() && holder_ != options_.holder) {
+    const double now_s = ClockSeconds();
+    if (seen.version() != version_seen_) {
+      version_seen_ = seen.version();
+      seen_at_s_ = now_s;
+    }
+    if (now_s - seen_at_s_ < seen.duration_s()) return false;
+  }
+  const absl::Status written = Write(seen, options_.holder);
+  if (absl::IsAborted(written)) return false;
+  ESPALIER_RETURN_IF_ERROR(written);
+  holder_ = options_.holder;
+  return ours_ = true;
+}
+
+void KubernetesLease::Keep(std::function<void(const std::string& holder)> lost) {
+  thread_ = std::thread([this, lost = std::move(lost)] { Run(lost); });
+}
+
+void KubernetesLease::Run(const std::function<void(const std::string& holder)>& lost) {
+  double pause_s = options_.duration_s / kRenewals;
+  bool told = false;
+  while (true) {
+    {
+      std::unique_lock lock(mutex_);
+      wake_.wait_for(lock, std::chrono::duration<double>(pause_s), [this] { return stopping_; });
+      if (stopping_) return;
+    }
+    const absl::Status renewed = Renew();
+    pause_s = options_.duration_s / (renewed.ok() ? kRenewals : kAttempts);
+    if (!ours_) return lost(holder_);
+    if (renewed.ok() == told) {
+      told = !renewed.ok();
+      renewed.ok() ? spdlog::info("event=lease_renewed_again lease=\"{}\"", options_.name)
+                   : spdlog::warn("event=lease_not_renewed lease=\"{}\" error=\"{}\"",
+                                  options_.name, std::string(renewed.message()));
+    }
+  }
+}
+
+// `ours_` is false afterwards only where another has it.
+absl::Status KubernetesLease::Renew() {
+  ESPALIER_ASSIGN_OR_RETURN(const Seen seen, Look());
+  holder_ = seen.holder();
+  if (holder_ == options_.holder || holder_.empty()) return Write(seen, options_.holder);
+  ours_ = false;
+  return absl::OkStatus();
+}
+
+}  // namespace espalier

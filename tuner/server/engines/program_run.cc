@@ -1,0 +1,200 @@
+#include "tuner/server/engines/program_run.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <csignal>
+#include <cstring>
+#include <string_view>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/clock.h"
+
+namespace espalier {
+
+namespace {
+
+constexpr double kReapPace_s = 0.02;
+
+// A pipe, of which the child gets one end: not a socket, which /dev/stdin does not open.
+class Channel {
+ public:
+  enum class Way { kToChild, kFromChild };
+  explicit Channel(Way way) {
+    if (pipe2(ends_, O_CLOEXEC) != 0) return;
+    if (way == Way::kToChild) std::swap(ends_[0], ends_[1]);
+    fcntl(ours(), F_SETFL, O_NONBLOCK);
+  }
+  ~Channel() {
+    CloseTheirs();
+    CloseOurs();
+  }
+  Channel(const Channel&) = delete;
+  Channel& operator=(const Channel&) = delete;
+
+  int ours() const { return ends_[0]; }
+  int theirs() const { return ends_[1]; }
+  bool open() const { return ends_[0] >= 0; }
+  void CloseOurs() { Close(ends_[0]); }
+  void CloseTheirs() { Close(ends_[1]); }
+
+ private:
+  static void Close(int& end) {
+    if (end >= 0) close(end);
+    end = -1;
+  }
+  int ends_[2] = {-1, -1};
+};
+
+// Of a job that we may be in ourselves, and what would narrow a list of jobs, or a request to end
+// some, to less than was asked for.
+bool IsOfOtherJobs(std::string_view entry) {
+  if (entry.starts_with("SLURM_CONF=")) return false;
+  constexpr std::string_view kLeftOut[] = {"SLURM_", "SQUEUE_", "SCANCEL_",
+                                           "SBATCH_WAIT=", "SBATCH_ARRAY_INX="};
+  return std::any_of(std::begin(kLeftOut), std::end(kLeftOut),
+                     [entry](std::string_view start) { return entry.starts_with(start); });
+}
+
+std::vector<std::string> Environment() {
+  std::vector<std::string> all;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    if (!IsOfOtherJobs(*entry)) all.emplace_back(*entry);
+  }
+  return all;
+}
+
+std::vector<char*> Pointers(std::vector<std::string>& words) {
+  std::vector<char*> pointers;
+  for (std::string& word : words) pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+absl::StatusOr<pid_t> Spawn(std::vector<std::string> command, const Channel& in, const Channel& out,
+                            const Channel& errors) {
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  // A process group of its own, so that all of it can be killed, and no signal of our terminal.
+  posix_spawnattr_setflags(
+      &attributes,
+      static_cast<short>(POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF));
+  sigset_t signals;
+  sigemptyset(&signals);
+  posix_spawnattr_setsigmask(&attributes, &signals);
+  sigfillset(&signals);
+  posix_spawnattr_setsigdefault(&attributes, &signals);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, in.theirs(), STDIN_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, out.theirs(), STDOUT_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, errors.theirs(), STDERR_FILENO);
+  posix_spawn_file_actions_addclosefrom_np(&actions, STDERR_FILENO + 1);
+  std::vector<std::string> environment = Environment();
+  pid_t pid = 0;
+  const int error = posix_spawnp(&pid, command.front().c_str(), &actions, &attributes,
+                                 Pointers(command).data(), Pointers(environment).data());
+  posix_spawn_file_actions_destroy(&actions);
+  posix_spawnattr_destroy(&attributes);
+  if (error == 0) return pid;
+  return absl::NotFoundError(
+      absl::StrCat("\"", command.front(), "\" cannot be started: ", std::strerror(error)));
+}
+
+// Reads what is there. False: the other end is closed.
+bool ReadSome(const Channel& channel, std::string& text) {
+  char buffer[1 << 14];
+  const ssize_t count = read(channel.ours(), buffer, sizeof buffer);
+  if (count > 0) text.append(buffer, static_cast<std::size_t>(count));
+  return count > 0 || (count < 0 && (errno == EAGAIN || errno == EINTR));
+}
+
+void WriteSome(Channel& channel, std::string_view& left) {
+  const ssize_t count = write(channel.ours(), left.data(), left.size());
+  if (count > 0) left.remove_prefix(static_cast<std::size_t>(count));
+  const bool closed = count < 0 && errno != EAGAIN && errno != EINTR;
+  if (left.empty() || closed) channel.CloseOurs();
+}
+
+int Milliseconds(double seconds) {
+  return static_cast<int>(std::ceil(std::clamp(seconds, 0.0, 1e6) * 1000));
+}
+
+// Until both outputs are closed. False: not by then, or too much was said.
+bool Converse(std::string_view input, Channel& in, Channel& out, Channel& errors, Time until,
+              ProgramEnd& end) {
+  if (input.empty()) in.CloseOurs();
+  while (out.open() || errors.open()) {
+    const double left_s = SecondsBetween(Now(), until);
+    if (left_s <= 0 || end.output.size() + end.errors.size() > kMostProgramOutput) return false;
+    pollfd watched[] = {{in.ours(), POLLOUT, 0},
+                        {out.ours(), POLLIN, 0},
+                        {errors.ours(), POLLIN, 0}};  // those that are closed are passed over
+    poll(watched, std::size(watched), Milliseconds(left_s));
+    if (watched[0].revents != 0) WriteSome(in, input);
+    if (watched[1].revents != 0 && !ReadSome(out, end.output)) out.CloseOurs();
+    if (watched[2].revents != 0 && !ReadSome(errors, end.errors)) errors.CloseOurs();
+  }
+  return true;
+}
+
+// Its status, or none by then. What it has started may have closed its outputs before it ends.
+bool Reap(pid_t pid, Time until, int& status) {
+  while (waitpid(pid, &status, WNOHANG) == 0) {
+    if (SecondsBetween(Now(), until) <= 0) return false;
+    poll(nullptr, 0, Milliseconds(kReapPace_s));
+  }
+  return true;
+}
+
+}  // namespace
+
+absl::StatusOr<ProgramEnd> RunProgram(const ProgramRun& run) {
+  const Time until = After(Now(), run.limit_s);
+  Channel in(Channel::Way::kToChild);
+  Channel out(Channel::Way::kFromChild);
+  Channel errors(Channel::Way::kFromChild);
+  if (!in.open() || !out.open() || !errors.open()) {
+    return absl::ResourceExhaustedError(absl::StrCat("\"", run.command.front(), "\" cannot be ",
+                                                     "started: ", std::strerror(errno)));
+  }
+  ESPALIER_ASSIGN_OR_RETURN(const pid_t pid, Spawn(run.command, in, out, errors));
+  // To write to a pipe that nobody can read would be a signal: the end of `in` stays open.
+  for (Channel* channel : {&out, &errors}) channel->CloseTheirs();
+  ProgramEnd end;
+  int status = 0;
+  if (!Converse(run.input, in, out, errors, until, end) || !Reap(pid, until, status)) {
+    kill(-pid, SIGKILL);
+    waitpid(pid, &status, 0);
+    if (end.output.size() + end.errors.size() > kMostProgramOutput) {
+      return absl::ResourceExhaustedError(absl::StrCat(
+          "\"", run.command.front(), "\" says more than ", kMostProgramOutput, " bytes"));
+    }
+    return absl::DeadlineExceededError(
+        absl::StrFormat("\"%s\" has not ended within %g s", run.command.front(), run.limit_s));
+  }
+  end.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  return end;
+}
+
+std::string FailureOf(const std::string& program, const ProgramEnd& end) {
+  std::string_view text = end.errors;
+  const std::size_t last = text.find_last_not_of(" \r\n");
+  if (last == std::string_view::npos) {
+    return absl::StrCat("\"", program, "\" ended with exit code ", end.exit_code);
+  }
+  text = text.substr(0, last + 1);
+  const std::size_t line = text.rfind('\n');
+  if (line != std::string_view::npos) text.remove_prefix(line + 1);
+  return std::string(text);
+}
+
+}  // namespace espalier

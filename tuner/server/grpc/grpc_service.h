@@ -1,0 +1,48 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "tuner/server/access/access_control.h"
+#include "tuner/server/access/listen_address.h"
+#include "tuner/server/access/tls.h"
+#include "tuner/server/grpc/agents.h"
+#include "tuner/server/loop/metrics.h"
+
+namespace grpc {
+class Service;
+}
+
+namespace espalier {
+
+inline constexpr int kMaxMessage = 64 << 20;   // bytes, either way
+inline constexpr int kMaxGrpcThreads = 512;    // of calls under way; agents' streams take none
+inline constexpr double kShutdownGrace_s = 2;  // for calls under way
+
+inline constexpr int kHandshake_s = 10;     // for a stranger to begin to speak gRPC
+inline constexpr int kMaxGrpcIdle_s = 300;  // of a connection without a call
+
+using GrpcServices = std::vector<std::unique_ptr<grpc::Service>>;
+
+// The gRPC services: espalier.v1.Tuner, espalier.v1.Slots and those of the frontends. The user of a
+// connection is looked up when it comes (it waits outside until its client says something), the
+// rights of a call when its head has come. Tuner, agents, metrics and what the frontends' services
+// use must outlive it.
+class GrpcServer {
+ public:
+  // Port 0 takes any free one. An empty pair speaks in the clear. New tokens end with
+  // `certificate_hash`. AccessControl must outlive the server, too.
+  static absl::StatusOr<std::unique_ptr<GrpcServer>> Start(
+      const ListenAddress& address, const TlsPair& tls, const AccessControl& access,
+      const std::string& certificate_hash, Tuner& tuner, Agents& agents, Metrics& metrics,
+      GrpcServices of_frontends);
+  virtual ~GrpcServer() = default;
+
+  virtual std::string address() const = 0;
+  // Refuses new calls and waits for those under way; agents' streams must be broken by then.
+  virtual void Stop() = 0;
+};
+
+}  // namespace espalier

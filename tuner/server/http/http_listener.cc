@@ -1,0 +1,68 @@
+#include "tuner/server/http/http_listener.h"
+
+#include <sys/socket.h>
+
+#include "absl/strings/str_cat.h"
+#include "httplib.h"
+#include "tuner/server/http/http_connections.h"
+
+namespace espalier {
+
+HttpListener::HttpListener(const TlsFiles& tls, const AccessControl& access, std::size_t max_body)
+    : server_(MakeHttpServer(tls, [&access](const Peer& peer) { return access.Trusts(peer); })) {
+  server_->set_payload_max_length(max_body);
+  server_->set_tcp_nodelay(true);
+  // Not SO_REUSEPORT, which the library sets: a second service on the port must be noticed.
+  server_->set_socket_options([](int socket) {
+    const int yes = 1;
+    setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
+  });
+}
+
+HttpListener::~HttpListener() { Stop(); }
+
+absl::Status HttpListener::Listen(ListenAddress address) {
+  ESPALIER_RETURN_IF_ERROR(CheckFree(address));
+  const bool any = address.port == 0;
+  if (any) address.port = server_->bind_to_any_port(address.host);
+  if (any ? address.port <= 0 : !server_->bind_to_port(address.host, address.port)) {
+    address.port = 0;
+    return absl::FailedPreconditionError(
+        absl::StrCat("cannot listen on ", address.text(), "; choose another port"));
+  }
+  address_ = address.text();
+  thread_ = std::thread([this] { server_->listen_after_bind(); });
+  // Stop does nothing to a server that has not begun to run.
+  while (!server_->is_running()) std::this_thread::yield();
+  return absl::OkStatus();
+}
+
+void HttpListener::Stop() {
+  if (!thread_.joinable()) return;
+  server_->stop();
+  thread_.join();
+}
+
+Shown ShownBy(const httplib::Request& request) {
+  return {request.has_header(kOwnUserHeader),
+          BearerToken(request.get_header_value("Authorization"))};
+}
+
+absl::Status CheckSite(const httplib::Request& request, const Shown& shown) {
+  const std::string host = request.get_header_value("Host");
+  const std::string origin = request.get_header_value("Origin");
+  const std::size_t scheme = origin.find("://");
+  if (!origin.empty() && (scheme == std::string::npos || origin.substr(scheme + 3) != host)) {
+    return absl::PermissionDeniedError(
+        absl::StrCat("requests of other sites' pages are refused, and this one is of ", origin));
+  }
+  if (!shown.own_user || !shown.token.empty() || host.empty() || IsAddressOrLocalhost(host)) {
+    return absl::OkStatus();
+  }
+  return absl::PermissionDeniedError(
+      absl::StrCat("a request without a token calls the service localhost or by its address (any "
+                   "page may make a browser send one), got Host: ",
+                   host));
+}
+
+}  // namespace espalier

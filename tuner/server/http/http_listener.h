@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "base/status.h"
+#include "tuner/server/access/access_control.h"
+#include "tuner/server/access/listen_address.h"
+#include "tuner/server/access/tls.h"
+
+namespace httplib {
+class Server;
+struct Request;
+}  // namespace httplib
+
+namespace espalier {
+
+// An HTTP server with its address and the thread that listens. Its owner adds routes and handlers
+// before Listen, and calls Stop before what they use is gone.
+class HttpListener {
+ public:
+  // Bodies of more than max_body bytes are refused. AccessControl must outlive it.
+  HttpListener(const TlsFiles& tls, const AccessControl& access, std::size_t max_body);
+  ~HttpListener();
+
+  httplib::Server& server() { return *server_; }
+
+  // Port 0 takes any free one. The error names the address and the remedy.
+  absl::Status Listen(ListenAddress address);
+  void Stop();
+
+  const std::string& address() const { return address_; }
+
+ private:
+  const std::unique_ptr<httplib::Server> server_;
+  std::string address_;
+  std::thread thread_;
+};
+
+// Any page may make a browser send requests to this machine. Browsers name the site of that page
+// (Origin), and the name under which they found us (Host). Of the service's own user, who need show
+// no token, a foreign name is refused: it may be the site's own. A token that is shown is checked.
+absl::Status CheckSite(const httplib::Request& request, const Shown& shown);
+
+// The sender of a request, by what the kernel says and by its header "Authorization: Bearer TOKEN".
+Shown ShownBy(const httplib::Request& request);
+
+}  // namespace espalier

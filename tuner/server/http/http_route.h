@@ -1,0 +1,40 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "base/status.h"
+#include "tuner/api/tuner.h"
+
+namespace espalier {
+
+// One request, as its route sees it.
+struct HttpCall {
+  Tuner& tuner;
+  std::map<std::string, std::string> path;   // by the names in HttpRoute::path, decoded
+  std::map<std::string, std::string> query;  // the first of each name
+  std::string request_key;                   // header Idempotency-Key, without quotes around it
+  const std::string& body;
+  std::string service_url;  // where the client has reached the service, without a path
+};
+
+struct HttpAnswer {
+  absl::Status status;  // where it is not OK, the rest says nothing
+  std::string body;
+  const char* type = "application/json";
+  int code = 200;
+};
+
+// The row "METHOD PATH" of the table of permissions (tuner/credentials/permissions.h) says which
+// roles may call it; without a row only administrators may.
+struct HttpRoute {
+  std::string_view method;
+  std::string_view path;  // "/api/trials/{trial_id}/tell"
+  const char* operation;  // the name under which it is counted
+  // Called from many threads at once.
+  std::function<HttpAnswer(const HttpCall& call)> answer;
+};
+
+}  // namespace espalier

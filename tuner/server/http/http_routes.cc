@@ -1,0 +1,122 @@
+#include "tuner/server/http/http_routes.h"
+
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "tuner/api/json.h"
+#include "tuner/server/http/http_message.h"
+
+namespace espalier {
+
+namespace {
+
+constexpr char kIndexPage[] =
+    "<!doctype html><html><head><meta charset=\"utf-8\"><title>Espalier</title></head><body>"
+    "<h1>Espalier</h1><ul><li><a href=\"api/studies\">studies</a></li>"
+    "<li><a href=\"api/pool\">pool</a></li><li><a href=\"metrics\">metrics</a></li>"
+    "<li><a href=\"healthz\">health</a></li><li><a href=\"api/openapi.json\">interface</a></li>";
+
+HttpAnswer Index(const std::string& dashboard) {
+  const std::string link =
+      dashboard.empty() ? ""
+                        : absl::StrCat("<li><a href=\"", dashboard, "\">optuna-dashboard</a></li>");
+  return {absl::OkStatus(), absl::StrCat(kIndexPage, link, "</ul></body></html>\n"), "text/html"};
+}
+
+HttpAnswer Health(const HttpCall& call) {
+  return {call.tuner.Read([](const View&) {}), "ok\n", "text/plain"};
+}
+
+HttpAnswer AnswerMetrics(const absl::StatusOr<std::string>& text) {
+  return {text.status(), text.ok() ? *text : "", "text/plain; version=0.0.4"};
+}
+
+HttpAnswer OpenApi(const HttpCall&) { return {absl::OkStatus(), std::string(OpenApiText())}; }
+
+int HexDigit(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return -1;
+}
+
+std::string Decoded(std::string_view text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool coded = text[i] == '%' && i + 2 < text.size() && HexDigit(text[i + 1]) >= 0 &&
+                       HexDigit(text[i + 2]) >= 0;
+    if (coded) {
+      out += static_cast<char>(HexDigit(text[i + 1]) * 16 + HexDigit(text[i + 2]));
+      i += 2;
+    } else {
+      out += text[i];
+    }
+  }
+  return out;
+}
+
+// Takes what stands before the next slash off `path`.
+std::string_view TakeSegment(std::string_view& path) {
+  const std::size_t slash = path.find('/');
+  const std::string_view segment = path.substr(0, slash);
+  path = slash == std::string_view::npos ? std::string_view() : path.substr(slash + 1);
+  return segment;
+}
+
+// What stands for the names in `pattern`; nullopt where the path is another.
+std::optional<std::map<std::string, std::string>> Match(std::string_view pattern,
+                                                        std::string_view path) {
+  std::map<std::string, std::string> names;
+  while (!pattern.empty() && !path.empty()) {
+    const std::string_view wanted = TakeSegment(pattern);
+    const std::string_view given = TakeSegment(path);
+    if (wanted.starts_with('{')) {
+      if (given.empty()) return std::nullopt;
+      names.emplace(wanted.substr(1, wanted.size() - 2), Decoded(given));
+    } else if (wanted != given) {
+      return std::nullopt;
+    }
+  }
+  if (!pattern.empty() || !path.empty()) return std::nullopt;
+  return names;
+}
+
+}  // namespace
+
+std::vector<HttpRoute> ServiceRoutes(std::string dashboard, MetricsText metrics) {
+  const auto index = [dashboard = std::move(dashboard)](const HttpCall&) {
+    return Index(dashboard);
+  };
+  const auto text = [metrics = std::move(metrics)](const HttpCall& call) {
+    return AnswerMetrics(metrics(call.tuner));
+  };
+  return {{"GET", "/", "index", index},
+          {"GET", "/healthz", "healthz", Health},
+          {"GET", "/metrics", "metrics", text},
+          {"GET", "/api/openapi.json", "openapi", OpenApi}};
+}
+
+std::vector<HttpRoute> OwnRoutes(std::string dashboard, MetricsText metrics) {
+  std::vector<HttpRoute> all = ServiceRoutes(std::move(dashboard), std::move(metrics));
+  for (const auto& routes : {StudyRoutes(), TrialRoutes(), SlotRoutes(), PoolRoutes()}) {
+    all.insert(all.end(), routes.begin(), routes.end());
+  }
+  return all;
+}
+
+FoundRoute FindRoute(const std::vector<HttpRoute>& routes, std::string_view method,
+                     std::string_view target) {
+  const std::string_view path = target.substr(0, target.find_first_of("?#"));
+  if (method == "HEAD") method = "GET";
+  FoundRoute found;
+  for (const HttpRoute& route : routes) {
+    auto names = Match(route.path, path);
+    if (!names) continue;
+    if (route.method == method) return {&route, *std::move(names), ""};
+    absl::StrAppend(&found.allowed, found.allowed.empty() ? "" : ", ", std::string(route.method));
+  }
+  return found;
+}
+
+}  // namespace espalier

@@ -1,0 +1,218 @@
+#include "tuner/server/http/http_server.h"
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "httplib.h"
+#include "spdlog/spdlog.h"
+#include "tuner/api/json.h"
+#include "tuner/server/access/trial_tokens.h"
+#include "tuner/server/http/http_listener.h"
+#include "tuner/server/http/http_routes.h"
+
+namespace espalier {
+
+namespace {
+
+constexpr char kJson[] = "application/json";
+constexpr int kMethodNotAllowed = 405;
+int HttpStatus(absl::StatusCode code) {
+  using Code = absl::StatusCode;
+  static const std::map<Code, int> kStatuses = {{Code::kOk, 200},
+                                                {Code::kInvalidArgument, 400},
+                                                {Code::kOutOfRange, 400},
+                                                {Code::kUnauthenticated, 401},
+                                                {Code::kPermissionDenied, 403},
+                                                {Code::kNotFound, 404},
+                                                {Code::kAlreadyExists, 409},
+                                                {Code::kFailedPrecondition, 409},
+                                                {Code::kAborted, 409},
+                                                {Code::kResourceExhausted, 429},
+                                                {Code::kUnimplemented, 501},
+                                                {Code::kUnavailable, 503},
+                                                {Code::kDeadlineExceeded, 504}};
+  const auto found = kStatuses.find(code);
+  return found == kStatuses.end() ? 500 : found->second;
+}
+
+absl::Status StatusOfHttp(int status, const std::string& method, const std::string& path) {
+  if (status == 404) return absl::NotFoundError(absl::StrCat("no page ", method, " ", path));
+  if (status == 413) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("the body has more than ", kMaxHttpBody, " bytes"));
+  }
+  return status < 500 ? absl::InvalidArgumentError("the request cannot be read")
+                      : absl::InternalError("the request could not be answered");
+}
+
+void SetError(const absl::Status& status, httplib::Response& response) {
+  response.set_content(
+      absl::StrCat("{\"error\":",
+                   QuoteJson(std::string_view(status.message().data(), status.message().size())),
+                   ",\"code\":\"", absl::StatusCodeToString(status.code()), "\"}"),
+      kJson);
+}
+
+// Header Idempotency-Key: a bare word, or a structured-field string with its quotes.
+std::string RequestKey(const httplib::Request& request) {
+  std::string key = request.get_header_value("Idempotency-Key");
+  const bool quoted = key.size() >= 2 && key.front() == '"' && key.back() == '"';
+  return quoted ? key.substr(1, key.size() - 2) : key;
+}
+
+class HttpServerImpl final : public HttpServer {
+ public:
+  HttpServerImpl(const TlsFiles& tls, const AccessControl& access, std::vector<HttpRoute> routes,
+                 Tuner& tuner, Metrics& metrics)
+      : access_(access),
+        scheme_(tls.on() ? "https://" : "http://"),
+        tuner_(tuner),
+        metrics_(metrics),
+        routes_(std::move(routes)),
+        listener_(tls, access, kMaxHttpBody) {}
+  ~HttpServerImpl() override { Stop(); }
+
+  absl::Status Listen(const ListenAddress& address) {
+    Configure();
+    AddRoutes();
+    return listener_.Listen(address);
+  }
+
+  std::string address() const override { return listener_.address(); }
+
+  void Stop() override { listener_.Stop(); }
+
+ private:
+  void Configure() {
+    server_.set_pre_routing_handler(
+        [this](const httplib::Request& request, httplib::Response& response) {
+          const absl::Status status = Admit(request);
+          if (status.ok()) return httplib::Server::HandlerResponse::Unhandled;
+          Answer("refused", {status, ""}, response);
+          // The body is not read, and would be taken for the next request.
+          response.set_header("Connection", "close");
+          return httplib::Server::HandlerResponse::Handled;
+        });
+    server_.set_error_handler([](const httplib::Request& request, httplib::Response& response) {
+      if (!response.body.empty()) return;
+      SetError(StatusOfHttp(response.status, request.method, request.path), response);
+      // The library gave up on the request, perhaps in the middle of it.
+      response.set_header("Connection", "close");
+    });
+    server_.set_exception_handler([](const httplib::Request& request, httplib::Response& response,
+                                     const std::exception_ptr&) {
+      spdlog::error("event=http_exception path=\"{}\"", request.path);
+      response.status = 500;
+      SetError(absl::InternalError("the request could not be answered"), response);
+    });
+  }
+
+  void AddRoutes() {
+    constexpr char kAny[] = ".*";
+    const auto answer = [this](const httplib::Request& request, httplib::Response& response) {
+      Route(request, response);
+    };
+    server_.Get(kAny, answer);
+    server_.Post(kAny, answer);
+    server_.Put(kAny, answer);
+    server_.Patch(kAny, answer);
+    server_.Delete(kAny, answer);
+    server_.Options(kAny, answer);
+  }
+
+  void Route(const httplib::Request& request, httplib::Response& response) {
+    // Where no body is expected none is read, and it would be taken for the next request.
+    const bool announced = request.has_header("Transfer-Encoding") ||
+                           request.get_header_value("Content-Length") != "0";
+    if (request.body.empty() && announced) response.set_header("Connection", "close");
+    FoundRoute found = FindRoute(routes_, request.method, request.target);
+    if (found.route == nullptr) {
+      const bool other_method = !found.allowed.empty();
+      const std::string what = absl::StrCat(request.method, " ", request.path);
+      Answer("none",
+             {other_method
+                  ? absl::UnimplementedError(absl::StrCat("no ", what, ", only ", found.allowed))
+                  : absl::NotFoundError(absl::StrCat("no page ", what)),
+              ""},
+             response);
+      if (!other_method) return;
+      response.status = kMethodNotAllowed;
+      response.set_header("Allow", found.allowed);
+      return;
+    }
+    HttpCall call{.tuner = tuner_,
+                  .path = std::move(found.path),
+                  .query = {},
+                  .request_key = RequestKey(request),
+                  .body = request.body,
+                  .service_url = ServiceUrl(request)};
+    for (const auto& [name, value] : request.params) call.query.emplace(name, value);
+    Answer(found.route->operation, found.route->answer(call), response);
+  }
+
+  std::string ServiceUrl(const httplib::Request& request) const {
+    const std::string host = request.get_header_value("Host");
+    return scheme_ + (host.empty() ? listener_.address() : host);
+  }
+
+  void Answer(const char* operation, const HttpAnswer& answer, httplib::Response& response) {
+    metrics_.CountRequest("http", operation, absl::StatusCodeToString(answer.status.code()));
+    if (answer.status.ok()) {
+      response.status = answer.code;
+      response.set_content(answer.body, answer.type);
+    } else {
+      response.status = HttpStatus(answer.status.code());
+      SetError(answer.status, response);
+    }
+  }
+
+  // Before the body is read.
+  absl::Status Admit(const httplib::Request& request) const {
+    const FoundRoute found = FindRoute(routes_, request.method, request.target);
+    const std::string call =
+        found.route == nullptr
+            ? absl::StrCat(request.method, " ", request.path)
+            : absl::StrCat(std::string(found.route->method), " ", std::string(found.route->path));
+    const Permission* permission = FindPermission(call);
+    if (permission != nullptr && permission->needed == Role::kNobody) return absl::OkStatus();
+    const Shown shown = ShownBy(request);
+    ESPALIER_RETURN_IF_ERROR(CheckSite(request, shown));
+    // A caller that may see anything may learn that there is no such page.
+    ESPALIER_RETURN_IF_ERROR(
+        access_.Admit(found.route == nullptr && !shown.token.empty() ? kAnyPage : call, shown));
+    const auto trial = found.path.find("trial_id");
+    if (trial == found.path.end()) return absl::OkStatus();
+    std::int64_t number = 0;
+    if (!absl::SimpleAtoi(trial->second, &number)) number = -1;  // no trial's
+    return CheckTrialToken(access_, shown.token, number, tuner_);
+  }
+
+  static constexpr char kAnyPage[] = "GET /api/openapi.json";
+
+  const AccessControl& access_;
+  const std::string scheme_;
+  Tuner& tuner_;
+  Metrics& metrics_;
+  const std::vector<HttpRoute> routes_;
+  HttpListener listener_;
+  httplib::Server& server_ = listener_.server();
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const ListenAddress& address,
+                                                              const TlsFiles& tls,
+                                                              const AccessControl& access,
+                                                              std::vector<HttpRoute> routes,
+                                                              Tuner& tuner, Metrics& metrics) {
+  auto server = std::make_unique<HttpServerImpl>(tls, access, std::move(routes), tuner, metrics);
+  ESPALIER_RETURN_IF_ERROR(server->Listen(address));
+  return server;
+}
+
+}  // namespace espalier

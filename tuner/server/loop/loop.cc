@@ -1,0 +1,437 @@
+#include "tuner/server/loop/loop.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <exception>
+#include <future>
+#include <iterator>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/check_scope.h"
+#include "spdlog/spdlog.h"
+#include "tuner/api/pool_warnings.h"
+#include "tuner/server/loop/event_name.h"
+
+namespace espalier {
+
+namespace {
+
+Reply Refusal(const absl::Status& status) {
+  Reply reply;
+  reply.status = status;
+  return reply;
+}
+
+constexpr const char* kErrorOfItsOwn =
+    "the tuner service met an error of its own, which the log names; start it again, and it goes "
+    "on from its last commit";
+
+Reply ClosedReply() { return Refusal(Loop::Closed()); }
+
+void EndProcess(int exit_code) {
+  spdlog::shutdown();
+  std::_Exit(exit_code);
+}
+
+}  // namespace
+
+Loop::Loop(std::unique_ptr<Storage> storage, TunerState state, LoopOptions options,
+           Metrics& metrics, SendCommands send)
+    : options_(std::move(options)),
+      metrics_(metrics),
+      send_(std::move(send)),
+      storage_(std::move(storage)),
+      core_(std::move(state), options_.core),
+      planner_(std::make_unique<PlannerThread>(
+          [this](PlanMade plan) {
+            PostAsync({Event{std::move(plan)}, {}}, nullptr);
+          },
+          [this](const std::string& what) { PlanFailed(what); })),
+      thread_([this] { Run(); }) {}
+
+Loop::~Loop() { Stop(); }
+
+absl::Status Loop::Closed() { return absl::UnavailableError("the tuner service is shutting down"); }
+
+Reply Loop::Post(Event event) {
+  auto answered = std::make_shared<std::promise<Reply>>();
+  std::future<Reply> reply = answered->get_future();
+  Item item =
+      EventItem{{std::move(event), {}}, [answered](const Reply& r) { answered->set_value(r); }, {}};
+  const absl::Status queued = Enqueue(item, IfFull::kWait);
+  return queued.ok() ? reply.get() : Refusal(queued);
+}
+
+bool Loop::PostAsync(FromAgent from_agent, Done done) {
+  Item item = EventItem{std::move(from_agent), std::move(done), {}};
+  return Enqueue(item, IfFull::kPass).ok();
+}
+
+absl::Status Loop::Read(const std::function<void(const View&)>& look) {
+  auto seen = std::make_shared<std::promise<absl::Status>>();
+  std::future<absl::Status> status = seen->get_future();
+  Item item = ReadItem{[seen, &look](const View* view) {
+    if (view != nullptr) look(*view);
+    seen->set_value(view != nullptr ? absl::OkStatus() : Closed());
+  }};
+  const absl::Status queued = Enqueue(item, IfFull::kWait);
+  return queued.ok() ? status.get() : queued;
+}
+
+void Loop::PostThen(Event event, std::function<void(const Reply&)> done) {
+  Item item = EventItem{{std::move(event), {}}, std::move(done), {}};
+  const absl::Status queued = Enqueue(item, IfFull::kRefuse);
+  if (!queued.ok()) std::get<EventItem>(item).done(Refusal(queued));
+}
+
+void Loop::ReadThen(std::function<void(const View*)> look) {
+  Item item = ReadItem{std::move(look)};
+  if (!Enqueue(item, IfFull::kRefuse).ok()) std::get<ReadItem>(item).look(nullptr);
+}
+
+absl::StatusOr<std::string> Loop::ReadOutput(NodeId node, const TrialName& trial,
+                                             std::int64_t max_bytes) {
+  if (!options_.read_output) return Tuner::ReadOutput(node, trial, max_bytes);
+  return options_.read_output(node, trial, max_bytes);
+}
+
+// `item` is untouched where it is not taken.
+absl::Status Loop::Enqueue(Item& item, IfFull if_full) {
+  std::unique_lock lock(mutex_);
+  // The owner itself must not wait for the room that only it can make.
+  if (if_full == IfFull::kWait && std::this_thread::get_id() != thread_.get_id()) {
+    not_full_.wait(lock, [&] { return queue_.size() < kMaxQueue || stopping_ || broken_; });
+  }
+  if (stopping_ || broken_) return Closed();
+  if (if_full == IfFull::kRefuse && queue_.size() >= kMaxOpenCalls) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "the tuner service is overloaded: ", kMaxOpenCalls, " calls wait; try again later"));
+  }
+  queue_.push_back(std::move(item));
+  not_empty_.notify_one();
+  return absl::OkStatus();
+}
+
+std::size_t Loop::queued() const {
+  const std::lock_guard lock(mutex_);
+  return queue_.size();
+}
+
+void Loop::Stop() {
+  const std::lock_guard stop_lock(stop_mutex_);
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  not_empty_.notify_all();
+  not_full_.notify_all();
+  if (thread_.joinable()) thread_.join();
+  planner_->Stop();
+  storage_.reset();
+}
+
+void Loop::Run() {
+  // The first step sets the clocks of studies that ran before a restart.
+  ProcessTick();
+  bool stopping = false;
+  while (!stopping) {
+    if (taken_.empty()) stopping = TakeQueued(MostWait_s());
+    if (!taken_.empty()) ProcessTaken();
+    stopping = stopping && taken_.empty();
+    if (stopping) continue;
+    TickIfDue();
+    if (cleaning_) CleanUp();
+  }
+  AnswerAllWaits(ClosedReply());
+}
+
+// How long nothing but an item has to be done; nullopt: for good.
+std::optional<double> Loop::MostWait_s() {
+  if (cleaning_) return 0;
+  const std::optional<Time> deadline = core_.NextDeadline();
+  if (!deadline) return std::nullopt;
+  return std::clamp(SecondsBetween(options_.clock(), *deadline), kMinTickInterval_s, kMaxWait_s);
+}
+
+// Waits at most so long for an item, and takes all that are queued. True: the service is stopping,
+// and nothing comes after them. Requires that nothing is taken.
+bool Loop::TakeQueued(std::optional<double> most_s) {
+  const auto awake = [this] { return !queue_.empty() || stopping_; };
+  std::unique_lock lock(mutex_);
+  if (most_s) {
+    not_empty_.wait_for(lock, std::chrono::duration<double>(*most_s), awake);
+  } else {
+    not_empty_.wait(lock, awake);
+  }
+  taken_.swap(queue_);
+  not_full_.notify_all();
+  return stopping_;
+}
+
+void Loop::TickIfDue() {
+  const std::optional<Time> deadline = core_.NextDeadline();
+  const Time now = options_.clock();
+  if (!deadline || now < *deadline) return;
+  if (SecondsBetween(last_tick_, now) < kMinTickInterval_s) return;
+  ProcessTick();
+}
+
+template <typename Name, typename Step>
+bool Loop::Guarded(const Name& name, Step step) {
+  const CheckScope scope(name);
+  try {
+    step();
+    return true;
+  } catch (const std::exception& error) {
+    spdlog::critical("event=step_failed in=\"{}\" error=\"{}\"", name(), error.what());
+    return false;
+  }
+}
+
+void Loop::Handle(EventItem& item, Outcome& outcome) {
+  Note(item.from_agent);
+  if (!item.from_agent.event) return;
+  const Event& event = *item.from_agent.event;
+  const auto name = [&event] { return NameOf(event); };
+  outcome.failed = !Guarded(name, [&] {
+    StepResult result = core_.Handle(options_.clock(), event);
+    item.reply = std::move(result.reply);
+    // Its request has taken the place of one that was refused in this batch.
+    if (item.reply.later()) outcome.all.late.erase(item.reply.trial());
+    Append(std::move(result), outcome.all);
+  });
+}
+
+void Loop::Settle(Outcome& outcome) {
+  if (outcome.failed) return;
+  const auto name = [] { return std::string("what follows from the events"); };
+  outcome.failed = !Guarded(name, [&] { Append(core_.Settle(options_.clock()), outcome.all); });
+  outcome.plan_asked = outcome.all.plan != nullptr;
+  if (outcome.plan_asked) planner_->Ask(std::exchange(outcome.all.plan, nullptr));
+}
+
+void Loop::ProcessTick() {
+  if (broken_) return;  // written by this thread alone
+  taken_.push_front(EventItem{{Tick{}, {}}, {}, {}});
+  last_tick_ = options_.clock();
+  ProcessTaken();
+}
+
+void Loop::ProcessTaken() {
+  Outcome outcome;
+  std::vector<Item> batch;
+  StepTaken(batch, outcome);
+  // A plan that is there at once needs no commit of its own.
+  if (outcome.plan_asked && taken_.empty()) {
+    TakeQueued(kMaxPlanWait_s);
+    StepTaken(batch, outcome);
+  }
+  Finish(std::move(batch), outcome);
+}
+
+void Loop::StepTaken(std::vector<Item>& batch, Outcome& outcome) {
+  const auto start = std::chrono::steady_clock::now();
+  const auto long_enough = [this, &start] {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() >
+           options_.max_batch_s;
+  };
+  bool events = false;
+  while (!taken_.empty() && !outcome.failed && batch.size() < kMaxBatch &&
+         (batch.empty() || !long_enough())) {
+    batch.push_back(std::move(taken_.front()));
+    taken_.pop_front();
+    if (auto* event = std::get_if<EventItem>(&batch.back())) {
+      Handle(*event, outcome);
+      events = true;
+    }
+  }
+  if (events) Settle(outcome);
+}
+
+void Loop::Finish(std::vector<Item> batch, const Outcome& outcome) {
+  const auto events = std::count_if(batch.begin(), batch.end(), [](const Item& item) {
+    return std::holds_alternative<EventItem>(item);
+  });
+  if (outcome.failed) {
+    const char* why = "the tuner service met an error of its own and starts again";
+    FailAll(batch, {why, kErrorOfItsOwn, kStepFailedExitCode});
+    return;
+  }
+  const StepResult& all = outcome.all;
+  if (const absl::Status stored = Commit(all.changes, static_cast<std::size_t>(events));
+      !stored.ok()) {
+    FailAll(batch, {"the tuner service cannot write its database", std::string(stored.message()),
+                    kCommitFailedExitCode});
+    return;
+  }
+  if (options_.committed && !all.changes.empty()) options_.committed(all.changes, core_.state());
+  Answer(batch, all.late);
+  if (!all.commands.empty()) send_(all.commands, core_.state());
+  if (!options_.ask_engine) return;
+  for (const std::string& node : all.nodes_joined) options_.tell_engine_joined(node);
+  for (const NodeRequest& request : all.node_requests) options_.ask_engine(request);
+}
+
+absl::Status Loop::Commit(const std::vector<Change>& changes, std::size_t events) {
+  double commit_s = 0;
+  if (!changes.empty()) {
+    const auto start = std::chrono::steady_clock::now();
+    const absl::Status status = storage_->Commit(changes);
+    commit_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    if (!status.ok()) {
+      spdlog::critical("event=commit_failed changes={} error=\"{}\"", changes.size(),
+                       std::string(status.message()));
+      return status;
+    }
+  }
+  if (events > 0) metrics_.CountBatch(events, commit_s);
+  for (const Change& change : changes) {
+    if (const auto* measured = std::get_if<ResizeMeasured>(&change)) {
+      metrics_.CountResize(measured->resize.pause_s);
+    }
+    if (std::holds_alternative<StudyDeleted>(change)) cleaning_ = true;
+  }
+  return absl::OkStatus();
+}
+
+// A slice of what deleted studies left behind, between two batches.
+void Loop::CleanUp() {
+  const bool dropped = core_.FreeDropped();
+  const absl::StatusOr<bool> more = storage_->CleanUp();
+  if (!more.ok()) {
+    spdlog::error("event=clean_up_failed error=\"{}\"", std::string(more.status().message()));
+  }
+  cleaning_ = dropped || (more.ok() && *more);
+}
+
+void Loop::Answer(std::vector<Item>& batch, const std::map<TrialId, Reply>& late) {
+  const View view{.core = core_,
+                  .now = options_.clock(),
+                  .pids = pids_,
+                  .gpus = gpus_,
+                  .folders = folders_,
+                  .hosts = hosts_,
+                  .engine_troubles = options_.engine_troubles ? options_.engine_troubles()
+                                                              : std::vector<std::string>{},
+                  .users_add_machines = options_.users_add_machines};
+  for (Item& item : batch) {
+    if (const auto* read = std::get_if<ReadItem>(&item)) {
+      read->look(&view);
+    } else {
+      Answer(std::get<EventItem>(item));
+    }
+  }
+  for (const auto& [trial, reply] : late) {
+    const auto waiting = waits_.extract(trial);
+    if (waiting.empty()) continue;
+    for (const Done& done : waiting.mapped()) done(reply);
+  }
+}
+
+void Loop::Answer(EventItem& item) {
+  if (item.done && item.reply.later() && waits_ended_) {
+    item.done(ClosedReply());
+  } else if (item.done && item.reply.later()) {
+    waits_[item.reply.trial()].push_back(std::move(item.done));
+  } else if (item.done) {
+    item.done(item.reply);
+  }
+}
+
+void Loop::AnswerAllWaits(const Reply& reply) {
+  for (const auto& [trial, waiting] : std::exchange(waits_, {})) {
+    for (const Done& done : waiting) done(reply);
+  }
+}
+
+void Loop::EndWaits() {
+  Item item = ReadItem{[this](const View*) {
+    waits_ended_ = true;
+    AnswerAllWaits(ClosedReply());
+  }};
+  // Never on this thread: a loop that takes no more answers all who wait by itself.
+  Enqueue(item, IfFull::kPass).IgnoreError();
+}
+
+void Loop::PlanFailed(const std::string& what) {
+  spdlog::critical("event=plan_failed in=\"{}\"", what);
+  if (options_.failed) options_.failed(kErrorOfItsOwn);
+  options_.terminate ? options_.terminate(kStepFailedExitCode) : EndProcess(kStepFailedExitCode);
+}
+
+void Loop::FailAll(std::vector<Item>& batch, const Failure& failure) {
+  // Before the answers: they may end the program that is to show it.
+  if (options_.failed) options_.failed(failure.for_user);
+  std::deque<Item> rest;
+  {
+    const std::lock_guard lock(mutex_);
+    broken_ = true;
+    cleaning_ = false;
+    rest = std::exchange(queue_, {});
+  }
+  not_full_.notify_all();
+  std::move(taken_.begin(), taken_.end(), std::back_inserter(batch));
+  taken_.clear();
+  std::move(rest.begin(), rest.end(), std::back_inserter(batch));
+  Reply failed;
+  failed.status = absl::UnavailableError(failure.for_clients);
+  for (Item& item : batch) {
+    if (const auto* read = std::get_if<ReadItem>(&item)) {
+      read->look(nullptr);
+    } else if (const auto& event = std::get<EventItem>(item); event.done) {
+      event.done(failed);
+    }
+  }
+  AnswerAllWaits(failed);
+  options_.terminate ? options_.terminate(failure.exit_code) : EndProcess(failure.exit_code);
+}
+
+void Loop::Note(const NodeHost& at) {
+  hosts_[at.node_name] = at.host;
+  for (const std::string& warning : PoolWarnings(core_.Nodes(), hosts_)) {
+    if (warned_.insert(warning).second) spdlog::warn("event=pool_warning text=\"{}\"", warning);
+  }
+}
+
+void Loop::Note(const FromAgent& from_agent) {
+  if (const auto* at = std::get_if<NodeHost>(&from_agent.details)) Note(*at);
+  if (const auto* started = std::get_if<ReplicaPid>(&from_agent.details)) {
+    pids_[started->replica] = started->pid;
+  }
+  if (!from_agent.event) return;
+  if (const auto* hello = std::get_if<AgentHello>(&*from_agent.event)) {
+    const auto* details = std::get_if<NodeDetails>(&from_agent.details);
+    const NodeDetails told = details == nullptr ? NodeDetails{} : *details;
+    for (const ReplicaPid& living : told.pids) pids_[living.replica] = living.pid;
+    gpus_[hello->node_name] = told.gpus;
+    folders_[hello->node_name] = told.folder;
+  }
+  if (const auto* exited = std::get_if<ReplicaExited>(&*from_agent.event)) {
+    pids_.erase(exited->replica);
+    if (exited->checkpoint != CheckpointFailure::kNone) metrics_.CountCopy(/*failed=*/true, 0);
+  }
+  if (const auto* copied = std::get_if<CheckpointCopied>(&*from_agent.event)) {
+    metrics_.CountCopy(!copied->error.empty(), copied->bytes);
+    if (!copied->error.empty()) {
+      spdlog::warn("event=checkpoint_copy_failed trial={} node={} error=\"{}\"",
+                   copied->trial.value, copied->node.value, copied->error);
+    }
+  }
+  ForgetPidsOfLostNodes();
+}
+
+// Exits of lost nodes are never reported.
+void Loop::ForgetPidsOfLostNodes() {
+  constexpr std::size_t kSlack = 64;
+  if (pids_.size() <= 2 * static_cast<std::size_t>(core_.SlotsHeld()) + kSlack) return;
+  std::set<ReplicaId> living;
+  for (const NodeView& node : core_.Nodes()) {
+    for (const ReplicaView& replica : node.replicas) living.insert(replica.replica);
+  }
+  std::erase_if(pids_, [&living](const auto& entry) { return !living.contains(entry.first); });
+}
+
+}  // namespace espalier

@@ -1,0 +1,190 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+#include <variant>
+#include <vector>
+
+#include "tuner/api/agent_convert.h"
+#include "tuner/api/tuner.h"
+#include "tuner/server/loop/metrics.h"
+#include "tuner/server/loop/planner_thread.h"
+#include "tuner/storage/storage.h"
+
+namespace espalier {
+
+// callers that can wait do so while so many are queued
+inline constexpr std::size_t kMaxQueue = 4096;
+inline constexpr std::size_t kMaxOpenCalls = 65536;  // callers that cannot are refused at so many
+inline constexpr std::size_t kMaxBatch = 1024;       // events of one commit
+inline constexpr double kMaxBatch_s = 0.01;          // that they take, less the last one
+inline constexpr double kMaxPlanWait_s = 0.002;  // before a commit, while nothing else is queued
+inline constexpr double kMaxWait_s = 1.0;  // between looks at the clock while a deadline is set
+inline constexpr double kMinTickInterval_s = 0.01;
+// The process ends with these when a commit or a step fails: see Loop.
+inline constexpr int kCommitFailedExitCode = 74;
+inline constexpr int kStepFailedExitCode = 70;
+
+// Sends commands, once what they follow from is durable. Called on the owner thread; must not wait.
+using SendCommands =
+    std::function<void(const std::vector<Command>& commands, const TunerState& state)>;
+
+struct LoopOptions {
+  CoreOptions core;
+  std::function<Time()> clock = Now;
+  double max_batch_s = kMaxBatch_s;
+  // Does what the core asks of an engine, after the commit: on the owner thread, must not wait.
+  std::function<void(const NodeRequest&)> ask_engine;
+  // See Engine::NodeJoined. Given where ask_engine is.
+  std::function<void(const std::string& node)> tell_engine_joined;
+  // What keeps it from doing so, for people: on the owner thread, must not wait.
+  std::function<std::vector<std::string>()> engine_troubles;
+  bool users_add_machines = false;  // see View
+  // Called with what has been committed, before the clients that wait for it are answered: on the
+  // owner thread, must not wait.
+  std::function<void(const std::vector<Change>&, const TunerState&)> committed;
+  // See Tuner::ReadOutput.
+  std::function<absl::StatusOr<std::string>(NodeId, const TrialName&, std::int64_t max_bytes)>
+      read_output;
+  // Called when a commit or a step has failed, with the reason for people, before the process ends.
+  std::function<void(const std::string& why)> failed;
+  // Called last after that; by default the process ends with this code.
+  std::function<void(int exit_code)> terminate;
+};
+
+// The owner thread of core and storage. It drains a bounded queue, steps the core for each event,
+// commits all changes of the batch in one transaction, and only then answers, shows the new state
+// to readers, and sends commands. Between batches it lets the storage clean up. All methods may be
+// called from any thread but the owner.
+//
+// Overload slows callers down. Post and Read wait for room in the queue. PostThen and ReadThen must
+// not wait: they are bounded because a client waits for its answer, and beyond kMaxOpenCalls they
+// are refused. Agents bound themselves (AgentSession), so that no client's load costs them a lease.
+//
+// If a commit fails, the core is ahead of what is durable and of no more use: callers that wait get
+// UNAVAILABLE, and the process ends. A restart on the same database goes on from the last commit.
+// After an exception in a step the process ends in the same way, and the log names the event.
+//
+// Plans are made by another thread, which is handed what the core asks for and answers with an
+// event. Plans for small pools are there at once, and are carried out with the same commit.
+class Loop final : public Tuner {
+ public:
+  // Called on the owner thread once the event's changes are durable (or with UNAVAILABLE).
+  using Done = std::function<void(const Reply&)>;
+
+  Loop(std::unique_ptr<Storage> storage, TunerState state, LoopOptions options, Metrics& metrics,
+       SendCommands send);
+  ~Loop() override;  // stops
+
+  Reply Post(Event event) override;
+  absl::Status Read(const std::function<void(const View&)>& look) override;
+
+  void PostThen(Event event, std::function<void(const Reply&)> done) override;
+  void ReadThen(std::function<void(const View*)> look) override;
+
+  absl::StatusOr<std::string> ReadOutput(NodeId node, const TrialName& trial,
+                                         std::int64_t max_bytes) override;
+
+  // Queues the event and returns. Never waits: the caller bounds what it has under way. False, and
+  // `done` is not called, when the loop takes no more.
+  bool PostAsync(FromAgent from_agent, Done done);
+  static absl::Status Closed();
+
+  // Tells all clients that wait for slots that the service ends. From now on none waits for them,
+  // so that the endpoints can be closed.
+  void EndWaits();
+
+  // Takes no more, finishes what is queued, ends the thread and closes the storage.
+  void Stop();
+
+  std::size_t queued() const;
+
+ private:
+  struct EventItem {
+    FromAgent from_agent;
+    Done done;
+    Reply reply;
+  };
+  struct ReadItem {
+    std::function<void(const View*)> look;  // null: nothing to see any more
+  };
+  using Item = std::variant<EventItem, ReadItem>;
+
+  enum class IfFull { kWait, kRefuse, kPass };
+  absl::Status Enqueue(Item& item, IfFull if_full);
+  void Run();
+  std::optional<double> MostWait_s();
+  bool TakeQueued(std::optional<double> most_s);
+  void ProcessTaken();
+  // What the events of one batch lead to.
+  struct Outcome {
+    StepResult all;           // without replies, and without the plan that was asked for
+    bool failed = false;      // in a step: nothing of it is to be committed
+    bool plan_asked = false;  // by the last Settle
+  };
+  void Handle(EventItem& item, Outcome& outcome);
+  void Settle(Outcome& outcome);
+  // False: `step` threw, and its name is in the log.
+  template <typename Name, typename Step>
+  static bool Guarded(const Name& name, Step step);
+  // Steps the first of the items taken and moves them to `batch`, as many as fit into one.
+  void StepTaken(std::vector<Item>& batch, Outcome& outcome);
+  void ProcessTick();
+  void Finish(std::vector<Item> batch, const Outcome& outcome);
+  absl::Status Commit(const std::vector<Change>& changes, std::size_t events);
+  void Answer(std::vector<Item>& batch, const std::map<TrialId, Reply>& late);
+  void Answer(EventItem& item);
+  void AnswerAllWaits(const Reply& reply);
+  void Note(const FromAgent& from_agent);
+  void Note(const NodeHost& at);
+  void ForgetPidsOfLostNodes();
+  void TickIfDue();
+  void CleanUp();
+  // The process is about to end: why, as clients that wait and as the user are told.
+  struct Failure {
+    std::string for_clients;
+    std::string for_user;
+    int exit_code = 0;
+  };
+  void FailAll(std::vector<Item>& batch, const Failure& failure);
+  void PlanFailed(const std::string& what);
+
+  const LoopOptions options_;
+  Metrics& metrics_;
+  const SendCommands send_;
+
+  // Owned by the thread.
+  std::unique_ptr<Storage> storage_;
+  Core core_;
+  std::deque<Item> taken_;  // from the queue, not stepped yet
+  std::map<ReplicaId, int> pids_;
+  std::map<std::string, std::vector<NodeGpu>> gpus_;  // by node name
+  std::map<std::string, std::string> folders_;        // likewise
+  std::map<std::string, std::string> hosts_;          // likewise
+  std::set<std::string> warned_;                      // of the pool as it is set up
+  Time last_tick_;
+  bool cleaning_ = true;  // a service before this one may have left something behind
+  std::map<TrialId, std::vector<Done>> waits_;  // the trials whose answers come later
+  bool waits_ended_ = false;
+
+  mutable std::mutex mutex_;  // guards what follows
+  std::condition_variable not_empty_;
+  std::condition_variable not_full_;
+  std::deque<Item> queue_;
+  bool stopping_ = false;
+  bool broken_ = false;
+
+  std::mutex stop_mutex_;  // one Stop at a time
+  std::unique_ptr<PlannerThread> planner_;
+  std::thread thread_;  // last: starts when all else is there
+};
+
+}  // namespace espalier
