@@ -6,7 +6,6 @@
 #include "gtest/gtest.h"
 #include "tests/api/direct_tuner.h"
 #include "tuner/api/agent_convert.h"
-#include "tuner/api/trial_operations.h"
 
 namespace espalier {
 namespace {

@@ -5,7 +5,6 @@
 
 #include "tests/api/direct_tuner.h"
 #include "tuner/api/operations.h"
-#include "tuner/api/trial_operations.h"
 
 namespace espalier {
 namespace {

@@ -1,5 +1,3 @@
-#include "tuner/api/trial_operations.h"
-
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

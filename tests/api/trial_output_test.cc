@@ -1,5 +1,3 @@
-#include "tuner/api/trial_output.h"
-
 #include "base/protocol.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

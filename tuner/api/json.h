@@ -1,8 +1,8 @@
 #pragma once
 
-#include <initializer_list>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/status.h"
 #include "google/protobuf/message.h"
@@ -23,6 +23,6 @@ std::string QuoteJson(std::string_view text);
 // it needs and what was given; keys that are unknown, or in `elsewhere` (a path gives them), are
 // refused.
 absl::Status MessageFromJson(std::string_view json, google::protobuf::Message& message,
-                             std::initializer_list<std::string_view> elsewhere = {});
+                             const std::vector<std::string_view>& elsewhere = {});
 
 }  // namespace espalier

@@ -54,7 +54,7 @@ std::string NamesOf(const EnumDescriptor& type) {
 
 class Reader {
  public:
-  explicit Reader(std::initializer_list<std::string_view> elsewhere) : elsewhere_(elsewhere) {}
+  explicit Reader(const std::vector<std::string_view>& elsewhere) : elsewhere_(elsewhere) {}
 
   absl::Status Read(const Json& json, const std::string& place, Message& message) const {
     if (!json.is_object()) {
@@ -208,7 +208,7 @@ class Reader {
 }  // namespace
 
 absl::Status MessageFromJson(std::string_view json, Message& message,
-                             std::initializer_list<std::string_view> elsewhere) {
+                             const std::vector<std::string_view>& elsewhere) {
   ESPALIER_ASSIGN_OR_RETURN(const Json parsed, search_spaces_json::Parse("the body", json));
   return Reader(elsewhere).Read(parsed, "", message);
 }

@@ -1,5 +1,3 @@
-#include "tuner/api/token_operations.h"
-
 #include <algorithm>
 #include <optional>
 #include <tuple>
@@ -7,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "tuner/api/operations.h"
 #include "tuner/credentials/access_token.h"
 #include "tuner/credentials/hexadecimal.h"
 #include "tuner/credentials/roles.h"
@@ -44,15 +43,14 @@ absl::StatusOr<v1::Token> Show(Tuner& tuner, const std::string& wanted) {
 
 }  // namespace
 
-absl::StatusOr<v1::Token> CreateToken(Tuner& tuner, const v1::CreateTokenRequest& request,
-                                      const std::string& certificate_hash) {
+absl::StatusOr<v1::Token> CreateToken(Tuner& tuner, const v1::CreateTokenRequest& request) {
   ESPALIER_RETURN_IF_ERROR(ParseRole(request.role()).status());
   const double life_s = request.expires_in_s();
   if (!(life_s >= 0) || life_s > kLongestLife_s) {
     return absl::InvalidArgumentError(
         absl::StrCat("expires_in_s ", life_s, ": must be seconds from now, or 0 for never"));
   }
-  const AccessToken token = NewAccessToken(certificate_hash);
+  const AccessToken token = NewAccessToken(tuner.certificate_hash());
   Time now;
   ESPALIER_RETURN_IF_ERROR(tuner.Read([&now](const View& view) { now = view.now; }));
   KeptToken kept{.id = token.id,

@@ -1,5 +1,3 @@
-#include "tuner/api/trial_operations.h"
-
 #include <optional>
 #include <string>
 #include <utility>
@@ -7,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "search_spaces/formats/optuna/distribution.h"
 #include "tuner/api/convert.h"
+#include "tuner/api/operations.h"
 #include "tuner/core/state/refusals.h"
 
 namespace espalier::api {
@@ -152,6 +151,9 @@ absl::StatusOr<v1::TellResponse> Tell(Tuner& tuner, const v1::TellRequest& reque
     reply = tuner.Post(std::move(end));
   } else if (request.values_size() > 0) {
     return absl::InvalidArgumentError("\"values\" are final: give \"state\": \"complete\" too");
+  } else if (!request.has_value()) {
+    return absl::InvalidArgumentError(
+        "\"value\" or \"state\" is needed, such as {\"value\": 0.5, \"state\": \"complete\"}");
   } else {
     TellValue event{TrialId(request.trial_id()), std::nullopt, request.value(), request.final()};
     if (request.has_step()) event.step = request.step();

@@ -1,9 +1,8 @@
-#include "tuner/api/trial_output.h"
-
 #include <set>
 
 #include "absl/strings/str_cat.h"
 #include "base/protocol.h"
+#include "tuner/api/operations.h"
 #include "tuner/core/state/refusals.h"
 
 namespace espalier::api {

@@ -67,6 +67,10 @@ class Tuner {
                                                  std::int64_t /*max_bytes*/) {
     return absl::UnavailableError("no agent is connected");
   }
+
+  // The hash of the certificate by which the service is known, which new tokens end with; empty: it
+  // has none.
+  virtual std::string certificate_hash() const { return ""; }
 };
 
 }  // namespace espalier

@@ -1,6 +1,7 @@
 #include "tuner/cli/client.h"
 
 #include <grpcpp/grpcpp.h>
+#include <grpcpp/impl/codegen/client_unary_call.h>
 
 #include <atomic>
 #include <chrono>
@@ -10,6 +11,7 @@
 #include <utility>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "base/host_port.h"
 #include "base/protocol.h"
 #include "tuner.grpc.pb.h"
@@ -65,10 +67,8 @@ class Client::Connection {
  public:
   explicit Connection(ClientOptions options) : options_(std::move(options)) {}
 
-  template <typename Request, typename Response>
-  absl::StatusOr<Response> Call(grpc::Status (v1::Tuner::Stub::*method)(grpc::ClientContext*,
-                                                                        const Request&, Response*),
-                                const Request& request);
+  absl::Status Call(const char* operation, const google::protobuf::MessageLite& request,
+                    google::protobuf::MessageLite& response);
 
   const std::string& address() const { return options_.address; }
 
@@ -83,12 +83,12 @@ class Client::Connection {
   ClientOptions options_;
   std::atomic<bool> answered_ = false;  // whether the service has answered a call
   std::mutex connecting_;
-  std::unique_ptr<v1::Tuner::Stub> stub_;
+  std::shared_ptr<grpc::Channel> channel_;
 };
 
 absl::Status Client::Connection::Connect() {
   const std::lock_guard lock(connecting_);
-  if (stub_ != nullptr) return absl::OkStatus();
+  if (channel_ != nullptr) return absl::OkStatus();
   grpc::ChannelArguments arguments = ClientChannelArguments();
   std::string roots = options_.tls_roots;
   if (const std::string pin = PinOf(options_.token); roots.empty() && !pin.empty()) {
@@ -103,14 +103,13 @@ absl::Status Client::Connection::Connect() {
   }
   const auto credentials =
       roots.empty() ? grpc::InsecureChannelCredentials() : grpc::SslCredentials({roots, "", ""});
-  stub_ = v1::Tuner::NewStub(grpc::CreateCustomChannel(options_.address, credentials, arguments));
+  channel_ = grpc::CreateCustomChannel(options_.address, credentials, arguments);
   return absl::OkStatus();
 }
 
-template <typename Request, typename Response>
-absl::StatusOr<Response> Client::Connection::Call(
-    grpc::Status (v1::Tuner::Stub::*method)(grpc::ClientContext*, const Request&, Response*),
-    const Request& request) {
+absl::Status Client::Connection::Call(const char* operation,
+                                      const google::protobuf::MessageLite& request,
+                                      google::protobuf::MessageLite& response) {
   ESPALIER_RETURN_IF_ERROR(Connect());
   grpc::ClientContext context;
   context.set_deadline(
@@ -121,11 +120,16 @@ absl::StatusOr<Response> Client::Connection::Call(
   if (!options_.token.empty()) {
     context.AddMetadata("authorization", "Bearer " + options_.token);
   }
-  Response response;
-  const grpc::Status status = (stub_.get()->*method)(&context, request, &response);
+  using google::protobuf::MessageLite;
+  const std::string method = absl::StrCat("/", v1::Tuner::service_full_name(), "/", operation);
+  const grpc::internal::RpcMethod rpc(method.c_str(), grpc::internal::RpcMethod::NORMAL_RPC,
+                                      channel_);
+  const grpc::Status status =
+      grpc::internal::BlockingUnaryCall<MessageLite, MessageLite, MessageLite, MessageLite>(
+          channel_.get(), rpc, &context, request, &response);
   if (!status.ok()) return ErrorOf(status);
   answered_ = true;
-  return response;
+  return absl::OkStatus();
 }
 
 absl::Status Client::Connection::ErrorOf(const grpc::Status& status) {
@@ -170,74 +174,15 @@ Client::~Client() = default;
 
 const std::string& Client::address() const { return connection_->address(); }
 
-absl::StatusOr<v1::Study> Client::CreateStudy(const v1::CreateStudyRequest& request) {
-  return connection_->Call(&v1::Tuner::Stub::CreateStudy, request);
+absl::Status Client::CallByName(const char* operation, const google::protobuf::MessageLite& request,
+                                google::protobuf::MessageLite& response) {
+  return connection_->Call(operation, request, response);
 }
 
-absl::StatusOr<v1::ListStudiesResponse> Client::ListStudies() {
-  return connection_->Call(&v1::Tuner::Stub::ListStudies, v1::ListStudiesRequest());
-}
-
-absl::StatusOr<v1::StudyDetails> Client::GetStudy(const v1::GetStudyRequest& request) {
-  return connection_->Call(&v1::Tuner::Stub::GetStudy, request);
-}
-
-absl::StatusOr<v1::Study> Client::StopStudy(const std::string& name) {
-  v1::StudyName request;
-  request.set_name(name);
-  return connection_->Call(&v1::Tuner::Stub::StopStudy, request);
-}
-
-absl::StatusOr<v1::Study> Client::DeleteStudy(const std::string& name) {
-  v1::StudyName request;
-  request.set_name(name);
-  return connection_->Call(&v1::Tuner::Stub::DeleteStudy, request);
-}
-
-absl::StatusOr<v1::Study> Client::ResumeStudy(const v1::ResumeStudyRequest& request) {
-  return connection_->Call(&v1::Tuner::Stub::ResumeStudy, request);
-}
-
-absl::StatusOr<v1::TellResponse> Client::Tell(const v1::TellRequest& request) {
-  return connection_->Call(&v1::Tuner::Stub::Tell, request);
-}
-
-absl::StatusOr<v1::TrialRecord> Client::CancelTrial(const v1::CancelTrialRequest& request) {
-  return connection_->Call(&v1::Tuner::Stub::CancelTrial, request);
-}
-
-absl::StatusOr<v1::TrialOutput> Client::GetTrialOutput(const v1::TrialOutputRequest& request) {
-  return connection_->Call(&v1::Tuner::Stub::GetTrialOutput, request);
-}
-
-absl::StatusOr<v1::Trial> Client::PinTrial(const v1::PinTrialRequest& request) {
-  return connection_->Call(&v1::Tuner::Stub::PinTrial, request);
-}
-
-absl::StatusOr<v1::Node> Client::DrainNode(const v1::DrainNodeRequest& request) {
-  return connection_->Call(&v1::Tuner::Stub::DrainNode, request);
-}
-
-absl::StatusOr<v1::Pool> Client::SetPoolPolicy(const v1::SetPoolPolicyRequest& request) {
-  return connection_->Call(&v1::Tuner::Stub::SetPoolPolicy, request);
-}
-
-absl::StatusOr<v1::Token> Client::CreateToken(const v1::CreateTokenRequest& request) {
-  return connection_->Call(&v1::Tuner::Stub::CreateToken, request);
-}
-
-absl::StatusOr<v1::ListTokensResponse> Client::ListTokens() {
-  return connection_->Call(&v1::Tuner::Stub::ListTokens, v1::ListTokensRequest());
-}
-
-absl::StatusOr<v1::Token> Client::RemoveToken(const std::string& token) {
-  v1::RemoveTokenRequest request;
-  request.set_token(token);
-  return connection_->Call(&v1::Tuner::Stub::RemoveToken, request);
-}
-
-absl::StatusOr<v1::Pool> Client::GetPool() {
-  return connection_->Call(&v1::Tuner::Stub::GetPool, v1::GetPoolRequest());
+v1::StudyName StudyNamed(const std::string& name) {
+  v1::StudyName study;
+  study.set_name(name);
+  return study;
 }
 
 }  // namespace espalier

@@ -4,12 +4,14 @@
 #include <string>
 
 #include "base/status.h"
+#include "google/protobuf/message_lite.h"
 #include "tuner.pb.h"
+#include "tuner/api/operations.h"
 #include "tuner/cli/options/client_options.h"
 
 namespace espalier {
 
-// A connection to the tuner service. Each method is one call; may be used from several threads.
+// A connection to the tuner service. Each Call is one call; may be used from several threads.
 // Errors are the service's own; UNAVAILABLE names the address and, until the service has answered
 // once, the remedy.
 class Client {
@@ -17,28 +19,26 @@ class Client {
   explicit Client(ClientOptions options);
   ~Client();
 
-  absl::StatusOr<v1::Study> CreateStudy(const v1::CreateStudyRequest& request);
-  absl::StatusOr<v1::ListStudiesResponse> ListStudies();
-  absl::StatusOr<v1::StudyDetails> GetStudy(const v1::GetStudyRequest& request);
-  absl::StatusOr<v1::Study> StopStudy(const std::string& name);
-  absl::StatusOr<v1::Study> DeleteStudy(const std::string& name);
-  absl::StatusOr<v1::Study> ResumeStudy(const v1::ResumeStudyRequest& request);
-  absl::StatusOr<v1::TellResponse> Tell(const v1::TellRequest& request);
-  absl::StatusOr<v1::TrialOutput> GetTrialOutput(const v1::TrialOutputRequest& request);
-  absl::StatusOr<v1::TrialRecord> CancelTrial(const v1::CancelTrialRequest& request);
-  absl::StatusOr<v1::Trial> PinTrial(const v1::PinTrialRequest& request);
-  absl::StatusOr<v1::Node> DrainNode(const v1::DrainNodeRequest& request);
-  absl::StatusOr<v1::Pool> GetPool();
-  absl::StatusOr<v1::Pool> SetPoolPolicy(const v1::SetPoolPolicyRequest& request);
-  absl::StatusOr<v1::Token> CreateToken(const v1::CreateTokenRequest& request);
-  absl::StatusOr<v1::ListTokensResponse> ListTokens();
-  absl::StatusOr<v1::Token> RemoveToken(const std::string& token);
+  // Calls an operation of the table in tuner/api/operations.h, named by its function:
+  // client.Call<api::GetPool>({}).
+  template <auto kFunction>
+  absl::StatusOr<api::ResponseOf<kFunction>> Call(const api::RequestOf<kFunction>& request) {
+    api::ResponseOf<kFunction> response;
+    ESPALIER_RETURN_IF_ERROR(CallByName(api::OperationName<kFunction>(), request, response));
+    return response;
+  }
 
   const std::string& address() const;
 
  private:
+  absl::Status CallByName(const char* operation, const google::protobuf::MessageLite& request,
+                          google::protobuf::MessageLite& response);
+
   class Connection;  // keeps gRPC's headers from those who only call
   std::unique_ptr<Connection> connection_;
 };
+
+// For the operations that take no more than a study's name.
+v1::StudyName StudyNamed(const std::string& name);
 
 }  // namespace espalier

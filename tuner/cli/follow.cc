@@ -63,7 +63,7 @@ class PatientClient {
 };
 
 absl::StatusOr<v1::Study> FindStudy(Client& client, const std::string& name) {
-  ESPALIER_ASSIGN_OR_RETURN(const v1::ListStudiesResponse list, client.ListStudies());
+  ESPALIER_ASSIGN_OR_RETURN(const v1::ListStudiesResponse list, client.Call<api::ListStudies>({}));
   for (const v1::Study& study : list.studies()) {
     if (study.name() == name) return study;
   }
@@ -85,7 +85,7 @@ absl::StatusOr<v1::StudyDetails> Glance(Client& client, const std::string& name)
   v1::GetStudyRequest request;
   request.set_name(name);
   request.set_without_values(true);
-  return client.GetStudy(request);
+  return client.Call<api::GetStudy>(request);
 }
 
 absl::StatusOr<v1::StudyDetails> FollowStudy(Client& client, const std::string& name,

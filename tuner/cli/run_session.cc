@@ -156,7 +156,8 @@ class Session {
     service_ = *std::move(service);
     client_ = std::make_unique<Client>(
         ClientOptions{.address = service_->grpc_address(), .token = plan_.token});
-    ESPALIER_ASSIGN_OR_RETURN(const v1::ListStudiesResponse kept, client_->ListStudies());
+    ESPALIER_ASSIGN_OR_RETURN(const v1::ListStudiesResponse kept,
+                              client_->Call<api::ListStudies>({}));
     ESPALIER_RETURN_IF_ERROR(CheckOtherStudies(kept, plan_));
     ESPALIER_RETURN_IF_ERROR(CreateOrFindStudy());
     ESPALIER_ASSIGN_OR_RETURN(before_, Glance(*client_, plan_.spec.name));
@@ -168,7 +169,7 @@ class Session {
     request.set_study_json(WriteStudy(plan_.spec));
     request.set_directory(plan_.spec.directory);
     request.set_exist_ok(true);
-    absl::StatusOr<v1::Study> study = client_->CreateStudy(request);
+    absl::StatusOr<v1::Study> study = client_->Call<api::CreateStudy>(request);
     if (absl::IsFailedPrecondition(study.status())) {
       ESPALIER_ASSIGN_OR_RETURN(const v1::StudyDetails stored, Glance(*client_, plan_.spec.name));
       ESPALIER_ASSIGN_OR_RETURN(limits_, LimitsToChange(stored.study(), plan_));
@@ -196,7 +197,7 @@ class Session {
     request.set_name(plan_.spec.name);
     request.set_max_trials(limits_.max_trials.value_or(0));
     request.set_time_limit_s(limits_.time_limit_s.value_or(0));
-    ESPALIER_ASSIGN_OR_RETURN(study_, client_->ResumeStudy(request));
+    ESPALIER_ASSIGN_OR_RETURN(study_, client_->Call<api::ResumeStudy>(request));
     resumed_ = true;
     return absl::OkStatus();
   }
@@ -260,7 +261,7 @@ class Session {
     const bool stopped_here = interrupts_.interrupted() && study.state() == v1::STUDY_RUNNING;
     if (stopped_here) {
       display->Say("stopping: trials save what they can (Ctrl-C again: at once)");
-      ESPALIER_ASSIGN_OR_RETURN(study, client_->StopStudy(plan_.spec.name));
+      ESPALIER_ASSIGN_OR_RETURN(study, client_->Call<api::StopStudy>(StudyNamed(plan_.spec.name)));
     }
     const double exit_s = Merge(plan_.spec.timeouts, plan_.arguments.timeouts).exit_s;
     const double bound_s = stopped_here ? kStopBound_s : kEndBound_s + exit_s;
@@ -306,7 +307,7 @@ class Session {
   absl::StatusOr<v1::StudyDetails> FullStudy() const {
     v1::GetStudyRequest request;
     request.set_name(plan_.spec.name);
-    return client_->GetStudy(request);
+    return client_->Call<api::GetStudy>(request);
   }
 
   std::string LogPath() const { return (fs::path(plan_.directory) / "tuner.log").string(); }

@@ -9,7 +9,6 @@
 #include "base/trial_folder.h"
 #include "trial_runner/agent/trial_output.h"
 #include "tuner/api/operations.h"
-#include "tuner/api/trial_output.h"
 #include "tuner/api/tuner.h"
 #include "tuner/cli/client.h"
 #include "tuner/cli/options/command.h"
@@ -29,15 +28,17 @@ class ServiceSource : public StudySource {
  public:
   explicit ServiceSource(ClientOptions options) : client_(std::move(options)) {}
 
-  absl::StatusOr<v1::ListStudiesResponse> ListStudies() override { return client_.ListStudies(); }
+  absl::StatusOr<v1::ListStudiesResponse> ListStudies() override {
+    return client_.Call<api::ListStudies>({});
+  }
   absl::StatusOr<v1::StudyDetails> GetStudy(const std::string& name, bool with_values) override {
     v1::GetStudyRequest request;
     request.set_name(name);
     request.set_without_values(!with_values);
-    return client_.GetStudy(request);
+    return client_.Call<api::GetStudy>(request);
   }
   absl::StatusOr<v1::TrialOutput> GetTrialOutput(const v1::TrialOutputRequest& request) override {
-    return client_.GetTrialOutput(request);
+    return client_.Call<api::GetTrialOutput>(request);
   }
   bool live() const override { return true; }
   double Now() const override { return Seconds(espalier::Now()); }

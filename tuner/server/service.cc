@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "allocator/policies/policy.h"
 #include "base/check.h"
+#include "grpcpp/impl/service_type.h"
 #include "spdlog/spdlog.h"
 #include "tuner/core/studies/validate.h"
 #include "tuner/server/access/access_control.h"
@@ -156,7 +157,9 @@ class ServiceImpl final : public Service {
 
   void StartLoop(const ServiceOptions& options, std::unique_ptr<Storage> storage,
                  TunerState state) {
-    loop_ = std::make_unique<Loop>(std::move(storage), std::move(state), LoopOptionsOf(options),
+    LoopOptions loop_options = LoopOptionsOf(options);
+    loop_options.certificate_hash = credentials_.certificate_hash;
+    loop_ = std::make_unique<Loop>(std::move(storage), std::move(state), std::move(loop_options),
                                    metrics_,
                                    [this](const std::vector<Command>& commands,
                                           const TunerState& now) { agents_.Send(commands, now); });
@@ -171,8 +174,8 @@ class ServiceImpl final : public Service {
   absl::Status Listen(const ServiceOptions& options, const Addresses& addresses,
                       const TlsPair& tls) {
     ESPALIER_ASSIGN_OR_RETURN(
-        grpc_, GrpcServer::Start(addresses.grpc, tls, *access_, credentials_.certificate_hash,
-                                 *loop_, agents_, metrics_, GrpcServicesOfFrontends()));
+        grpc_, GrpcServer::Start(addresses.grpc, tls, *access_, *loop_, agents_, metrics_,
+                                 GrpcServicesOfFrontends()));
     grpc_address_ = grpc_->address();
     if (!options.dashboard_address.empty()) {
       ESPALIER_RETURN_IF_ERROR(OpenDashboard(addresses.dashboard, options.start_dashboard));

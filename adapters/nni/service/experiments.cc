@@ -13,7 +13,7 @@
 #include "adapters/nni/service/submission.h"
 #include "adapters/nni/service/trial_command.h"
 #include "tuner/api/json.h"
-#include "tuner/api/trial_output.h"
+#include "tuner/api/operations.h"
 #include "tuner/credentials/hexadecimal.h"
 
 namespace espalier::nni {

@@ -28,7 +28,7 @@ absl::StatusOr<ExitCode> Cancel(Client& client, const CancelArguments& arguments
   request.set_trial_id(found.id());
   request.set_state(arguments.pruned ? v1::TRIAL_PRUNED : v1::TRIAL_FAIL);
   request.set_reason(arguments.reason);
-  ESPALIER_ASSIGN_OR_RETURN(const v1::TrialRecord trial, client.CancelTrial(request));
+  ESPALIER_ASSIGN_OR_RETURN(const v1::TrialRecord trial, client.Call<api::CancelTrial>(request));
   std::printf("trial %ld is %s%s%s\n", static_cast<long>(trial.number()),
               StateName(trial.state()).c_str(), trial.reason().empty() ? "" : ": ",
               trial.reason().c_str());

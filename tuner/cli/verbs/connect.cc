@@ -70,7 +70,7 @@ enum class EndpointProtocol { kGrpc, kHttp };
 // Which of a service's endpoints that is. An error if nothing answers, if it is another program, or
 // if the token is not good there.
 absl::StatusOr<EndpointProtocol> LookAtEndpoint(const ClientOptions& options) {
-  const absl::Status grpc = Client(options).ListStudies().status();
+  const absl::Status grpc = Client(options).Call<api::ListStudies>({}).status();
   // The token's role may not list studies: it is an endpoint all the same.
   if (grpc.ok() || absl::IsPermissionDenied(grpc)) return EndpointProtocol::kGrpc;
   if (!absl::IsUnavailable(grpc)) return grpc;

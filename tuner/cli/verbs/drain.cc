@@ -23,7 +23,7 @@ absl::StatusOr<ExitCode> Drain(Client& client, const DrainArguments& arguments) 
   request.set_name(arguments.node);
   request.set_undo(arguments.undo);
   request.set_within_s(arguments.within_s);
-  ESPALIER_ASSIGN_OR_RETURN(const v1::Node node, client.DrainNode(request));
+  ESPALIER_ASSIGN_OR_RETURN(const v1::Node node, client.Call<api::DrainNode>(request));
   if (!node.draining()) {
     std::printf("node %s takes trials again\n", node.name().c_str());
   } else if (arguments.undo) {

@@ -30,7 +30,7 @@ absl::StatusOr<ExitCode> Pin(Client& client, const PinArguments& arguments) {
   request.set_study(arguments.study);
   request.set_trial_number(arguments.trial);
   request.set_slots(arguments.slots);
-  ESPALIER_ASSIGN_OR_RETURN(const v1::Trial trial, client.PinTrial(request));
+  ESPALIER_ASSIGN_OR_RETURN(const v1::Trial trial, client.Call<api::PinTrial>(request));
   if (trial.pinned_slots() == 0) {
     std::printf("trial %ld is no longer pinned\n", static_cast<long>(trial.number()));
   } else {

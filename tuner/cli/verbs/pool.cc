@@ -92,7 +92,7 @@ absl::StatusOr<ExitCode> SetPolicy(Client& client, const PluginSpec& policy, boo
   v1::SetPoolPolicyRequest request;
   request.set_name(policy.name);
   request.mutable_options()->insert(policy.options.begin(), policy.options.end());
-  ESPALIER_ASSIGN_OR_RETURN(const v1::Pool pool, client.SetPoolPolicy(request));
+  ESPALIER_ASSIGN_OR_RETURN(const v1::Pool pool, client.Call<api::SetPoolPolicy>(request));
   if (json) {
     PrintMessage(pool);
   } else {
@@ -102,7 +102,7 @@ absl::StatusOr<ExitCode> SetPolicy(Client& client, const PluginSpec& policy, boo
 }
 
 absl::StatusOr<ExitCode> ShowPool(Client& client, bool json) {
-  ESPALIER_ASSIGN_OR_RETURN(const v1::Pool pool, client.GetPool());
+  ESPALIER_ASSIGN_OR_RETURN(const v1::Pool pool, client.Call<api::GetPool>({}));
   json ? PrintMessage(pool) : PrintPool(pool);
   return ExitCode::kOk;
 }

@@ -36,7 +36,7 @@ absl::StatusOr<ExitCode> Resume(Client& client, const ResumeArguments& arguments
   request.set_name(arguments.study);
   if (arguments.max_trials) request.set_max_trials(*arguments.max_trials);
   if (arguments.time_limit_s) request.set_time_limit_s(*arguments.time_limit_s);
-  ESPALIER_ASSIGN_OR_RETURN(const v1::Study study, client.ResumeStudy(request));
+  ESPALIER_ASSIGN_OR_RETURN(const v1::Study study, client.Call<api::ResumeStudy>(request));
   if (study.state() != v1::STUDY_RUNNING) {
     return Fail(
         "resume", ExitCode::kFailed,

@@ -17,7 +17,8 @@ struct RemoveArguments {
 };
 
 absl::StatusOr<ExitCode> Remove(Client& client, const RemoveArguments& arguments) {
-  ESPALIER_ASSIGN_OR_RETURN(const v1::Study study, client.DeleteStudy(arguments.study));
+  ESPALIER_ASSIGN_OR_RETURN(const v1::Study study,
+                            client.Call<api::DeleteStudy>(StudyNamed(arguments.study)));
   std::printf("study %s is deleted; it had %s\n", study.name().c_str(), TrialCounts(study).c_str());
   return ExitCode::kOk;
 }

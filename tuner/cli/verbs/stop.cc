@@ -17,7 +17,8 @@ struct StopArguments {
 };
 
 absl::StatusOr<ExitCode> Stop(Client& client, const StopArguments& arguments) {
-  ESPALIER_ASSIGN_OR_RETURN(const v1::Study study, client.StopStudy(arguments.study));
+  ESPALIER_ASSIGN_OR_RETURN(const v1::Study study,
+                            client.Call<api::StopStudy>(StudyNamed(arguments.study)));
   std::printf("study %s is %s\n", study.name().c_str(), StateName(study.state()).c_str());
   return ExitCode::kOk;
 }

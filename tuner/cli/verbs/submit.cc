@@ -41,7 +41,7 @@ absl::StatusOr<ExitCode> Submit(Client& client, const SubmitArguments& arguments
   v1::CreateStudyRequest request;
   request.set_study_json(WriteStudy(*spec));
   request.set_directory(spec->directory);
-  ESPALIER_ASSIGN_OR_RETURN(const v1::Study study, client.CreateStudy(request));
+  ESPALIER_ASSIGN_OR_RETURN(const v1::Study study, client.Call<api::CreateStudy>(request));
   std::printf("study %s submitted\n", study.name().c_str());
   const bool shown = arguments.wait && !arguments.options.quiet;  // by what follows the study
   if (!study.notice().empty() && !shown) {

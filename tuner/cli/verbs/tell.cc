@@ -57,7 +57,7 @@ absl::StatusOr<v1::TellResponse> TellUntilAnswered(ClientOptions options,
   const bool counts_once = request.has_step() || request.final();
   options.wait_for_ready = true;
   while (true) {
-    absl::StatusOr<v1::TellResponse> response = Client(options).Tell(request);
+    absl::StatusOr<v1::TellResponse> response = Client(options).Call<api::Tell>(request);
     options.timeout_s = std::chrono::duration<double>(ends - steady_clock::now()).count();
     if (!counts_once || !absl::IsUnavailable(response.status()) ||
         options.timeout_s <= kTellAgainAfter_s) {

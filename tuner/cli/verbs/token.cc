@@ -63,7 +63,7 @@ absl::Status Create(const TokenArguments& arguments) {
         "--out {}: exists already and is not overwritten; give another name", arguments.out));
   }
   ESPALIER_ASSIGN_OR_RETURN(const ClientOptions options, arguments.service.Resolve());
-  ESPALIER_ASSIGN_OR_RETURN(const v1::Token token, Client(options).CreateToken(request));
+  ESPALIER_ASSIGN_OR_RETURN(const v1::Token token, Client(options).Call<api::CreateToken>(request));
   const std::string kept =
       arguments.out.empty() ? "it is shown only once: keep it in a file of mode 0600, and give"
                             : fmt::format("it is in {}, for its user alone: give", arguments.out);
@@ -89,7 +89,8 @@ std::string StateOf(const v1::Token& token) {
 
 absl::Status List(const TokenArguments& arguments) {
   ESPALIER_ASSIGN_OR_RETURN(const ClientOptions options, arguments.service.Resolve());
-  ESPALIER_ASSIGN_OR_RETURN(const v1::ListTokensResponse tokens, Client(options).ListTokens());
+  ESPALIER_ASSIGN_OR_RETURN(const v1::ListTokensResponse tokens,
+                            Client(options).Call<api::ListTokens>({}));
   if (arguments.json) {
     PrintMessage(tokens);
     return absl::OkStatus();
@@ -106,7 +107,10 @@ absl::Status List(const TokenArguments& arguments) {
 
 absl::Status Remove(const TokenArguments& arguments) {
   ESPALIER_ASSIGN_OR_RETURN(const ClientOptions options, arguments.service.Resolve());
-  ESPALIER_ASSIGN_OR_RETURN(const v1::Token token, Client(options).RemoveToken(arguments.token));
+  v1::RemoveTokenRequest request;
+  request.set_token(arguments.token);
+  ESPALIER_ASSIGN_OR_RETURN(const v1::Token token,
+                            Client(options).Call<api::RemoveToken>(request));
   std::printf("token %s (%s) is revoked\n", token.name().c_str(), token.id().c_str());
   return absl::OkStatus();
 }

@@ -260,21 +260,20 @@ void ClientTrials::AddDrawn(const Trial& trial, const Parameters& parameters) {
   }
 }
 
-void ClientTrials::Enqueue(const EnqueueTrial& event) {
-  const Study* study = StudyToAsk(event.study, kCreationKey, event.request_key);
+void ClientTrials::CreateWaiting(const std::string& name, const Parameters& fixed,
+                                 const Attributes& attributes, const std::string& request_key) {
+  const Study* study = StudyToAsk(name, kCreationKey, request_key);
   if (study == nullptr) return;
   absl::Status& status = turn_.reply().status;
-  // Clients that draw by themselves know what may be enqueued.
-  if (!study->spec.space.dimensions().empty()) {
-    status = study->spec.space.ValidateSome(event.fixed);
-  }
+  // Clients that draw by themselves know what they may give.
+  if (!study->spec.space.dimensions().empty()) status = study->spec.space.ValidateSome(fixed);
   if (status.ok()) status = MayCreateTrial(*study);
   if (!status.ok()) return;
   TrialTemplate waiting;
-  waiting.attributes = {event.user_attributes, event.system_attributes};
-  waiting.attributes.system[kFixedParameters] = ToJson(event.fixed);
+  waiting.attributes = attributes;
+  waiting.attributes.system[kFixedParameters] = ToJson(fixed);
   const TrialId id = CreateFrom(study->id, waiting);
-  KeepRequestKey(id, kCreationKey, event.request_key);
+  KeepRequestKey(id, kCreationKey, request_key);
   turn_.reply().content = TrialReply{id};
 }
 

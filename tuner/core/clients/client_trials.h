@@ -36,8 +36,6 @@ class ClientTrials {
   // ---- events
   void On(const CreateTrial& event);
   void On(const AskTrial& event);
-  // The study is one whose clients run its trials.
-  void Enqueue(const EnqueueTrial& event);
   void On(const SuggestParameter& event);
   void On(const SetIntermediateValue& event);
   void On(const SetTrialState& event);
@@ -53,6 +51,10 @@ class ClientTrials {
   PruneVerdict Verdict(TrialId id) const;
 
   // ---- what other events need
+  // A WAITING trial of a study whose clients run its trials: the client that asks next gets it,
+  // with these parameters. Asked again with the same key: the same trial.
+  void CreateWaiting(const std::string& study, const Parameters& fixed,
+                     const Attributes& attributes, const std::string& request_key);
   // The trial, if it has not ended; else null, and the reply says why not.
   const Trial* OpenTrial(TrialId id);
   // The trial, likewise, if its client runs it; the client has been heard of by this.

@@ -42,7 +42,8 @@ void QueuedTrials::On(const EnqueueTrial& event) {
   if (study != nullptr && study->spec.queued()) {
     EnqueueOnPool(*study, event);
   } else {
-    clients_.Enqueue(event);
+    clients_.CreateWaiting(event.study, event.fixed,
+                           {event.user_attributes, event.system_attributes}, event.request_key);
   }
 }
 

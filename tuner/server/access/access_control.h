@@ -13,9 +13,9 @@
 #include "base/ids.h"
 #include "base/status.h"
 #include "tuner/core/state/change.h"
-#include "tuner/credentials/permissions.h"
 #include "tuner/credentials/socket_owner.h"
 #include "tuner/messages/membership.h"
+#include "tuner/server/access/permissions.h"
 
 namespace espalier {
 

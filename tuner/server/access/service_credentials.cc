@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/private_files.h"
 #include "spdlog/spdlog.h"
-#include "tuner/api/token_operations.h"
+#include "tuner/api/operations.h"
 #include "tuner/credentials/access_token.h"
 #include "tuner/credentials/hexadecimal.h"
 #include "tuner/credentials/own_certificate.h"
@@ -39,10 +39,10 @@ absl::StatusOr<std::string> KeepTrialKey(const std::string& folder) {
 
 // The token in the file, if it opens `call` and names the certificate; else a new one.
 absl::StatusOr<std::string> KeepToken(const std::string& file, Role role, const std::string& name,
-                                      std::string_view call, const std::string& certificate_hash,
-                                      const AccessControl& access, Tuner& tuner) {
+                                      std::string_view call, const AccessControl& access,
+                                      Tuner& tuner) {
   const std::string kept = FirstLineOf(file);
-  if (LooksLikeAccessToken(kept) && PinOf(kept) == certificate_hash &&
+  if (LooksLikeAccessToken(kept) && PinOf(kept) == tuner.certificate_hash() &&
       access.Admit(call, {false, kept}).ok()) {
     return kept;
   }
@@ -53,8 +53,7 @@ absl::StatusOr<std::string> KeepToken(const std::string& file, Role role, const 
   v1::CreateTokenRequest request;
   request.set_role(RoleName(role));
   request.set_name(name);
-  ESPALIER_ASSIGN_OR_RETURN(const v1::Token made,
-                            api::CreateToken(tuner, request, certificate_hash));
+  ESPALIER_ASSIGN_OR_RETURN(const v1::Token made, api::CreateToken(tuner, request));
   ESPALIER_RETURN_IF_ERROR(KeepPrivateFile(file, made.text() + "\n"));
   return made.text();
 }
@@ -84,12 +83,11 @@ absl::Status PrepareTokens(const std::string& folder, const AccessControl& acces
                            ServiceCredentials& credentials) {
   credentials.join_token_file = InFolder(folder, "join.token");
   credentials.administer_token_file = InFolder(folder, "administer.token");
-  ESPALIER_ASSIGN_OR_RETURN(
-      credentials.join_token,
-      KeepToken(credentials.join_token_file, Role::kAgent, "join", "/espalier.v1.Tuner/Agent",
-                credentials.certificate_hash, access, tuner));
+  ESPALIER_ASSIGN_OR_RETURN(credentials.join_token,
+                            KeepToken(credentials.join_token_file, Role::kAgent, "join",
+                                      "/espalier.v1.Tuner/Agent", access, tuner));
   return KeepToken(credentials.administer_token_file, Role::kAdminister, "administer",
-                   "/espalier.v1.Tuner/CreateToken", credentials.certificate_hash, access, tuner)
+                   "/espalier.v1.Tuner/CreateToken", access, tuner)
       .status();
 }
 

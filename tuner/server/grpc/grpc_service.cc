@@ -1,6 +1,7 @@
 #include "tuner/server/grpc/grpc_service.h"
 
 #include <chrono>
+#include <deque>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -10,9 +11,6 @@
 #include "spdlog/spdlog.h"
 #include "tuner.grpc.pb.h"
 #include "tuner/api/operations.h"
-#include "tuner/api/token_operations.h"
-#include "tuner/api/trial_operations.h"
-#include "tuner/api/trial_output.h"
 #include "tuner/proto/grpc_status.h"
 #include "tuner/server/access/silent_connections.h"
 #include "tuner/server/access/trial_tokens.h"
@@ -35,143 +33,75 @@ std::string TokenOf(const grpc::ServerContextBase& context) {
   return "";
 }
 
-// All methods hold a thread while they are under way, but for the agents' streams.
-class TunerService final : public v1::Tuner::WithCallbackMethod_Agent<v1::Tuner::Service> {
+// The rows of api::kOperations, and the agents' streams. Operations hold a thread while they are
+// under way, streams do not. What the code that protoc generates would do method by method is done
+// for each row here.
+class TunerService final : public grpc::Service {
  public:
-  TunerService(const AccessControl& access, std::string certificate_hash, espalier::Tuner& tuner,
-               Agents& agents, Metrics& metrics)
-      : access_(access),
-        certificate_hash_(std::move(certificate_hash)),
-        tuner_(tuner),
-        agents_(agents),
-        metrics_(metrics) {}
-
-  grpc::Status CreateStudy(grpc::ServerContext* context, const v1::CreateStudyRequest* request,
-                           v1::Study* response) override {
-    return Unary("CreateStudy", *context, api::CreateStudy, *request, *response);
-  }
-  grpc::Status ListStudies(grpc::ServerContext* context, const v1::ListStudiesRequest* request,
-                           v1::ListStudiesResponse* response) override {
-    return Unary("ListStudies", *context, api::ListStudies, *request, *response);
-  }
-  grpc::Status GetStudy(grpc::ServerContext* context, const v1::GetStudyRequest* request,
-                        v1::StudyDetails* response) override {
-    return Unary("GetStudy", *context, api::GetStudy, *request, *response);
-  }
-  grpc::Status StopStudy(grpc::ServerContext* context, const v1::StudyName* request,
-                         v1::Study* response) override {
-    return Unary("StopStudy", *context, api::StopStudy, *request, *response);
-  }
-  grpc::Status ResumeStudy(grpc::ServerContext* context, const v1::ResumeStudyRequest* request,
-                           v1::Study* response) override {
-    return Unary("ResumeStudy", *context, api::ResumeStudy, *request, *response);
-  }
-  grpc::Status DeleteStudy(grpc::ServerContext* context, const v1::StudyName* request,
-                           v1::Study* response) override {
-    return Unary("DeleteStudy", *context, api::DeleteStudy, *request, *response);
-  }
-  grpc::Status Tell(grpc::ServerContext* context, const v1::TellRequest* request,
-                    v1::TellResponse* response) override {
-    return Unary("Tell", *context, api::Tell, *request, *response);
-  }
-  grpc::Status Ask(grpc::ServerContext* context, const v1::AskRequest* request,
-                   v1::TrialRecord* response) override {
-    return Unary("Ask", *context, api::Ask, *request, *response);
-  }
-  grpc::Status Enqueue(grpc::ServerContext* context, const v1::EnqueueRequest* request,
-                       v1::TrialRecord* response) override {
-    return Unary("Enqueue", *context, api::Enqueue, *request, *response);
-  }
-  grpc::Status Report(grpc::ServerContext* context, const v1::ReportRequest* request,
-                      v1::Verdict* response) override {
-    return Unary("Report", *context, api::Report, *request, *response);
-  }
-  grpc::Status ShouldPrune(grpc::ServerContext* context, const v1::TrialId* request,
-                           v1::Verdict* response) override {
-    return Unary("ShouldPrune", *context, api::ShouldPrune, *request, *response);
-  }
-  grpc::Status SetAttributes(grpc::ServerContext* context, const v1::SetAttributesRequest* request,
-                             v1::TrialRecord* response) override {
-    return Unary("SetAttributes", *context, api::SetAttributes, *request, *response);
-  }
-  grpc::Status GetTrial(grpc::ServerContext* context, const v1::TrialId* request,
-                        v1::TrialRecord* response) override {
-    return Unary("GetTrial", *context, api::GetTrial, *request, *response);
-  }
-  grpc::Status GetBestTrial(grpc::ServerContext* context, const v1::StudyName* request,
-                            v1::TrialRecord* response) override {
-    return Unary("GetBestTrial", *context, api::GetBestTrial, *request, *response);
-  }
-  grpc::Status CancelTrial(grpc::ServerContext* context, const v1::CancelTrialRequest* request,
-                           v1::TrialRecord* response) override {
-    return Unary("CancelTrial", *context, api::CancelTrial, *request, *response);
-  }
-  grpc::Status GetTrialOutput(grpc::ServerContext* context, const v1::TrialOutputRequest* request,
-                              v1::TrialOutput* response) override {
-    return Unary("GetTrialOutput", *context, api::GetTrialOutput, *request, *response);
-  }
-  grpc::Status PinTrial(grpc::ServerContext* context, const v1::PinTrialRequest* request,
-                        v1::Trial* response) override {
-    return Unary("PinTrial", *context, api::PinTrial, *request, *response);
-  }
-  grpc::Status DrainNode(grpc::ServerContext* context, const v1::DrainNodeRequest* request,
-                         v1::Node* response) override {
-    return Unary("DrainNode", *context, api::DrainNode, *request, *response);
-  }
-  grpc::Status GetPool(grpc::ServerContext* context, const v1::GetPoolRequest* request,
-                       v1::Pool* response) override {
-    return Unary("GetPool", *context, api::GetPool, *request, *response);
-  }
-
-  grpc::Status SetPoolPolicy(grpc::ServerContext* context, const v1::SetPoolPolicyRequest* request,
-                             v1::Pool* response) override {
-    return Unary("SetPoolPolicy", *context, api::SetPoolPolicy, *request, *response);
-  }
-
-  grpc::Status CreateToken(grpc::ServerContext* context, const v1::CreateTokenRequest* request,
-                           v1::Token* response) override {
-    const auto create = [this](espalier::Tuner& tuner, const v1::CreateTokenRequest& wanted) {
-      return api::CreateToken(tuner, wanted, certificate_hash_);
-    };
-    return Unary("CreateToken", *context, create, *request, *response);
-  }
-  grpc::Status ListTokens(grpc::ServerContext* context, const v1::ListTokensRequest* request,
-                          v1::ListTokensResponse* response) override {
-    return Unary("ListTokens", *context, api::ListTokens, *request, *response);
-  }
-  grpc::Status RemoveToken(grpc::ServerContext* context, const v1::RemoveTokenRequest* request,
-                           v1::Token* response) override {
-    return Unary("RemoveToken", *context, api::RemoveToken, *request, *response);
-  }
-
-  grpc::ServerBidiReactor<v1::AgentMessage, v1::ServiceMessage>* Agent(
-      grpc::CallbackServerContext* context) override {
-    return StartAgentStream(*context, agents_, [this](const absl::Status& status) {
-      metrics_.CountRequest("grpc", "Agent", absl::StatusCodeToString(status.code()));
-    });
+  TunerService(const AccessControl& access, espalier::Tuner& tuner, Agents& agents,
+               Metrics& metrics)
+      : access_(access), tuner_(tuner), agents_(agents), metrics_(metrics) {
+    api::ForEachOperation([this](const auto& row) { Add(row); });
+    AddAgentStream();
   }
 
  private:
-  template <typename Operation, typename Request, typename Response>
-  grpc::Status Unary(const char* method, grpc::ServerContext& context, Operation operation,
-                     const Request& request, Response& response) {
+  using AgentStream = grpc::ServerBidiReactor<v1::AgentMessage, v1::ServiceMessage>;
+
+  template <typename Request, typename Response>
+  void Add(const api::Operation<Request, Response>& row) {
+    const auto answer = [&row](TunerService* service, grpc::ServerContext* context,
+                               const Request* request, Response* response) {
+      return service->Answer(row, *context, *request, *response);
+    };
+    AddMethod(row.name, grpc::internal::RpcMethod::NORMAL_RPC,
+              new grpc::internal::RpcMethodHandler<TunerService, Request, Response,
+                                                   google::protobuf::MessageLite,
+                                                   google::protobuf::MessageLite>(answer, this));
+  }
+
+  void AddAgentStream() {
+    static constexpr char kMethod[] = "Agent";
+    AddMethod(kMethod, grpc::internal::RpcMethod::BIDI_STREAMING, nullptr);
+    const auto count = [this](const absl::Status& status) {
+      metrics_.CountRequest("grpc", kMethod, absl::StatusCodeToString(status.code()));
+    };
+    const auto start = [this, count](grpc::CallbackServerContext* context) -> AgentStream* {
+      return StartAgentStream(*context, agents_, count);
+    };
+    MarkMethodCallback(
+        static_cast<int>(names_.size()) - 1,
+        new grpc::internal::CallbackBidiHandler<v1::AgentMessage, v1::ServiceMessage>(start));
+  }
+
+  // gRPC keeps no copy of the name, and owns the handler.
+  void AddMethod(const char* name, grpc::internal::RpcMethod::RpcType type,
+                 grpc::internal::MethodHandler* handler) {
+    names_.push_back(absl::StrCat("/", v1::Tuner::service_full_name(), "/", name));
+    grpc::Service::AddMethod(
+        new grpc::internal::RpcServiceMethod(names_.back().c_str(), type, handler));
+  }
+
+  template <typename Request, typename Response>
+  grpc::Status Answer(const api::Operation<Request, Response>& row, grpc::ServerContext& context,
+                      const Request& request, Response& response) {
     TellProtocol(context);
     if (const absl::Status spoken = CheckProtocol(context, "this client"); !spoken.ok()) {
-      return Counted(method, spoken);
+      return Counted(row.name, spoken);
     }
     if constexpr (requires { request.trial_id(); }) {
       const absl::Status own =
           CheckTrialToken(access_, TokenOf(context), request.trial_id(), tuner_);
-      if (!own.ok()) return Counted(method, own);
+      if (!own.ok()) return Counted(row.name, own);
     }
     const auto start = std::chrono::steady_clock::now();
-    auto result = operation(tuner_, request);
+    auto result = row.run(tuner_, request);
     const absl::Status status = result.status();
     if (status.ok()) response = *std::move(result);
     metrics_.CountLatency(
-        "grpc", method,
+        "grpc", row.name,
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
-    return Counted(method, status);
+    return Counted(row.name, status);
   }
 
   grpc::Status Counted(const char* method, const absl::Status& status) {
@@ -180,19 +110,19 @@ class TunerService final : public v1::Tuner::WithCallbackMethod_Agent<v1::Tuner:
   }
 
   const AccessControl& access_;
-  const std::string certificate_hash_;
   espalier::Tuner& tuner_;
   Agents& agents_;
   Metrics& metrics_;
+  std::deque<std::string> names_;
 };
 
 class GrpcServerImpl final : public GrpcServer {
  public:
-  GrpcServerImpl(const AccessControl& access, const std::string& certificate_hash, Tuner& tuner,
-                 Agents& agents, Metrics& metrics, GrpcServices services)
+  GrpcServerImpl(const AccessControl& access, Tuner& tuner, Agents& agents, Metrics& metrics,
+                 GrpcServices services)
       : access_(access),
         metrics_(metrics),
-        service_(access, certificate_hash, tuner, agents, metrics),
+        service_(access, tuner, agents, metrics),
         services_(std::move(services)) {
     services_.push_back(MakeSlotsService(tuner, CountIn(metrics, "grpc")));
   }
@@ -259,11 +189,10 @@ class GrpcServerImpl final : public GrpcServer {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(
-    const ListenAddress& address, const TlsPair& tls, const AccessControl& access,
-    const std::string& certificate_hash, Tuner& tuner, Agents& agents, Metrics& metrics,
-    GrpcServices of_frontends) {
-  auto server = std::make_unique<GrpcServerImpl>(access, certificate_hash, tuner, agents, metrics,
-                                                 std::move(of_frontends));
+    const ListenAddress& address, const TlsPair& tls, const AccessControl& access, Tuner& tuner,
+    Agents& agents, Metrics& metrics, GrpcServices of_frontends) {
+  auto server =
+      std::make_unique<GrpcServerImpl>(access, tuner, agents, metrics, std::move(of_frontends));
   ESPALIER_RETURN_IF_ERROR(server->Listen(address, tls));
   return server;
 }

@@ -26,18 +26,17 @@ inline constexpr int kMaxGrpcIdle_s = 300;  // of a connection without a call
 
 using GrpcServices = std::vector<std::unique_ptr<grpc::Service>>;
 
-// The gRPC services: espalier.v1.Tuner, espalier.v1.Slots and those of the frontends. The user of a
-// connection is looked up when it comes (it waits outside until its client says something), the
-// rights of a call when its head has come. Tuner, agents, metrics and what the frontends' services
-// use must outlive it.
+// The gRPC services: espalier.v1.Tuner (the table of tuner/api/operations.h), espalier.v1.Slots and
+// those of the frontends. The user of a connection is looked up when it comes (it waits outside
+// until its client says something), the rights of a call when its head has come. Tuner, agents,
+// metrics and what the frontends' services use must outlive it.
 class GrpcServer {
  public:
-  // Port 0 takes any free one. An empty pair speaks in the clear. New tokens end with
-  // `certificate_hash`. AccessControl must outlive the server, too.
+  // Port 0 takes any free one. An empty pair speaks in the clear. AccessControl must outlive the
+  // server, too.
   static absl::StatusOr<std::unique_ptr<GrpcServer>> Start(
-      const ListenAddress& address, const TlsPair& tls, const AccessControl& access,
-      const std::string& certificate_hash, Tuner& tuner, Agents& agents, Metrics& metrics,
-      GrpcServices of_frontends);
+      const ListenAddress& address, const TlsPair& tls, const AccessControl& access, Tuner& tuner,
+      Agents& agents, Metrics& metrics, GrpcServices of_frontends);
   virtual ~GrpcServer() = default;
 
   virtual std::string address() const = 0;

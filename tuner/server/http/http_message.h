@@ -2,6 +2,8 @@
 
 #include <charconv>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/message.h"
@@ -25,7 +27,7 @@ inline HttpAnswer ToAnswer(const absl::Status& status) { return {status, ""}; }
 // The body as a message. An empty one counts as {}. The keys `elsewhere` are given by the path or a
 // header.
 inline absl::Status ReadBody(const HttpCall& call, google::protobuf::Message& message,
-                             std::initializer_list<std::string_view> elsewhere) {
+                             const std::vector<std::string_view>& elsewhere) {
   return MessageFromJson(call.body.empty() ? "{}" : call.body, message, elsewhere);
 }
 

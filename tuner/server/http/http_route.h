@@ -27,11 +27,11 @@ struct HttpAnswer {
   int code = 200;
 };
 
-// The row "METHOD PATH" of the table of permissions (tuner/credentials/permissions.h) says which
+// The row "METHOD PATH" of the table of permissions (tuner/server/access/permissions.h) says which
 // roles may call it; without a row only administrators may.
 struct HttpRoute {
   std::string_view method;
-  std::string_view path;  // "/api/trials/{trial_id}/tell"
+  std::string_view path;  // "/api/things/{name}"
   const char* operation;  // the name under which it is counted
   // Called from many threads at once.
   std::function<HttpAnswer(const HttpCall& call)> answer;

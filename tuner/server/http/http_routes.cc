@@ -99,7 +99,7 @@ std::vector<HttpRoute> ServiceRoutes(std::string dashboard, MetricsText metrics)
 
 std::vector<HttpRoute> OwnRoutes(std::string dashboard, MetricsText metrics) {
   std::vector<HttpRoute> all = ServiceRoutes(std::move(dashboard), std::move(metrics));
-  for (const auto& routes : {StudyRoutes(), TrialRoutes(), SlotRoutes(), PoolRoutes()}) {
+  for (const auto& routes : {OperationRoutes(), SlotRoutes()}) {
     all.insert(all.end(), routes.begin(), routes.end());
   }
   return all;

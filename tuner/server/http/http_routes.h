@@ -13,10 +13,8 @@ namespace espalier {
 
 // The service's own routes; frontends bring further ones (frontend.h). docs/openapi.json describes
 // each.
-std::vector<HttpRoute> StudyRoutes();
-std::vector<HttpRoute> TrialRoutes();
+std::vector<HttpRoute> OperationRoutes();  // those of tuner/api/operations.h
 std::vector<HttpRoute> SlotRoutes();
-std::vector<HttpRoute> PoolRoutes();
 
 // The text of the metrics, of a tuner.
 using MetricsText = std::function<absl::StatusOr<std::string>(Tuner&)>;

@@ -54,6 +54,7 @@ struct LoopOptions {
   // See Tuner::ReadOutput.
   std::function<absl::StatusOr<std::string>(NodeId, const TrialName&, std::int64_t max_bytes)>
       read_output;
+  std::string certificate_hash{};  // see Tuner
   // Called when a commit or a step has failed, with the reason for people, before the process ends.
   std::function<void(const std::string& why)> failed;
   // Called last after that; by default the process ends with this code.
@@ -90,6 +91,7 @@ class Loop final : public Tuner {
   void PostThen(Event event, std::function<void(const Reply&)> done) override;
   void ReadThen(std::function<void(const View*)> look) override;
 
+  std::string certificate_hash() const override { return options_.certificate_hash; }
   absl::StatusOr<std::string> ReadOutput(NodeId node, const TrialName& trial,
                                          std::int64_t max_bytes) override;
 

@@ -10,7 +10,7 @@ namespace espalier {
 // What one call of the service needs. This is the only place that says so; what is not in the table
 // is refused.
 struct Permission {
-  // "/espalier.v1.Tuner/GetStudy", "GET /api/studies/{study}", or for optuna-dashboard's pages,
+  // "/espalier.v1.Tuner/Agent", "GET /metrics", or for optuna-dashboard's pages,
   // whose routes say by their method whether they change anything, "dashboard GET".
   std::string_view call;
   Role needed;

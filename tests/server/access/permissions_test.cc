@@ -1,5 +1,5 @@
 // Every call of every frontend is in the one table, and the table has no other.
-#include "tuner/credentials/permissions.h"
+#include "tuner/server/access/permissions.h"
 
 #include <memory>
 #include <set>

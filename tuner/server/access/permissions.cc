@@ -1,34 +1,19 @@
-#include "tuner/credentials/permissions.h"
+#include "tuner/server/access/permissions.h"
 
+#include <deque>
+#include <iterator>
 #include <map>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "tuner/api/operations.h"
 
 namespace espalier {
 namespace {
 
-constexpr Permission kPermissions[] = {
-    {"/espalier.v1.Tuner/CreateStudy", Role::kSubmit},
-    {"/espalier.v1.Tuner/ListStudies", Role::kView},
-    {"/espalier.v1.Tuner/GetStudy", Role::kView},
-    {"/espalier.v1.Tuner/StopStudy", Role::kSubmit},
-    {"/espalier.v1.Tuner/ResumeStudy", Role::kSubmit},
-    {"/espalier.v1.Tuner/DeleteStudy", Role::kSubmit},
-    {"/espalier.v1.Tuner/Tell", Role::kSubmit, true},
-    {"/espalier.v1.Tuner/Ask", Role::kSubmit},
-    {"/espalier.v1.Tuner/Enqueue", Role::kSubmit},
-    {"/espalier.v1.Tuner/Report", Role::kSubmit, true},
-    {"/espalier.v1.Tuner/ShouldPrune", Role::kView, true},
-    {"/espalier.v1.Tuner/SetAttributes", Role::kSubmit, true},
-    {"/espalier.v1.Tuner/GetTrial", Role::kView, true},
-    {"/espalier.v1.Tuner/GetBestTrial", Role::kView},
-    {"/espalier.v1.Tuner/CancelTrial", Role::kSubmit},
-    {"/espalier.v1.Tuner/GetTrialOutput", Role::kView},
-    {"/espalier.v1.Tuner/PinTrial", Role::kSubmit},
-    {"/espalier.v1.Tuner/DrainNode", Role::kAdminister},
-    {"/espalier.v1.Tuner/GetPool", Role::kView},
-    {"/espalier.v1.Tuner/SetPoolPolicy", Role::kAdminister},
-    {"/espalier.v1.Tuner/CreateToken", Role::kAdminister},
-    {"/espalier.v1.Tuner/ListTokens", Role::kAdminister},
-    {"/espalier.v1.Tuner/RemoveToken", Role::kAdminister},
+// What is no operation of the table in tuner/api/operations.h.
+constexpr Permission kOthers[] = {
     {"/espalier.v1.Tuner/Agent", Role::kAgent},
     {"/espalier.v1.Slots/Acquire", Role::kSubmit},
     {"/espalier.v1.Slots/Renew", Role::kSubmit},
@@ -56,27 +41,7 @@ constexpr Permission kPermissions[] = {
     {"GET /healthz", Role::kNobody},
     {"GET /metrics", Role::kView},
     {"GET /api/openapi.json", Role::kView},
-    {"GET /api/pool", Role::kView},
-    {"POST /api/pool/policy", Role::kAdminister},
-    {"POST /api/nodes/{node}/drain", Role::kAdminister},
-    {"GET /api/studies", Role::kView},
-    {"POST /api/studies", Role::kSubmit},
-    {"GET /api/studies/{study}", Role::kView},
-    {"DELETE /api/studies/{study}", Role::kSubmit},
     {"GET /api/studies/{study}/trials", Role::kView},
-    {"POST /api/studies/{study}/stop", Role::kSubmit},
-    {"POST /api/studies/{study}/resume", Role::kSubmit},
-    {"POST /api/studies/{study}/ask", Role::kSubmit},
-    {"POST /api/studies/{study}/enqueue", Role::kSubmit},
-    {"GET /api/studies/{study}/best", Role::kView},
-    {"GET /api/trials/{trial_id}", Role::kView, true},
-    {"POST /api/trials/{trial_id}/report", Role::kSubmit, true},
-    {"GET /api/trials/{trial_id}/should-prune", Role::kView, true},
-    {"POST /api/trials/{trial_id}/tell", Role::kSubmit, true},
-    {"POST /api/trials/{trial_id}/cancel", Role::kSubmit},
-    {"POST /api/trials/{trial_id}/pin", Role::kSubmit},
-    {"GET /api/trials/{trial_id}/output", Role::kView},
-    {"POST /api/trials/{trial_id}/attributes", Role::kSubmit, true},
     {"POST /api/trials/{trial_id}/slots", Role::kSubmit},
     {"DELETE /api/trials/{trial_id}/slots", Role::kSubmit},
     {"GET /nni/v1/service", Role::kView},
@@ -98,14 +63,30 @@ constexpr Permission kPermissions[] = {
     {"dashboard DELETE", Role::kSubmit},
 };
 
+// Those of the operations, over gRPC and HTTP, then the others.
+std::vector<Permission> MakePermissions() {
+  static auto* const calls = new std::deque<std::string>;  // what the rows' texts lie in
+  std::vector<Permission> all;
+  api::ForEachOperation([&all](const auto& row) {
+    calls->push_back(absl::StrCat("/espalier.v1.Tuner/", row.name));
+    all.push_back({calls->back(), row.role, row.trial});
+    if (*row.http != '\0') all.push_back({row.http, row.role, row.trial});
+  });
+  all.insert(all.end(), std::begin(kOthers), std::end(kOthers));
+  return all;
+}
+
 }  // namespace
 
-std::span<const Permission> Permissions() { return kPermissions; }
+std::span<const Permission> Permissions() {
+  static const auto* const all = new std::vector<Permission>(MakePermissions());
+  return *all;
+}
 
 const Permission* FindPermission(std::string_view call) {
   static const auto* const by_call = [] {
     auto* table = new std::map<std::string_view, const Permission*>;
-    for (const Permission& row : kPermissions) table->emplace(row.call, &row);
+    for (const Permission& row : Permissions()) table->emplace(row.call, &row);
     return table;
   }();
   const auto found = by_call->find(call);

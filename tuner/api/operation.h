@@ -1,0 +1,64 @@
+#pragma once
+
+#include <tuple>
+#include <type_traits>
+
+#include "base/status.h"
+#include "tuner/credentials/roles.h"
+
+namespace espalier {
+class Tuner;
+}
+
+namespace espalier::api {
+
+// One operation of the public protocol: a row of the table in operations.h. The gRPC service, the
+// HTTP routes, the rights and the clients' calls follow from it.
+struct OperationFacts {
+  const char* name;  // the rpc of espalier.v1.Tuner
+  // Method and path in HTTP; empty: it is served over gRPC alone. A name in the path is the field
+  // of the request that is called so, or else its "name": "POST /api/things/{thing}". The other
+  // fields are the body's.
+  const char* http;
+  Role role;            // what it needs
+  bool trial = false;   // a trial of the pool may call it too, for itself
+  const char* summary;  // for docs/openapi.json and docs/http.md
+};
+template <typename Request, typename Response>
+struct Operation : OperationFacts {
+  // Waits for the owner of the core, and returns the core's own error where it has one.
+  absl::StatusOr<Response> (*run)(Tuner& tuner, const Request& request);
+};
+
+// What a function of the table takes and gives.
+template <typename Function>
+struct SignatureOf;
+template <typename Request, typename Response>
+struct SignatureOf<absl::StatusOr<Response> (*)(Tuner&, const Request&)> {
+  using RequestType = Request;
+  using ResponseType = Response;
+};
+template <auto kFunction>
+using RequestOf = typename SignatureOf<decltype(kFunction)>::RequestType;
+template <auto kFunction>
+using ResponseOf = typename SignatureOf<decltype(kFunction)>::ResponseType;
+
+template <auto kFunction>
+constexpr Operation<RequestOf<kFunction>, ResponseOf<kFunction>> RowOf(OperationFacts facts) {
+  return {facts, kFunction};
+}
+
+// The name of the operation in `table` whose function this is; null: there is none.
+template <auto kFunction, typename... Rows>
+constexpr const char* NameIn(const std::tuple<Rows...>& table) {
+  const char* name = nullptr;
+  const auto look = [&name](const auto& row) {
+    if constexpr (std::is_same_v<decltype(row.run), decltype(kFunction)>) {
+      if (row.run == kFunction) name = row.name;
+    }
+  };
+  std::apply([&look](const auto&... row) { (look(row), ...); }, table);
+  return name;
+}
+
+}  // namespace espalier::api
