@@ -26,7 +26,7 @@ def _read(value, name=""):
     if isinstance(value, str):
         return value if name in _TEXTS else _NOT_JSON.get(value, value)
     if isinstance(value, list):
-        if name == "parameters":  # a trial's, as name and JSON text
+        if name == "parameters" and all("json" in each for each in value):  # a trial's, as name and JSON text
             return {each["name"]: json.loads(each["json"]) for each in value}
         return [_read(item, name) for item in value]
     if isinstance(value, dict) and name not in _OF_USERS:

@@ -6,6 +6,7 @@ infinite are floats. Times are seconds, and moments are seconds since the Unix e
 
 Methods raise NotFoundError, AccessError, UnreachableError or another ServiceError (espalier.errors).
 """
+import difflib
 import json
 import os
 import pathlib
@@ -38,6 +39,8 @@ class Client:
     tls_ca: PEM file of the certificates to trust (default: ESPALIER_TLS_CA).
     timeout_s: seconds that one request may take.
     """
+
+    _operations: dict | None = None  # what the service has said of itself
 
     def __init__(self, address: str | None = None, *, directory: _Path | None = None, token_file: _Path | None = None,
                  tls_ca: _Path | None = None, timeout_s: float = 30.0) -> None:
@@ -72,6 +75,27 @@ class Client:
 
     def __exit__(self, *error: typing.Any) -> None:
         self.close()
+
+    def call(self, operation: str, **fields: typing.Any) -> typing.Any:
+        """Calls an operation by its name in docs/openapi.json, also one that has no method here:
+        `client.call("PinTrial", trial_id=4, slots=2)`. Fields that the path names go there, the others into the body (of
+        a GET: into the query). Returns its answer as the service gives it."""
+        known = self._known_operations()
+        if operation not in known:
+            nearest = difflib.get_close_matches(operation, known, 1)
+            raise UsageError(f"operation {operation!r}: the service has none of that name"
+                             + (f"; did you mean {nearest[0]!r}?" if nearest else ""))
+        method, path = known[operation]
+        names = [part[1:-1] for part in path if part.startswith("{")]
+        missing = [name for name in names if name not in fields]
+        if missing:
+            raise UsageError(f"operation {operation!r}: {missing[0]!r} is needed")
+        path = [fields[part[1:-1]] if part.startswith("{") else part for part in path]
+        rest = {name: value for name, value in fields.items() if name not in names}
+        if method == "GET":
+            return self._call(method, path, query={name: int(value) if isinstance(value, bool) else value
+                                                   for name, value in rest.items()} or None)
+        return self._call(method, path, rest or None, key=uuid.uuid4().hex)
 
     # ---- studies
 
@@ -242,6 +266,15 @@ class Client:
         """Drains a node: trials still there after `within_s` seconds are shrunk, or paused with a checkpoint; 0: they
         may run to their end. `undo`: the node takes trials again."""
         return self._call("POST", ["nodes", node, "drain"], {"within_s": within_s, "undo": undo})
+
+    def _known_operations(self):
+        """{name: (method, segments of the path after /api)}, as the service describes itself."""
+        if self._operations is None:
+            described = self._call("GET", ["openapi.json"])["paths"]
+            self._operations = {entry["operationId"]: (method.upper(), path.split("/")[2:])
+                                for path, entries in described.items() if path.startswith("/api/")
+                                for method, entry in entries.items() if method != "parameters"}
+        return self._operations
 
     def _call(self, method, path, body=None, query=None, key=None):
         return self._connection.call(method, path, body, query, key)

@@ -173,6 +173,21 @@ class Pool(ServiceTest):
         self.assertEqual(other["parameters"]["step"], "b")
         self.client.tell(other["trial_id"], state="fail")
 
+    def test_operations_are_called_by_their_names(self):
+        self.client.call("CreateStudy", name="by name", ask_and_tell=True, search_space=SPACE)
+        trial = self.client.call("Ask", study="by name", parameters={"x": 0.25})
+        self.assertEqual(self.client.call("GetTrial", trial_id=trial["trial_id"])["parameters"]["x"], 0.25)
+        self.client.call("Tell", trial_id=trial["trial_id"], state="complete", value=0.5)
+        shown = self.client.call("GetStudy", study="by name", active=True, values=False)
+        self.assertEqual([each["number"] for each in shown["trials"]], [0], "the best, which has ended")
+        self.assertEqual(self.client.call("DrainNode", node="node", undo=True)["draining"], False)
+        for wrong, told in ((lambda: self.client.call("DrainNodes", node="node"), "did you mean 'DrainNode'"),
+                            (lambda: self.client.call("DrainNode"), "'node' is needed")):
+            with self.assertRaisesRegex(espalier.UsageError, told):
+                wrong()
+        with self.assertRaisesRegex(espalier.ServiceError, '"wihtin_s"'):
+            self.client.call("DrainNode", node="node", wihtin_s=3)
+
     def test_what_is_not_there_is_named(self):
         for call in (lambda: self.client.study("absent"), lambda: self.client.trials("absent"),
                      lambda: self.client.stop("absent"), lambda: self.client.delete("absent"),
