@@ -532,10 +532,12 @@ class OperationsTest(unittest.TestCase):
         "python/espalier/client.py": "class Client:\n    def policy(self):\n        self._call('POST', ['pool', 'policy'])\n"
                                      "    def ask(self, study):\n        self._call('POST', ['studies', study, 'ask'], 1)\n",
     }
-    OF_EACH = {"tuner/proto/tuner.proto", "docs/openapi.json"}
+    WRITTEN = {"docs/openapi.json"}
+    OF_EACH = {"tuner/proto/tuner.proto"}
 
-    def expect(self, operation, files, beside):
-        """Of the files beside the tree above, these name it."""
+    def expect(self, operation, files, beside, callers=None):
+        """Of the files beside the tree above, these name it, and, if it is told, these of them only call it. Returns those
+        of the tree."""
         with tempfile.TemporaryDirectory() as root:
             for name, text in (self.TREE | beside).items():
                 path = Path(root) / name
@@ -543,13 +545,17 @@ class OperationsTest(unittest.TestCase):
                 path.write_text(text, encoding="utf-8")
             found = operations.files_of_operations(check.Tree(root), figures.SOURCES)
         self.assertEqual(set(found), {"SetPolicy", "Ask", "GetTrial", "Prune"})
-        self.assertEqual({name for name in found[operation] if name not in self.TREE}, set(files))
-        return {name for name in found[operation] if name in self.TREE}
+        own, calling = found[operation]
+        self.assertEqual(own & calling, set())
+        self.assertEqual({name for name in own | calling if name not in self.TREE}, set(files))
+        if callers is not None:
+            self.assertEqual(calling, set(callers))
+        return {name for name in own | calling if name in self.TREE}
 
     def test_files_that_are_bound_to_it(self):
         all_of = self.expect("SetPolicy", [], {})
-        self.assertEqual(all_of, set(self.TREE))
-        self.assertEqual(self.expect("Ask", [], {}), set(self.TREE))
+        self.assertEqual(all_of, set(self.TREE) - self.WRITTEN)
+        self.assertEqual(self.expect("Ask", [], {}), set(self.TREE) - self.WRITTEN)
         self.assertEqual(self.expect("GetTrial", [], {}), self.OF_EACH)
 
     def test_spellings(self):
@@ -560,10 +566,26 @@ class OperationsTest(unittest.TestCase):
                 self.expect("SetPolicy", ["adapters/nni/" + name], {"adapters/nni/" + name: text + "\n"})
         self.expect("SetPolicy", ["docs/python.md"], {"docs/python.md": "| `policy` |\n"})
 
+    def test_callers(self):
+        self.expect("SetPolicy", ["tuner/server/a.cc", "tuner/cli/a.cc", "docs/a.md", "docs/b.md"], {
+            "tuner/server/a.cc": "SetPolicy();\n", "tuner/cli/a.cc": "SetPolicy();\n",
+            "docs/a.md": "client.policy('fixed')\n", "docs/b.md": "client.policy('fixed'), or POST /api/pool/policy\n",
+        }, callers=["python/espalier/client.py", "tuner/cli/a.cc", "docs/a.md"])
+
+    def test_what_is_written_from_the_table(self):
+        table = operations.WRITTEN_TABLE + "| `POST /api/pool/policy` | sets it | submit |\n"
+        self.expect("SetPolicy", ["docs/b.md"], {"docs/a.md": "Calls\n\n" + table + "\nand so on\n",
+                                                 "docs/b.md": table + "\nPOST /api/pool/policy\n"})
+
+    def test_a_link_is_followed_by_get(self):
+        self.expect("SetPolicy", [], {"tuner/server/a.cc": '"<a href=\\"api/pool/policy\\">"\n'})
+        self.expect("GetTrial", ["tuner/server/a.cc"], {"tuner/server/a.cc": '"<a href=\\"api/trials/1\\">"\n'})
+
     def test_what_only_looks_like_it(self):
         self.expect("SetPolicy", [], {
             "tests/api/a_test.cc": "SetPolicy();\n", "tuner/core/a.cc": "ResetPolicy(); SetPolicyNow(); policy(); Tick();\n",
-            "docs/http.md": "GET /api/pool/policy, /api/pool/policy/now, `policy`\n", "docs/sample.json": '"SetPolicy"'})
+            "docs/http.md": "GET /api/pool/policy, /api/pool/policy/now, `policy`\n", "docs/sample.json": '"SetPolicy"',
+            "docs/optuna.md": "optuna.set_policy()\n", "tuner/server/b.cc": '"/optuna.StorageService/SetPolicy"\n'})
 
     def test_a_name_of_one_word_is_marked(self):
         self.expect("Ask", ["tuner/cli/a.cc", "tuner/cli/b.cc", "tuner/cli/c.cc", "docs/http.md"], {

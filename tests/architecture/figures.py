@@ -86,7 +86,9 @@ def count(tree):
     loops, circles = folder_loops(tree), python_circles(tree)
     folders = flat_folders(tree)
     flattest = max(folders, key=folders.get, default=None)
-    named = {name: len(files) for name, files in operations.files_of_operations(tree, SOURCES).items()}
+    named, calling = {}, {}
+    for name, (own, callers) in operations.files_of_operations(tree, SOURCES).items():
+        named[name], calling[name] = len(own), len(callers)
     costliest = max(named, key=named.get, default=None)
     counted = {
         "largest_class": largest,
@@ -106,6 +108,7 @@ def count(tree):
         "files_an_operation": named.get(costliest, 0),
         "largest_operation": costliest,
         "files_of_each_operation": dict(sorted(named.items(), key=lambda one: (-one[1], one[0]))),
+        "callers_of_each_operation": dict(sorted(calling.items(), key=lambda one: (-one[1], one[0]))),
         "types_defined_twice": sum(len(places) > 1 for places in tree.defined.values()),
         "readme_words": readme_words(tree),
     }

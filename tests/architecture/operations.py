@@ -1,4 +1,5 @@
-"""Which files name an operation of the service: what a new operation would touch, and one that changes has to.
+"""Which files name an operation of the service: where it is declared, carried out and documented, which is what a new
+one touches, and who calls it.
 
 An operation is an rpc of SERVICE, which clients speak to, with one request and one answer. A file names it by any of these:
 
@@ -16,9 +17,15 @@ Only the rpc's name is looked for by how it is spelt: it is what former clients 
 what it is bound to: messages by the rpc, the path by OPENAPI, the method by its path, the events by the function that takes
 the request. Who gives one of those another name is therefore counted as before.
 
-All sources and pages count but those of tests: production code, the Python packages, adapters, examples, scripts, docs
-and OPENAPI. Comments count, which have to be true as well. Other JSON and what is recorded do not. Build outputs are not
-read."""
+All sources and pages are looked at but those of tests: production code, the Python packages, adapters, examples, scripts,
+docs and OPENAPI. Comments count, which have to be true as well. Other JSON and what is recorded do not. Build outputs are
+not read.
+
+Two of the places are written from the table of operations by tests/server/http/openapi_test.cc, and nobody touches them by
+hand for a new operation: OPENAPI, and the rows of WRITTEN_TABLE in a page. They do not count. What lies below CALLERS
+uses operations that are there: verbs, adapters, examples, the Python packages, whose client calls any operation by its name
+and has methods for most. So does a page that names an operation by such a method alone. A new operation needs none of them,
+so they are told apart."""
 
 import ast
 import json
@@ -31,6 +38,8 @@ PYTHON_PAGE = "docs/python.md"
 API = "tuner/api"
 EVENTS = "tuner/core/state/event.h"
 PAGES = (".md",)
+CALLERS = ("adapters/", "examples/", "python/", "tuner/cli/", "tuner/simulator/", PYTHON_PAGE)
+WRITTEN_TABLE = "| call | what it does | role |\n|---|---|---|\n"
 METHODS = ("GET", "POST", "PUT", "DELETE")
 
 _SERVICE = re.compile(r"^service (\w+) \{(.*?)^\}", re.MULTILINE | re.DOTALL)
@@ -42,6 +51,8 @@ _CALLED = re.compile(r"client(?:\([^()\n]*\))?\.(?=(\w+)\()", re.IGNORECASE)
 _BACKTICKED = re.compile(r"`(\w+)`")
 _PATH = re.compile(r"(?<![\w.])/?api(?:/[\w{}$-]+)+(?![/\w])")
 _METHOD = re.compile(rf"\b(?:{'|'.join(METHODS)})\b")
+_OTHERS = re.compile(r"/?\b\w+\.\w*Service/\w+|\boptuna\.\w+")  # "/optuna.StorageService/GetTrial"
+_LINK = re.compile(r'\bhref=\\?"')  # what one follows is GET
 _PARAMETER = re.compile(r"\{\w*\}")
 
 
@@ -97,13 +108,14 @@ class _File:
     """What one file may name operations by."""
 
     def __init__(self, name, text):
+        text = _OTHERS.sub("", text)
         self.words = set(_WORD.findall(text))
         self.marked = {plain or quoted for plain, _, quoted in _MARKED.findall(text)}
         self.called = set(_CALLED.findall(text)) | set(_BACKTICKED.findall(text) if name == PYTHON_PAGE else ())
         self.sent = set()
         for line in text.splitlines():
             for path in _PATH.findall(line):
-                for method in _METHOD.findall(line) or METHODS:
+                for method in _METHOD.findall(line) or (("GET",) if _LINK.search(line) else METHODS):
                     self.sent.add((method, tuple(path.strip("/").split("/"))))
         if name == PYTHON_CLIENT:
             self.sent |= {(method, tuple(path.strip("/").split("/"))) for _, method, path in _sent(text)}
@@ -114,8 +126,15 @@ class _File:
                    all(want in ("{}", got) for want, got in zip(wanted, given)) for sent, given in self.sent)
 
 
+def _by_hand(text):
+    """A page without the table that is written from that of the operations."""
+    before, table, after = text.partition(WRITTEN_TABLE)
+    return before + after[after.find("\n\n"):] if table else text
+
+
 def files_of_operations(tree, suffixes):
-    """{operation: the files that name it}"""
+    """{operation: (the files that declare it, carry it out or document it; those that only call it)}, but for what is
+    written from the table."""
     protos = {name: (tree.root / name).read_text(encoding="utf-8") for name in tree.paths if name.endswith(".proto")}
     rpcs = [(name, service, *rpc) for name, text in protos.items() for service, found in _rpcs(text).items() for rpc in found]
     own = [rpc for rpc in rpcs if rpc[1] == SERVICE]
@@ -125,9 +144,9 @@ def files_of_operations(tree, suffixes):
                   for _, _, name, request, answer, streams in own if not streams}
     paths, events = _paths(tree), _made_events(tree, operations)
     client = list(_sent(tree.text[PYTHON_CLIENT])) if PYTHON_CLIENT in tree.text else []
-    read = {name: _File(name, tree.text[name] if name in tree.text else (tree.root / name).read_text(encoding="utf-8"))
-            for name in tree.paths if not name.startswith("tests/") and
-            (name.endswith((*suffixes, *PAGES)) or name == OPENAPI)}
+    read = {name: _File(name, _by_hand(tree.text[name] if name in tree.text
+                                       else (tree.root / name).read_text(encoding="utf-8")))
+            for name in tree.paths if not name.startswith("tests/") and name.endswith((*suffixes, *PAGES))}
     files = {}
     for name, messages in operations.items():
         bound = {*filter(None, messages), *events[name]}
@@ -135,8 +154,10 @@ def files_of_operations(tree, suffixes):
         of_others = tuple(folder for other, folder in others if other == name)
         method, path = paths.get(name, (None, None))
         called = {function for function, *to in client if to == [method, path]}
-        files[name] = {file for file, found in read.items()
-                       if bound & found.words or name in found.marked or called & found.called
-                       or spelt & found.words and not file.startswith(of_others)
-                       or path is not None and found.has_path(method, path)}
+        named = {file for file, found in read.items()
+                 if bound & found.words or name in found.marked or spelt & found.words and not file.startswith(of_others)
+                 or path is not None and found.has_path(method, path)}
+        calling = {file for file, found in read.items() if called & found.called}
+        own = {file for file in named if not file.startswith(CALLERS)}
+        files[name] = own, (named | calling) - own
     return files
