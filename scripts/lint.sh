@@ -95,7 +95,7 @@ having_changed() {
 }
 
 # To a unity source each of ours is a header.
-ours='(tuner|trial_runner|allocator|search_spaces|adapters|examples|tests)'
+ours='(base|tuner|trial_runner|allocator|search_spaces|adapters|examples|tests)'
 # Its release takes the comparisons of rapidjson's iterators for ambiguous, and knows not all of g++'s flags.
 sources >build/lint-sources || true
 if [[ $filter != . && -z $since && ! -s build/lint-sources ]]; then stop_with "--filter \"$filter\": no source has such a path"; fi
