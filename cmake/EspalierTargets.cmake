@@ -5,7 +5,8 @@ set(ESPALIER_WARNINGS -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wswitch-en
 
 # Folders that take longer to compile with sanitizers and optimisation than their tests gain by the
 # latter: the command line, text and records in and out.
-set(ESPALIER_UNOPTIMISED_FOLDERS "^(tuner/(api|cli|credentials|forwarding|proto|server|study_file)|adapters)(/|$)")
+set(ESPALIER_UNOPTIMISED_FOLDERS
+    "^(search_spaces|tuner/(api|cli|credentials|forwarding|proto|server|storage|study_file)|trial_runner/agent|adapters)(/|$)")
 
 # Not without sanitizers: the programs of such builds are also carried elsewhere, and would be four
 # times as large.
