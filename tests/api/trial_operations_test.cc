@@ -180,6 +180,9 @@ TEST_F(TrialOperations, ATellSaysOneThing) {
   open.set_trial_id(trial);
   open.add_values(1);
   EXPECT_TRUE(absl::IsInvalidArgument(api::Tell(tuner_, open).status()));
+  open.clear_values();
+  EXPECT_THAT(std::string(api::Tell(tuner_, open).status().message()),
+              HasSubstr("\"value\" or \"state\" is needed"));
   EXPECT_TRUE(absl::IsInvalidArgument(api::Tell(tuner_, End(trial, v1::TRIAL_RUNNING)).status()));
 }
 
