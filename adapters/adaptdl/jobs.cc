@@ -193,7 +193,8 @@ absl::StatusOr<JobStatus> Jobs::TakeUp(const JobObject& job, const PoolFacts& po
       ParseStudy(read->study_json, job.name, "/", SpaceFiles::kRefused);
   if (!spec.ok()) return refused(spec.status());
   spec->name = StudyNameOf(job);
-  if (const absl::Status kept = CheckReadBack(*spec, job.name); !kept.ok()) return refused(kept);
+  spec = WithWording(*spec, job.name);
+  if (!spec.ok()) return refused(spec.status());
   const JobFacts facts{.study = spec->name, .min_slots = spec->min_slots};
   const Reply reply = tuner_.Post(CreateStudy{*std::move(spec), false, RequestKeyOf(job.uid)});
   if (absl::IsUnavailable(reply.status)) return reply.status;

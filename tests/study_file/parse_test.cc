@@ -12,6 +12,7 @@ namespace espalier {
 namespace {
 
 using testing::ElementsAre;
+using testing::HasSubstr;
 using testing::Pair;
 
 constexpr char kSmallest[] = R"({
@@ -157,6 +158,76 @@ TEST(ParseStudy, WritesTheSameTextForTheSameStudyLaidOutOtherwise) {
       "other.json");
   EXPECT_EQ(other, MustParse(kSmallest));
   EXPECT_EQ(WriteStudy(other), WriteStudy(MustParse(kSmallest)));
+}
+
+TEST(ParseStudy, RefusesAFolderThatNoTextCanName) {
+  const absl::Status refused = ParseStudy(kSmallest, "x.json", "/broken \xff").status();
+  EXPECT_TRUE(absl::IsInvalidArgument(refused)) << refused;
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("x.json: \"directory\": needs UTF-8"));
+}
+
+class ForService : public ::testing::Test {
+ protected:
+  std::string Write(const std::string& name, const std::string& text) const {
+    std::ofstream(folder_.File(name)) << text;
+    return folder_.File(name);
+  }
+
+  const ScratchFolder folder_;
+};
+
+TEST_F(ForService, AFileIsHandedOverAsItIsAndNotParsed) {
+  const std::string text = "{\n  \"trails\": 3, \"needs\": {\"x\": \"get x\"}}\n";
+  const std::string path = Write("as_it_is.json", text);
+  const std::int64_t parsed = StudyTextsParsed();
+  const absl::StatusOr<StudyForService> file = ReadForService(path);
+  ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_EQ(file->json, text) << "what is wrong with it, the service says, by its lines";
+  EXPECT_EQ(file->folder, folder_.path());
+  EXPECT_EQ(StudyTextsParsed(), parsed);
+}
+
+TEST_F(ForService, ASearchSpaceOfAFileGoesAlong) {
+  const std::string space = R"({"x": {"_type": "uniform", "_value": [0.0, 1.0]}})";
+  Write("space_to_go.json", space);
+  const std::string path = Write(
+      "with_space.json", R"({"command": "a", "search_space": "space_to_go.json", "trials": 2})");
+  const std::int64_t parsed = StudyTextsParsed();
+  const absl::StatusOr<StudyForService> file = ReadForService(path);
+  ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_EQ(StudyTextsParsed(), parsed);
+  const absl::StatusOr<StudySpec> taken =
+      ParseStudy(file->json, path, file->folder, SpaceFiles::kRefused);
+  ASSERT_TRUE(taken.ok()) << taken.status();
+  EXPECT_EQ(*taken, *ReadStudyFile(path));
+  EXPECT_EQ(WriteStudy(*taken), WriteStudy(*ReadStudyFile(path)));
+}
+
+TEST_F(ForService, WhatIsNoJsonAndASpaceThatIsNoneAreRefusedHere) {
+  const std::string broken = Write("broken.json", "{\"name\": ");
+  EXPECT_EQ(ReadForService(broken).status(), ReadStudyFile(broken).status());
+  Write("no_space.json", "{\n\"x\": {\"_type\": \"uniform\", \"_value\": [2, 1]}}");
+  const std::string path =
+      Write("bad_space.json", R"({"command": "a", "search_space": "no_space.json", "trials": 2})");
+  EXPECT_FALSE(ReadForService(path).ok());
+  EXPECT_EQ(ReadForService(path).status(), ReadStudyFile(path).status());
+}
+
+TEST(ReadForNotes, HasWhatTheNotesGoBy) {
+  const StudySpec spec = MustParse(R"({"name": "n", "command": "./train 'a b'", "metric": "loss",
+      "trials": 3, "env": {"PATH": "/x"}, "directory": "runs",
+      "search_space": {"x": {"_type": "uniform", "_value": [0, 1]}}})");
+  const std::int64_t parsed = StudyTextsParsed();
+  const absl::StatusOr<StudySpec> read = ReadForNotes(WriteStudy(spec));
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(StudyTextsParsed(), parsed);
+  EXPECT_EQ(read->command, spec.command);
+  EXPECT_EQ(read->environment, spec.environment);
+  EXPECT_EQ(read->directory, "/home/me/work/runs");
+  EXPECT_NE(DirectionNote(spec), "");
+  EXPECT_EQ(DirectionNote(*read), DirectionNote(spec));
+  EXPECT_EQ(CheckCommand(*read), CheckCommand(spec));
+  EXPECT_TRUE(ReadForNotes(R"({"name": "n", "ask_and_tell": true})")->by_clients());
 }
 
 TEST(ParseStudy, TakesAJobWithoutAnythingToSearch) {

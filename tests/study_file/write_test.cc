@@ -169,6 +169,48 @@ TEST(WriteStudy, KeepsAnyStudyFileAsItIsWritten) {
   for (int i = 0; i < 500; ++i) ExpectWrittenAsItWas(Generated(random), "my.json", "/home/me");
 }
 
+StudySpec Small() {
+  return *ParseStudy(R"({"trials": 5, "command": "a b", "share": 1.0, "search_space":
+      {"x": {"_type": "uniform", "_value": [0, 1]}}})",
+                     "n.json", "/");
+}
+
+TEST(IsWorded, UntilAFieldIsAnotherOne) {
+  StudySpec spec = Small();
+  ASSERT_TRUE(IsWorded(spec));
+  const std::int64_t parsed = StudyTextsParsed();
+  EXPECT_EQ(WriteStudy(spec), spec.wording.text);
+  EXPECT_EQ(StudyTextsParsed(), parsed) << "nothing is read to write it";
+  spec.max_trials = 6;
+  EXPECT_FALSE(IsWorded(spec));
+  EXPECT_THAT(WriteStudy(spec), HasSubstr(R"("trials":6,"share":1.0)"));
+  spec.max_trials = 5;
+  EXPECT_TRUE(IsWorded(spec));
+  EXPECT_FALSE(IsWorded(StudySpec())) << "which was made without a text";
+}
+
+TEST(Rename, IsSaidByTheTextToo) {
+  StudySpec spec = *StudyOfClients("first", {Direction::kMaximize});
+  StudySpec renamed = spec;
+  Rename(renamed, "an \"other\" ✂");
+  spec.name = "an \"other\" ✂";
+  EXPECT_EQ(renamed, spec);
+  EXPECT_EQ(renamed.wording.text, WriteStudy(spec));
+  EXPECT_EQ(WriteStudy(renamed), renamed.wording.text);
+}
+
+TEST(WithWording, ReadsTheTextOnceAndKeepsIt) {
+  StudySpec spec = Small();
+  spec.seed = 7;
+  const std::int64_t parsed = StudyTextsParsed();
+  const absl::StatusOr<StudySpec> kept = WithWording(spec, "x");
+  ASSERT_TRUE(kept.ok()) << kept.status();
+  EXPECT_EQ(StudyTextsParsed(), parsed + 1);
+  EXPECT_EQ(*kept, spec);
+  EXPECT_TRUE(IsWorded(*kept));
+  EXPECT_THAT(kept->wording.text, HasSubstr(R"("share":1.0,"seed":7)"));
+}
+
 TEST(WriteStudy, KeepsStudiesOfClientsAndQueues) {
   for (const char* text : {
            R"({"name": "any name, even \" this", "ask_and_tell": true})",

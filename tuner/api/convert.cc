@@ -244,7 +244,8 @@ v1::Study ToProto(const Study& study, const View& view) {
   }
   out.set_created_at(SecondsOrZero(study.created));
   out.set_ended_at(SecondsOrZero(study.ended));
-  out.set_study_json(WriteStudy(DefinitionOf(study)));
+  const std::string& text = study.spec.wording.text;
+  out.set_study_json(text.empty() ? WriteStudy(DefinitionOf(study)) : text);
   out.set_directory(study.spec.directory);
   return out;
 }

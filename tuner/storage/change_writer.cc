@@ -293,15 +293,20 @@ absl::Status ChangeWriter::Impl::operator()(const TrialTold& c) {
 }
 
 absl::Status ChangeWriter::Impl::operator()(const StudyCreated& c) {
-  // Who made it has refused what cannot be read back. Nothing else may be acknowledged: this is the
-  // last moment to notice.
-  if (const absl::Status status = CheckReadBack(c.spec, c.spec.name); !status.ok()) {
-    return absl::InternalError(
-        absl::StrCat("study \"", c.spec.name, "\" is not kept: ", std::string(status.message())));
+  // Who made it has seen to it that it can be read back, or was not made from a text. Nothing else
+  // may be acknowledged: this is the last moment to notice.
+  std::string text = c.spec.wording.text;
+  if (!IsWorded(c.spec)) {
+    absl::StatusOr<StudySpec> kept = WithWording(c.spec, c.spec.name);
+    if (!kept.ok()) {
+      return absl::InternalError(absl::StrCat(
+          "study \"", c.spec.name, "\" is not kept: ", std::string(kept.status().message())));
+    }
+    text = std::move(kept->wording.text);
   }
   return insert_study_
-      .Bind(c.id, c.spec.name, WriteStudy(c.spec), c.at, c.at, c.spec.max_trials,
-            c.spec.time_limit_s, ToString(StudyState::kRunning))
+      .Bind(c.id, c.spec.name, text, c.at, c.at, c.spec.max_trials, c.spec.time_limit_s,
+            ToString(StudyState::kRunning))
       .Run();
 }
 

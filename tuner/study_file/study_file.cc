@@ -5,12 +5,20 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "search_spaces/json_text.h"
 #include "tuner/study_file/adaptdl_job.h"
+#include "tuner/study_file/study_search_space.h"
 #include "tuner/study_file/text_file.h"
+#include "tuner/study_file/wording.h"
 
 namespace espalier {
 
-absl::StatusOr<StudySpec> ReadStudyFile(const std::string& path, std::vector<std::string>* unused) {
+namespace {
+
+using search_spaces_json::Json;
+
+// The file as it is, but for a job, which has become a study.
+absl::StatusOr<StudyForService> ReadText(const std::string& path) {
   absl::StatusOr<std::string> text = ReadTextFile(path);
   if (!text.ok()) {
     return absl::InvalidArgumentError(
@@ -26,17 +34,37 @@ absl::StatusOr<StudySpec> ReadStudyFile(const std::string& path, std::vector<std
   }
   const std::string folder = absolute.lexically_normal().parent_path().string();
   const std::string suffix = absolute.extension().string();
-  if (suffix != ".yaml" && suffix != ".yml") return ParseStudy(*text, path, folder);
+  if (suffix != ".yaml" && suffix != ".yml") return StudyForService{*std::move(text), folder, {}};
   ESPALIER_ASSIGN_OR_RETURN(AdaptDLJob job, ReadAdaptDLJob(*text, path));
-  if (unused != nullptr) *unused = std::move(job.unused);
-  return ParseStudy(job.study_json, path, folder);
+  return StudyForService{std::move(job.study_json), folder, std::move(job.unused)};
 }
 
-absl::Status CheckReadBack(const StudySpec& spec, std::string_view label) {
+}  // namespace
+
+absl::StatusOr<StudySpec> ReadStudyFile(const std::string& path, std::vector<std::string>* unused) {
+  ESPALIER_ASSIGN_OR_RETURN(StudyForService file, ReadText(path));
+  if (unused != nullptr) *unused = std::move(file.unused);
+  return ParseStudy(file.json, path, file.folder);
+}
+
+absl::StatusOr<StudyForService> ReadForService(const std::string& path) {
+  ESPALIER_ASSIGN_OR_RETURN(StudyForService file, ReadText(path));
+  ESPALIER_ASSIGN_OR_RETURN(Json json, search_spaces_json::Parse(path, file.json));
+  const auto space = json.is_object() ? json.find("search_space") : json.end();
+  if (space == json.end() || !space->is_string()) return file;
+  ESPALIER_ASSIGN_OR_RETURN(
+      const SearchSpace read,
+      SearchSpaceOfFile(path, file.folder, space->get<std::string>(), SpaceFiles::kRead));
+  *space = Json::parse(read.ToJson());
+  file.json = json.dump();
+  ESPALIER_RETURN_IF_ERROR(CheckTextSize(file.json, path));
+  return file;
+}
+
+absl::StatusOr<StudySpec> WithWording(const StudySpec& spec, std::string_view label) {
   ESPALIER_RETURN_IF_ERROR(CheckStudySize(spec, label));
-  ESPALIER_ASSIGN_OR_RETURN(const StudySpec read,
-                            ParseStudy(WriteStudy(spec), std::string(label), "/"));
-  if (read == spec) return absl::OkStatus();
+  ESPALIER_ASSIGN_OR_RETURN(StudySpec read, ParseStudy(WriteStudy(spec), std::string(label), "/"));
+  if (read == spec) return read;
   std::string keys;
   for (const KeyDifference& differs : DifferencesOf(spec, read)) {
     absl::StrAppend(&keys, keys.empty() ? ", with another \"" : "\", \"", differs.key);
@@ -46,14 +74,17 @@ absl::Status CheckReadBack(const StudySpec& spec, std::string_view label) {
                    keys, keys.empty() ? "" : "\""));
 }
 
+absl::Status CheckReadBack(const StudySpec& spec, std::string_view label) {
+  return WithWording(spec, label).status();
+}
+
 absl::StatusOr<StudySpec> StudyOfClients(std::string name, std::vector<Direction> directions) {
   StudySpec spec;
   spec.name = std::move(name);
   spec.directory = "/";
   spec.kind = StudyKind::kByClients;
   spec.directions = std::move(directions);
-  ESPALIER_RETURN_IF_ERROR(CheckReadBack(spec, "study"));
-  return spec;
+  return WithWording(spec, "study");
 }
 
 }  // namespace espalier

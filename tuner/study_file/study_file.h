@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,15 +21,35 @@ absl::StatusOr<StudySpec> ParseStudy(std::string_view json, const std::string& l
                                      const std::string& directory,
                                      SpaceFiles files = SpaceFiles::kRead);
 
+// How many texts this process has given to ParseStudy. From any thread.
+std::int64_t StudyTextsParsed();
+
 // A file whose name ends in .yaml or .yml is a job of AdaptDL's (adaptdl_job.h); `unused` is then
 // what it asks for that a pool has no use for.
 absl::StatusOr<StudySpec> ReadStudyFile(const std::string& path,
                                         std::vector<std::string>* unused = nullptr);
 
+// A study file, or a job of AdaptDL's, as ReadStudyFile reads it, for a service that will parse it:
+// here it is only seen whether it is JSON, and a search space in a file of its own takes the place
+// of that file's name.
+struct StudyForService {
+  std::string json;
+  std::string folder;               // from which relative paths in it are taken, absolute
+  std::vector<std::string> unused;  // see ReadStudyFile
+};
+absl::StatusOr<StudyForService> ReadForService(const std::string& path);
+
+// Of a study that a service has taken, what CheckCommand and DirectionNote go by.
+absl::StatusOr<StudySpec> ReadForNotes(std::string_view study_json);
+
 // The study file of a study, its search space inline, which reads the same wherever it lies: what
 // storage keeps and users are shown. Keys come in one order, worded as they were where the study
 // was read from a file that has them; else those are written that are not as they are by default.
 std::string WriteStudy(const StudySpec& spec);
+
+// Whether the study has its text with it (StudyWording): ParseStudy leaves it so, and a change of
+// a field ends it. WriteStudy then only copies the text.
+bool IsWorded(const StudySpec& spec);
 
 // A key by which two studies differ, with its value in each as JSON: "null" where it has none.
 struct KeyDifference {
@@ -44,8 +65,10 @@ std::vector<KeyDifference> DifferencesOf(const StudySpec& before, const StudySpe
 // Whether the study file is short enough for ParseStudy. `label` is as for ParseStudy.
 absl::Status CheckStudySize(const StudySpec& spec, std::string_view label);
 
-// Whether ParseStudy reads the study file as the same study. Storage keeps no other: who makes a
-// study of what a client gives refuses it by this.
+// The study with its text. Fails where ParseStudy would not read that text as the same study:
+// storage keeps no such study. For studies that are made otherwise than by ParseStudy, or are
+// changed after it.
+absl::StatusOr<StudySpec> WithWording(const StudySpec& spec, std::string_view label);
 absl::Status CheckReadBack(const StudySpec& spec, std::string_view label);
 
 // What to tell a user whose study file names a metric but not its direction; empty: it gives one,

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "search_spaces/json_text.h"
 #include "tuner/core/state/refusals.h"
+#include "tuner/study_file/words.h"
 
 namespace espalier {
 namespace {

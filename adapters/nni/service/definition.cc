@@ -132,8 +132,8 @@ absl::StatusOr<Definition> ReadDefinition(std::string_view experiment, std::stri
   }
   study.directory = std::filesystem::path(study.directory).lexically_normal().string();
   ESPALIER_RETURN_IF_ERROR(Validate(study));
-  ESPALIER_RETURN_IF_ERROR(
-      CheckReadBack(study, absl::StrCat("experiment ", std::string(experiment))));
+  ESPALIER_ASSIGN_OR_RETURN(
+      study, WithWording(study, absl::StrCat("experiment ", std::string(experiment))));
   definition.canonical = body.Canonical(kResume);
   return definition;
 }

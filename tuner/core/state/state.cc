@@ -90,10 +90,10 @@ class Applier {
   }
 
   void operator()(const StudyRenamed& c) {
-    std::string& name = StudyAt(c.id).spec.name;
-    state_.study_ids.erase(name);
+    StudySpec& spec = StudyAt(c.id).spec;
+    state_.study_ids.erase(spec.name);
     state_.study_ids.emplace(c.name, c.id);
-    name = c.name;
+    Rename(spec, c.name);
   }
 
   void operator()(const StudyAttributeSet& c) { Set(StudyAt(c.id).attributes, c); }

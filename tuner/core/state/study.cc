@@ -32,6 +32,18 @@ StudySpec DefinitionOf(const Study& study) {
   return spec;
 }
 
+void Rename(StudySpec& spec, const std::string& name) {
+  // A study's text begins with its name.
+  const auto beginning = [](const std::string& of) {
+    return absl::StrCat("{\"name\":", ToJson(ParameterValue(of)));
+  };
+  std::string& text = spec.wording.text;
+  const std::string before = beginning(spec.name);
+  text = text.starts_with(before) ? beginning(name) + text.substr(before.size()) : "";
+  spec.wording.fields = 0;
+  spec.name = name;
+}
+
 std::string AllTrialsHaveEnded(const StudySpec& spec) {
   if (spec.max_trials == 1) return "its trial has ended";
   return absl::StrFormat("all %d trials have ended", spec.max_trials);

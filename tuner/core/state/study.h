@@ -69,11 +69,11 @@ enum class StudyKind {
 // The sampler of queued studies, which draws nothing, and of no others.
 inline constexpr char kQueueSampler[] = "queue";
 
-// How a study file words its keys: the JSON text of each that can be worded in several ways. It
-// says nothing that the fields of the study do not say, and two studies that are worded differently
-// are the same study.
+// The study file as its user worded it, its search space inline. It says nothing that the fields
+// of the study do not say, and two studies that are worded differently are the same study.
 struct StudyWording {
-  std::map<std::string, std::string> texts;  // by key
+  std::string text;          // empty: the study was made otherwise
+  std::uint64_t fields = 0;  // a mark of the fields that the text was read into; 0: it is not known
 
   friend bool operator==(const StudyWording&, const StudyWording&) { return true; }
 };
@@ -386,7 +386,10 @@ struct Study {
 // may be the same.
 std::string IdentityOf(const Study& study);
 
-// The study as its study file has it.
+// The study as its study file has it: what its wording is of.
 StudySpec DefinitionOf(const Study& study);
+
+// Gives the study another name, in its wording too.
+void Rename(StudySpec& spec, const std::string& name);
 
 }  // namespace espalier

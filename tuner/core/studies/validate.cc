@@ -111,6 +111,7 @@ std::vector<std::string> CutFractions(TunerState& state) {
     for (const auto& of_plugin : {Samplers().CutFractions(spec.sampler.name, spec.sampler.options),
                                   Pruners().CutFractions(spec.pruner.name, spec.pruner.options),
                                   Policies().CutFractions(spec.policy.name, spec.policy.options)}) {
+      if (!of_plugin.empty()) spec.wording = {};          // which says the fractions
       if (study.state != StudyState::kRunning) continue;  // nothing will be decided by it
       for (const std::string& each : of_plugin) {
         cut.push_back(absl::StrCat("study \"", spec.name, "\": ", each));
