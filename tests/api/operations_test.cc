@@ -6,6 +6,7 @@
 #include "gtest/gtest.h"
 #include "tests/api/direct_tuner.h"
 #include "tuner/api/agent_convert.h"
+#include "tuner/study_file/study_file.h"
 
 namespace espalier {
 namespace {
@@ -99,6 +100,31 @@ TEST_F(Operations, RefusesWhatIsNoStudyWithItsReason) {
       api::CreateStudy(tuner_, CreateRequest(std::string(api::kMaxStudyJson + 1, ' ')));
   EXPECT_THAT(MessageOf(large.status()), HasSubstr("at most 1048576 bytes"));
   EXPECT_EQ(api::ListStudies(tuner_, {})->studies_size(), 0);
+}
+
+TEST_F(Operations, ParseAStudyOnceAndKeepItsText) {
+  const std::int64_t parsed = StudyTextsParsed();
+  const auto study = api::CreateStudy(tuner_, CreateRequest());
+  ASSERT_TRUE(study.ok()) << study.status();
+  EXPECT_EQ(StudyTextsParsed(), parsed + 1);
+  const Study& kept = *tuner_.core.state().FindStudy("mnist");
+  EXPECT_EQ(study->study_json(), WriteStudy(DefinitionOf(kept)));
+  EXPECT_EQ(api::ListStudies(tuner_, {})->studies(0).study_json(), study->study_json());
+  EXPECT_EQ(StudyTextsParsed(), parsed + 1);
+}
+
+TEST_F(Operations, CallTheTextAsTheClientDoes) {
+  v1::CreateStudyRequest request = CreateRequest(R"({"trials": 0})");
+  request.set_label("runs/mine.json");
+  EXPECT_THAT(MessageOf(api::CreateStudy(tuner_, request).status()),
+              HasSubstr("runs/mine.json: \"trials\""));
+  std::string nameless = kStudyJson;
+  nameless.erase(nameless.find("\"name\""), std::string("\"name\": \"mnist\",").size());
+  request.set_study_json(nameless);
+  EXPECT_EQ(api::CreateStudy(tuner_, request)->name(), "mine");
+  request.set_label(std::string(api::kMaxStudyLabel + 1, 'x'));
+  EXPECT_THAT(MessageOf(api::CreateStudy(tuner_, request).status()),
+              HasSubstr("label: at most 4096 bytes, got 4097"));
 }
 
 TEST_F(Operations, NameTheStudyThatIsNotThere) {

@@ -4,7 +4,7 @@ circles of includes and imports, folders of tests, unregistered tests, fields of
 docs/dependencies.md that tells readers who may include whom, and the subjects of commits.
 
 usage: check.py [--figures] [ROOT]     prints one line a violation; exit status 1 when there is one.
-With --figures it prints, as one JSON object, what figures.py counts.
+With --figures it prints, as one JSON object, what figures.py and submits.py count.
 """
 
 import json
@@ -21,6 +21,7 @@ import history
 import links
 import proto
 import rules
+import submits
 
 CODE = {".cc", ".cu", ".h"}
 SCANNED = CODE | {".py"}
@@ -512,7 +513,8 @@ def main():
     arguments = [argument for argument in sys.argv[1:] if argument != "--figures"]
     root = Path(arguments[0]) if arguments else Path(__file__).resolve().parents[2]
     if "--figures" in sys.argv:
-        print(json.dumps(figures.count(Tree(root)), indent=2))
+        counted = figures.count(Tree(root)) | {"parses_a_submit": submits.parses_a_submit(root)}
+        print(json.dumps(counted, indent=2))
         return
     tree, found = violations(root)
     for line in found:

@@ -49,7 +49,7 @@ FOLDERS = {
                   "search_spaces/formats", "tuner/core", "tuner/study_file", "tuner/proto"],
     "tuner/server/access": ["base", "tuner/credentials", "tuner/messages", "tuner/core", "tuner/api"],
     # The owner's thread of the core, and what is counted of it.
-    "tuner/server/loop": ["base", "tuner/messages", "tuner/core", "tuner/storage", "tuner/api"],
+    "tuner/server/loop": ["base", "tuner/messages", "tuner/core", "tuner/study_file", "tuner/storage", "tuner/api"],
     "tuner/server/engines": ["base", "tuner/credentials", "tuner/core", "tuner/server/access"],
     "tuner/server/grpc": ["base", "tuner/credentials", "tuner/proto", "tuner/api", "tuner/server/access",
                           "tuner/server/loop"],

@@ -1,10 +1,12 @@
 """A service, agents and clients as separate processes, and what survives their deaths."""
 import json
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
 import unittest
+import urllib.request
 
 from harness import LEASE_S, TunerTest, kill, replicas_of, tuner_command, wait_for
 
@@ -46,6 +48,23 @@ class Service(TunerTest):
         self.assertIn("e2e", self.run_tuner("ls", "--service", self.grpc).stdout)
         self.run_tuner("show", "nothing", "--service", self.grpc, code=4)
         self.assertIsNone(service.poll())
+
+    def test_one_submit_parses_the_study_once(self):
+        database = self.dir / "pool.db"
+        service = self.serve(database)
+        self.assertEqual(self.texts_parsed(), 0)
+        self.run_tuner("submit", self.study(["/bin/true"]), "--service", self.grpc)
+        self.assertEqual(self.texts_parsed(), 1)
+        for verb in (["ls"], ["show", "e2e"]):
+            self.run_tuner(*verb, "--service", self.grpc)
+        self.assertEqual(self.texts_parsed(), 1, "who looks at it parses nothing")
+        kill(service.pid)
+        self.serve(database)
+        self.assertEqual(self.texts_parsed(), 1, "it is read from the database once")
+
+    def texts_parsed(self):
+        with urllib.request.urlopen(f"http://{self.http}/metrics") as answer:
+            return int(re.search(r"^espalier_study_texts_parsed_total (\d+)", answer.read().decode(), re.MULTILINE)[1])
 
     def test_a_study_says_that_no_machine_is_there_until_one_is(self):
         service = self.serve(self.dir / "pool.db")

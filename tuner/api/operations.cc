@@ -16,7 +16,7 @@ namespace espalier::api {
 
 namespace {
 
-// What messages call the text of a CreateStudyRequest, which has no file name here.
+// What messages call the text of a CreateStudyRequest that does not say it.
 constexpr char kStudyLabel[] = "study_json";
 
 absl::StatusOr<v1::Study> ReadStudy(Tuner& tuner, StudyId id) {
@@ -72,14 +72,17 @@ absl::StatusOr<CreatedStudy> CreateOrFindStudy(Tuner& tuner,
         absl::StrCat("directory: needs a path without a zero byte, got one after \"",
                      request.directory().substr(0, zero), "\""));
   }
-  ESPALIER_ASSIGN_OR_RETURN(StudySpec spec, ParseStudy(request.study_json(), kStudyLabel,
+  if (request.label().size() > kMaxStudyLabel) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("label: at most ", kMaxStudyLabel, " bytes, got ", request.label().size()));
+  }
+  const std::string label = request.label().empty() ? kStudyLabel : request.label();
+  ESPALIER_ASSIGN_OR_RETURN(StudySpec spec, ParseStudy(request.study_json(), label,
                                                        request.directory(), SpaceFiles::kRefused));
   if (!IsReadable(spec.name)) {
     return absl::InvalidArgumentError(
         "name: want a text that is not blank and has no control characters");
   }
-  ESPALIER_RETURN_IF_ERROR(Validate(spec));
-  ESPALIER_RETURN_IF_ERROR(CheckReadBack(spec, kStudyLabel));
   const Reply reply =
       tuner.Post(espalier::CreateStudy{std::move(spec), request.exist_ok(), request.request_key()});
   if (!reply.status.ok()) return reply.status;

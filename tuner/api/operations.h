@@ -12,6 +12,7 @@ namespace espalier::api {
 // The operations of the public protocol: a function for each, and a row of kOperations.
 
 inline constexpr std::size_t kMaxStudyJson = 1 << 20;  // bytes
+inline constexpr std::size_t kMaxStudyLabel = 4096;    // bytes
 inline constexpr int kRecentDecisions = 200;  // sent where only active trials are asked for
 
 absl::StatusOr<v1::Study> CreateStudy(Tuner& tuner, const v1::CreateStudyRequest& request);

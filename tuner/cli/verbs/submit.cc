@@ -3,13 +3,13 @@
 #include <cstdio>
 #include <memory>
 #include <string>
-#include <vector>
+#include <utility>
 
 #include "absl/strings/str_join.h"
 #include "tuner/cli/connected_verb.h"
 #include "tuner/cli/follow.h"
 #include "tuner/cli/verb.h"
-#include "tuner/core/core.h"
+#include "tuner/storage/utf8.h"
 #include "tuner/study_file/study_file.h"
 
 namespace espalier {
@@ -21,16 +21,10 @@ struct SubmitArguments {
   bool wait = false;
 };
 
-absl::StatusOr<ExitCode> Submit(Client& client, const SubmitArguments& arguments) {
-  std::vector<std::string> unused;
-  absl::StatusOr<StudySpec> spec = ReadStudyFile(arguments.file, &unused);
-  // A file that is not there is bad input; "not found" is for studies and trials.
-  if (!spec.ok()) return absl::InvalidArgumentError(spec.status().message());
-  ESPALIER_RETURN_IF_ERROR(Validate(*spec));
-  if (!unused.empty()) {
-    std::fprintf(stderr, "tuner submit: ignored, as agents run the command: %s\n",
-                 absl::StrJoin(unused, ", ").c_str());
-  }
+// What a user may want to know of a study that the service has taken.
+void SayNotes(const v1::Study& study) {
+  const absl::StatusOr<StudySpec> spec = ReadForNotes(study.study_json());
+  if (!spec.ok()) return;
   if (const std::string note = DirectionNote(*spec); !note.empty()) {
     std::fprintf(stderr, "tuner submit: %s\n", note.c_str());
   }
@@ -38,10 +32,22 @@ absl::StatusOr<ExitCode> Submit(Client& client, const SubmitArguments& arguments
     std::fprintf(stderr, "tuner submit: on this machine, %s; the agents' machines must have it\n",
                  std::string(found.message()).c_str());
   }
+}
+
+absl::StatusOr<ExitCode> Submit(Client& client, const SubmitArguments& arguments) {
+  absl::StatusOr<StudyForService> file = ReadForService(arguments.file);
+  // A file that is not there is bad input; "not found" is for studies and trials.
+  if (!file.ok()) return absl::InvalidArgumentError(file.status().message());
+  if (!file->unused.empty()) {
+    std::fprintf(stderr, "tuner submit: ignored, as agents run the command: %s\n",
+                 absl::StrJoin(file->unused, ", ").c_str());
+  }
   v1::CreateStudyRequest request;
-  request.set_study_json(WriteStudy(*spec));
-  request.set_directory(spec->directory);
+  request.set_study_json(std::move(file->json));
+  request.set_directory(file->folder);
+  if (IsUtf8(arguments.file)) request.set_label(arguments.file);
   ESPALIER_ASSIGN_OR_RETURN(const v1::Study study, client.Call<api::CreateStudy>(request));
+  SayNotes(study);
   std::printf("study %s submitted\n", study.name().c_str());
   const bool shown = arguments.wait && !arguments.options.quiet;  // by what follows the study
   if (!study.notice().empty() && !shown) {

@@ -51,6 +51,10 @@ void Studies::SetClocksAfterRestart() {
 }
 
 void Studies::On(const CreateStudy& event) {
+  if (absl::Status status = Validate(event.spec); !status.ok()) {
+    turn_.reply().status = std::move(status);
+    return;
+  }
   if (const Study* existing = turn_.state().FindStudy(event.spec.name); existing != nullptr) {
     turn_.reply().content = StudyReply{existing->id, true};
     if (MadeBy(*existing, event.request_key)) return;
@@ -62,10 +66,6 @@ void Studies::On(const CreateStudy& event) {
           absl::StrCat("study \"", event.spec.name,
                        "\" exists with another definition: choose another name or database"));
     }
-    return;
-  }
-  if (absl::Status status = Validate(event.spec); !status.ok()) {
-    turn_.reply().status = std::move(status);
     return;
   }
   if (!event.request_key.empty()) {

@@ -15,6 +15,7 @@
 #include "tuner/core/state/engine_node_names.h"
 #include "tuner/messages/training_figures.h"
 #include "tuner/server/loop/metrics.h"
+#include "tuner/study_file/study_file.h"
 
 namespace espalier {
 
@@ -158,6 +159,17 @@ MetricFamily CopyMetrics(const View& view) {
   return family;
 }
 
+MetricFamily TextsParsed() {
+  MetricFamily family;
+  family.name = "espalier_study_texts_parsed_total";
+  family.help = "Texts of study files that this process has parsed";
+  family.type = prometheus::MetricType::Counter;
+  ClientMetric metric;
+  metric.counter.value = static_cast<double>(StudyTextsParsed());
+  family.metric.push_back(std::move(metric));
+  return family;
+}
+
 }  // namespace
 
 std::vector<MetricFamily> StateMetrics(const View& view) {
@@ -198,6 +210,7 @@ absl::StatusOr<std::string> Metrics::Text(Tuner& tuner, std::size_t queued) cons
   families.push_back(Single("espalier_queue_length", "Events that wait for the owner thread",
                             static_cast<double>(queued)));
   families.push_back(Single("process_resident_memory_bytes", "Resident memory", ResidentBytes()));
+  families.push_back(TextsParsed());
   std::vector<MetricFamily> counted = registry_.Collect();
   families.insert(families.end(), std::make_move_iterator(counted.begin()),
                   std::make_move_iterator(counted.end()));
