@@ -72,6 +72,37 @@ TEST(Convert, ATrialKeepsItsCurveSpansAndResizes) {
   EXPECT_EQ(brief.value(), 0.75);
 }
 
+// A walk over the trials would find that there is one, and that it has no value.
+TEST(Convert, AStudyIsShownByItsTallyAndItsText) {
+  TunerState state;
+  StudySpec spec;
+  spec.wording.text = "its text";
+  state.Apply(StudyCreated{StudyId(1), spec, TimeFromSeconds(1)});
+  state.Apply(TrialCreated{TrialId(5), StudyId(1), 0, {}, TimeFromSeconds(2)});
+  Trial other;
+  other.number = 1;
+  other.state = TrialState::kComplete;
+  other.value = 0.5;
+  state.tallies.at(StudyId(1)).Add(other);
+  state.tallies.at(StudyId(1)).Rank(other);
+  state.tallies.at(StudyId(1))
+      .AddSpan({TimeFromSeconds(2), TimeFromSeconds(4), {{NodeId(1), 0}}}, {});
+  const Core core(state, CoreOptions{});
+  const std::map<ReplicaId, int> no_pids;
+  const std::map<std::string, std::vector<NodeGpu>> no_gpus;
+  const std::map<std::string, std::string> no_folders;
+  const View view{core, TimeFromSeconds(10), no_pids, no_gpus, no_folders, no_folders};
+
+  const v1::Study study = ToProto(state.studies.at(StudyId(1)), view);
+  EXPECT_EQ(study.trials_by_state().at("WAITING"), 1);
+  EXPECT_EQ(study.trials_by_state().at("COMPLETE"), 1);
+  EXPECT_EQ(study.trials_by_state().size(), 2u);
+  EXPECT_EQ(study.best_trial(), 1);
+  EXPECT_EQ(study.best_value(), 0.5);
+  EXPECT_EQ(study.slot_seconds(), 2);
+  EXPECT_EQ(study.study_json(), "its text");
+}
+
 TEST(Convert, ATrialsMessageHasEveryFigure) {
   TrainingFigures figures;
   double next = 1;
@@ -90,11 +121,17 @@ TEST(Convert, ATrialsMessageHasEveryFigure) {
 
 // A study that has run from second 0 with two trials, the first of them ended.
 struct Running {
-  Running() {
-    study.id = StudyId(1);
-    study.trials = {TrialId(1), TrialId(2)};
-    state.trials[TrialId(1)].state = TrialState::kComplete;
-    state.trials[TrialId(2)].state = TrialState::kRunning;
+  explicit Running(std::int64_t max_step = 0) {
+    StudySpec spec;
+    spec.max_step = max_step;
+    state.Apply(StudyCreated{StudyId(1), spec, Time{}});
+    for (const int number : {0, 1}) {
+      const TrialId id(number + 1);
+      state.Apply(TrialCreated{id, StudyId(1), number, {}, Time{}});
+      state.Apply(TrialStateChanged{id, TrialState::kRunning, Time{}});
+    }
+    state.Apply(TrialStateChanged{TrialId(1), TrialState::kComplete, Time{}});
+    study = state.studies.at(StudyId(1));
   }
   double RemainingAt(double now_s) const {
     return RemainingSeconds(study, state, TimeFromSeconds(now_s));
@@ -113,11 +150,10 @@ TEST(RemainingSeconds, FollowsTheTimeLimit) {
 }
 
 TEST(RemainingSeconds, FollowsThePaceOfTrialsAndCountsHalfOfAHalfDoneOne) {
-  Running running;
+  Running running(10);
   running.study.spec.max_trials = 4;
   EXPECT_DOUBLE_EQ(running.RemainingAt(10), 30);
-  running.study.spec.max_step = 10;
-  running.state.trials[TrialId(2)].values.push_back({5, 0.1, 0, {}, 0});
+  running.state.Apply(ValueReported{TrialId(2), {5, 0.1, 0, {}, 0}});
   EXPECT_DOUBLE_EQ(running.RemainingAt(12), 12 / 1.5 * 2.5);
   running.study.spec.time_limit_s = 13;
   EXPECT_DOUBLE_EQ(running.RemainingAt(12), 1);

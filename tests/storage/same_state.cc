@@ -92,6 +92,7 @@ void ExpectSame(const TunerState& actual, const TunerState& expected) {
     ASSERT_TRUE(actual.studies.contains(id));
     ExpectSameStudy(actual.studies.at(id), study);
   }
+  EXPECT_TRUE(actual.tallies == expected.tallies);
   ASSERT_EQ(actual.trials.size(), expected.trials.size());
   for (const auto& [id, trial] : expected.trials) {
     ASSERT_TRUE(actual.trials.contains(id));

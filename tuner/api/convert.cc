@@ -120,21 +120,6 @@ void AddActivity(const TrialActivity& activity, v1::Trial& out) {
   SetFigures(activity.figures, out);
 }
 
-// Trials' worth of work done: an ended trial is one, a running one the share of its steps.
-double TrialsDone(const Study& study, const TunerState& state) {
-  double done = 0;
-  for (const TrialId id : study.trials) {
-    const Trial& trial = state.trials.at(id);
-    if (Ended(trial.state)) {
-      done += 1;
-    } else if (study.spec.max_step > 0 && !trial.values.empty()) {
-      done += std::min(1.0, static_cast<double>(trial.values.back().step) /
-                                static_cast<double>(study.spec.max_step));
-    }
-  }
-  return done;
-}
-
 }  // namespace
 
 v1::StudyState ToProto(StudyState state) {
@@ -187,7 +172,7 @@ double RemainingSeconds(const Study& study, const TunerState& state, Time now) {
   if (study.spec.time_limit_s > 0) {
     remaining_s = std::max(0.0, study.spec.time_limit_s - elapsed_s);
   }
-  const double done = study.spec.max_trials > 0 ? TrialsDone(study, state) : 0;
+  const double done = study.spec.max_trials > 0 ? state.TallyOf(study).done() : 0;
   if (study.spec.max_trials > 0 && done > 0 && elapsed_s > 0) {
     const double left = std::max(0.0, static_cast<double>(study.spec.max_trials) - done);
     const double by_trials_s = left * elapsed_s / done;
@@ -232,15 +217,15 @@ v1::Study ToProto(const Study& study, const View& view) {
     out.add_directions(std::string(ToString(direction)));
   }
   AddAttributes(study.attributes, out);
-  std::map<TrialState, int> by_state;
-  state.ForEachTrial(study, [&](const Trial& trial) { ++by_state[trial.state]; });
-  for (const auto& [trial_state, trials] : by_state) {
-    (*out.mutable_trials_by_state())[std::string(ToString(trial_state))] = trials;
+  const TrialTally& tally = state.TallyOf(study);
+  for (const TrialState of : {TrialState::kWaiting, TrialState::kRunning, TrialState::kPaused,
+                              TrialState::kComplete, TrialState::kPruned, TrialState::kFail}) {
+    const std::int64_t trials = tally.count(of);
+    if (trials > 0) (*out.mutable_trials_by_state())[std::string(ToString(of))] = trials;
   }
-  if (const std::optional<std::int64_t> best = BestTrial(state, study)) {
-    const Trial& trial = state.trials.at(study.trials.at(static_cast<std::size_t>(*best)));
-    out.set_best_trial(*best);
-    if (const auto value = BestValue(trial, study.spec.direction())) out.set_best_value(*value);
+  if (const auto& best = tally.best()) {
+    out.set_best_trial(best->number);
+    out.set_best_value(best->value);
   }
   out.set_created_at(SecondsOrZero(study.created));
   out.set_ended_at(SecondsOrZero(study.ended));

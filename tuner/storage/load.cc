@@ -58,6 +58,7 @@ class Loader {
     ESPALIER_RETURN_IF_ERROR(LoadAttributes());
     ESPALIER_RETURN_IF_ERROR(LoadSuggestions());
     ESPALIER_RETURN_IF_ERROR(LoadOtherValues());
+    state_.Recount();
     return std::move(state_);
   }
 

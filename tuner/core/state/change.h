@@ -11,6 +11,7 @@
 
 #include "tuner/core/state/kept_token.h"
 #include "tuner/core/state/study.h"
+#include "tuner/core/state/trial_tally.h"
 
 namespace espalier {
 
@@ -234,22 +235,26 @@ class DroppedTrials {
 struct TunerState {
   std::map<StudyId, Study> studies;
   std::map<TrialId, Trial> trials;
-  std::map<NodeId, std::string> nodes;                  // every node ever seen, by name
-  std::map<NodeId, std::vector<NodeTerms>> node_terms;  // in the order in which they were told
-  std::map<NodeId, Time> drained;    // by a user, and when they must be empty; zero: whenever
-  std::optional<PluginSpec> policy;  // of the pool; none: none has been set
+  std::map<NodeId, std::string> nodes;  // every node ever seen, by name
+  TermsOfNodes node_terms;              // in the order in which they were told
+  std::map<NodeId, Time> drained;       // by a user, and when they must be empty; zero: whenever
+  std::optional<PluginSpec> policy;     // of the pool; none: none has been set
   std::map<std::string, KeptToken> tokens;  // by id
   std::int64_t replica_ids_below = 1;
   // The highest ones ever given, deleted ones included: ids are never used twice.
   StudyId last_study;
   TrialId last_trial;
   std::map<std::string, StudyId, std::less<>> study_ids;  // by name, of all studies
+  std::map<StudyId, TrialTally> tallies;                  // of all studies; it follows from trials
   DroppedTrials dropped;
 
   // Aborts on a change that does not fit the state: those come from a broken core or database.
   void Apply(const Change& change);
 
   const Study* FindStudy(std::string_view name) const;
+  const TrialTally& TallyOf(const Study& study) const;
+  // Makes the tallies anew, by a walk over all trials: for a state that was not made by changes.
+  void Recount();
 
   // Calls see(trial) for each trial of the study, by number. For a large study this takes a tenth
   // of what looking up each of them takes: mostly they lie side by side.

@@ -6,6 +6,7 @@
 
 #include "tuner/core/state/engine_node_names.h"
 #include "tuner/core/state/study_facts.h"
+#include "tuner/core/state/trial_tally.h"
 
 namespace espalier {
 
@@ -15,10 +16,18 @@ class Payments {
  public:
   Payments(const TunerState& state, Time now) : state_(state), now_(now) {}
 
-  void Add(const Trial& trial) {
-    for (const SlotSpan& span : trial.spans) {
-      const Time to = span.to == Time{} ? now_ : span.to;
-      for (const Slot& slot : span.slots) AddSlot(slot.node, span.from, to);
+  void Add(const SlotSpan& span) {
+    const Time to = span.to == Time{} ? now_ : span.to;
+    for (const Slot& slot : span.slots) AddSlot(slot.node, span.from, to);
+  }
+
+  void Add(NodeId node, const TrialTally::Held& held) {
+    const auto told = state_.node_terms.find(node);
+    if (told == state_.node_terms.end()) return;
+    for (std::size_t i = 0; i < held.us.size(); ++i) {
+      if (held.us[i] > 0) {
+        AddTime(node, told->second[i], SecondsBetween(Time{0}, Time{held.us[i]}));
+      }
     }
   }
 
@@ -31,16 +40,12 @@ class Payments {
  private:
   using Kind = std::tuple<std::string, std::string, bool, double>;
 
-  // The first terms count for what was before them, too.
   void AddSlot(NodeId node, Time from, Time to) {
     const auto told = state_.node_terms.find(node);
     if (told == state_.node_terms.end()) return;
-    const std::vector<NodeTerms>& terms = told->second;
-    for (std::size_t i = 0; i < terms.size(); ++i) {
-      const Time begin = i == 0 ? from : std::max(from, terms[i].since);
-      const Time end = i + 1 < terms.size() ? std::min(to, terms[i + 1].since) : to;
-      if (begin < end) AddTime(node, terms[i], SecondsBetween(begin, end));
-    }
+    ForEachTerms(&told->second, from, to, [&](std::size_t index, std::int64_t us) {
+      AddTime(node, told->second[index], SecondsBetween(Time{0}, Time{us}));
+    });
   }
 
   void AddTime(NodeId node, const NodeTerms& terms, double held_s) {
@@ -65,14 +70,16 @@ class Payments {
 
 std::vector<Payment> PaymentsFor(const TunerState& state, const Trial& trial, Time now) {
   Payments payments(state, now);
-  payments.Add(trial);
+  for (const SlotSpan& span : trial.spans) payments.Add(span);
   return payments.Take();
 }
 
 std::vector<Payment> PaymentsFor(const TunerState& state, const Study& study, Time now) {
   Payments payments(state, now);
   if (state.node_terms.empty()) return {};
-  state.ForEachTrial(study, [&payments](const Trial& trial) { payments.Add(trial); });
+  const TrialTally& tally = state.TallyOf(study);
+  for (const auto& [node, held] : tally.held()) payments.Add(node, held);
+  for (const TrialId id : tally.holders()) payments.Add(state.trials.at(id).spans.back());
   return payments.Take();
 }
 

@@ -10,6 +10,23 @@ namespace espalier {
 
 namespace {
 
+void RankAll(const TunerState& state, StudyId study, TrialTally& tally) {
+  tally.ForgetBest();
+  state.ForEachTrial(state.studies.at(study), [&tally](const Trial& trial) { tally.Rank(trial); });
+}
+
+TrialTally CountAgain(const TunerState& state, StudyId id) {
+  const Study& study = state.studies.at(id);
+  TrialTally tally(study.spec);
+  state.ForEachTrial(study, [&](const Trial& trial) {
+    tally.Add(trial);
+    tally.Rank(trial);
+    for (const SlotSpan& span : trial.spans) tally.AddSpan(span, state.node_terms);
+    if (!trial.spans.empty()) tally.SetHolder(trial.id, trial.spans.back().to == Time{});
+  });
+  return tally;
+}
+
 // The meaning of each Change: one overload a type, so that a new one does not compile without.
 class Applier {
  public:
@@ -26,6 +43,7 @@ class Applier {
     study.created = c.at;
     study.running_since = c.at;
     state_.studies.emplace(c.id, std::move(study));
+    state_.tallies.emplace(c.id, TrialTally(c.spec));
     state_.study_ids.emplace(c.spec.name, c.id);
     state_.last_study = c.id;
   }
@@ -71,6 +89,7 @@ class Applier {
     trial.number = c.number;
     trial.parameters = c.parameters;
     trial.created = c.at;
+    if (TrialTally* tally = TallyOf(trial)) tally->Add(trial);
     state_.trials.emplace_hint(state_.trials.end(), c.id, std::move(trial));
     study.trials.push_back(c.id);
     state_.last_trial = c.id;
@@ -85,6 +104,7 @@ class Applier {
     }
     state_.study_ids.erase(study.spec.name);
     state_.studies.erase(c.id);
+    state_.tallies.erase(c.id);
     state_.last_study = c.last_study;
     state_.last_trial = c.last_trial;
   }
@@ -110,59 +130,75 @@ class Applier {
   }
 
   void operator()(const TrialTold& c) {
-    Trial& trial = TrialAt(c.id);
-    CheckMayFollow(trial, c.state, c.source);
-    trial.state = c.state;
-    if (!c.values.empty()) {
-      trial.value = c.values.front();
-      trial.other_values.assign(c.values.begin() + 1, c.values.end());
-    }
-    if (c.started != Time{}) trial.started = c.started;
-    if (c.ended != Time{}) trial.ended = c.ended;
+    CheckMayFollow(TrialAt(c.id), c.state, c.source);
+    Rank(Tallied(c.id, [&c](Trial& trial) {
+      trial.state = c.state;
+      if (!c.values.empty()) {
+        trial.value = c.values.front();
+        trial.other_values.assign(c.values.begin() + 1, c.values.end());
+      }
+      if (c.started != Time{}) trial.started = c.started;
+      if (c.ended != Time{}) trial.ended = c.ended;
+    }));
   }
 
   void operator()(const TrialHeld& c) { TrialAt(c.id).held = c.held; }
 
   void operator()(const TrialEnvironmentSet& c) { TrialAt(c.id).environment = c.environment; }
 
-  void operator()(const FinalValueReported& c) { TrialAt(c.id).value = c.value; }
+  void operator()(const FinalValueReported& c) {
+    Trial& trial = TrialAt(c.id);
+    trial.value = c.value;
+    Rank(trial);
+  }
 
   void operator()(const TrialStateChanged& c) {
-    Trial& trial = TrialAt(c.id);
-    CheckMayFollow(trial, c.state, StateSource::kPool);
-    if (c.state == TrialState::kRunning && trial.started == Time{}) trial.started = c.at;
-    if (Ended(c.state)) trial.ended = c.at;
-    trial.state = c.state;
-    trial.reason = c.reason;
-    trial.last_output = c.last_output;
-    trial.cancelled = c.cancelled;
-    if (c.value) trial.value = c.value;
+    CheckMayFollow(TrialAt(c.id), c.state, StateSource::kPool);
+    Rank(Tallied(c.id, [&c](Trial& trial) {
+      if (c.state == TrialState::kRunning && trial.started == Time{}) trial.started = c.at;
+      if (Ended(c.state)) trial.ended = c.at;
+      trial.state = c.state;
+      trial.reason = c.reason;
+      trial.last_output = c.last_output;
+      trial.cancelled = c.cancelled;
+      if (c.value) trial.value = c.value;
+    }));
   }
 
   void operator()(const ValueReported& c) {
-    Trial& trial = TrialAt(c.id);
-    std::vector<IntermediateValue>& values = trial.values;
-    const auto at = PlaceOf(values, c.value.step);
-    if (at == values.end() || at->step != c.value.step) {
-      values.insert(at, c.value);
-    } else {
-      ESPALIER_CHECK(c.replace,
-                     absl::StrCat("trial ", c.id.value, " has step ", c.value.step, " already"));
-      *at = c.value;
+    bool replaces = false;
+    const Trial& changed = Tallied(c.id, [&c, &replaces](Trial& trial) {
+      std::vector<IntermediateValue>& values = trial.values;
+      const auto at = PlaceOf(values, c.value.step);
+      replaces = at != values.end() && at->step == c.value.step;
+      if (!replaces) {
+        values.insert(at, c.value);
+      } else {
+        ESPALIER_CHECK(c.replace,
+                       absl::StrCat("trial ", c.id.value, " has step ", c.value.step, " already"));
+        *at = c.value;
+      }
+      if (!c.extra.empty()) trial.extra[c.value.step] = c.extra;
+    });
+    if (replaces || Ended(changed.state)) {
+      Rank(changed);
+    } else if (TrialTally* tally = TallyOf(changed)) {
+      tally->RankValue(changed, c.value.value);
     }
-    if (!c.extra.empty()) trial.extra[c.value.step] = c.extra;
   }
 
   void operator()(const GenerationAdvanced& c) {
-    Trial& trial = TrialAt(c.id);
+    const Trial& trial = TrialAt(c.id);
     ESPALIER_CHECK(trial.generation < c.generation,
                    absl::StrCat("trial ", c.id.value, ": generation ", c.generation, " after ",
                                 trial.generation));
-    trial.generation = c.generation;
+    Tallied(c.id, [&c](Trial& of) { of.generation = c.generation; });
   }
 
   void operator()(const SlotsHeldChanged& c) {
-    std::vector<SlotSpan>& spans = TrialAt(c.id).spans;
+    Trial& trial = TrialAt(c.id);
+    TrialTally* tally = TallyOf(trial);
+    std::vector<SlotSpan>& spans = trial.spans;
     if (!spans.empty() && spans.back().to == Time{}) {
       // A span that lasted no time says nothing; a wall clock set back between two runs of the
       // service must not leave one that ends before it began.
@@ -170,9 +206,11 @@ class Applier {
         spans.pop_back();
       } else {
         spans.back().to = c.at;
+        if (tally != nullptr) tally->AddSpan(spans.back(), state_.node_terms);
       }
     }
     if (!c.slots.empty()) spans.push_back({c.at, Time{}, c.slots});
+    if (tally != nullptr) tally->SetHolder(c.id, !c.slots.empty());
   }
 
   void operator()(const ResizeMeasured& c) { TrialAt(c.id).resizes.push_back(c.resize); }
@@ -214,6 +252,9 @@ class Applier {
   void operator()(const NodeTermsTold& c) {
     ESPALIER_CHECK(state_.nodes.contains(c.id), absl::StrCat("no node with id ", c.id.value));
     state_.node_terms[c.id].push_back(c.terms);
+    for (auto& [study, tally] : state_.tallies) {
+      if (tally.HeldAfter(c.id, c.terms.since)) tally = CountAgain(state_, study);
+    }
   }
 
   void operator()(const NodeDrained& c) {
@@ -234,6 +275,29 @@ class Applier {
   }
 
  private:
+  // The tally of the trial's study. Storage applies changes to trials that stand alone: null.
+  TrialTally* TallyOf(const Trial& trial) {
+    const auto it = state_.tallies.find(trial.study);
+    return it == state_.tallies.end() ? nullptr : &it->second;
+  }
+
+  // Changes what a tally counts of the trial.
+  template <typename Edit>
+  const Trial& Tallied(TrialId id, Edit edit) {
+    Trial& trial = TrialAt(id);
+    TrialTally* tally = TallyOf(trial);
+    if (tally != nullptr) tally->LeaveOut(trial);
+    edit(trial);
+    if (tally != nullptr) tally->Add(trial);
+    return trial;
+  }
+
+  // Sees to it that the tally has the best trial, where this one has another value.
+  void Rank(const Trial& trial) {
+    TrialTally* tally = TallyOf(trial);
+    if (tally != nullptr && !tally->Rank(trial)) RankAll(state_, trial.study, *tally);
+  }
+
   static void CheckMayFollow(const Trial& trial, TrialState to, StateSource source) {
     ESPALIER_CHECK(MayFollow(trial.state, to, source),
                    absl::StrCat("trial ", trial.id.value, ": ", std::string(ToString(to)),
@@ -279,6 +343,17 @@ void TunerState::Apply(const Change& change) { std::visit(Applier(*this), change
 const Study* TunerState::FindStudy(std::string_view name) const {
   const auto it = study_ids.find(name);
   return it == study_ids.end() ? nullptr : &studies.at(it->second);
+}
+
+const TrialTally& TunerState::TallyOf(const Study& study) const {
+  const auto it = tallies.find(study.id);
+  ESPALIER_CHECK(it != tallies.end(), absl::StrCat("study ", study.id.value, " has no tally"));
+  return it->second;
+}
+
+void TunerState::Recount() {
+  tallies.clear();
+  for (const auto& [id, study] : studies) tallies.emplace(id, CountAgain(*this, id));
 }
 
 std::optional<TrialId> TrialEndedBy(const Change& change) {

@@ -9,8 +9,12 @@
 namespace espalier {
 
 double SlotSeconds(const TunerState& state, const Study& study, Time now) {
-  double sum_s = 0;
-  state.ForEachTrial(study, [&](const Trial& trial) { sum_s += SlotSeconds(trial, now); });
+  const TrialTally& tally = state.TallyOf(study);
+  double sum_s = tally.slot_seconds();
+  for (const TrialId id : tally.holders()) {
+    const SlotSpan& span = state.trials.at(id).spans.back();
+    sum_s += std::max(0.0, HeldSeconds(span, now)) * static_cast<double>(span.slots.size());
+  }
   return sum_s;
 }
 
@@ -38,23 +42,8 @@ std::optional<double> BestValue(const Trial& trial, Direction direction) {
 }
 
 std::optional<std::int64_t> BestTrial(const TunerState& state, const Study& study) {
-  if (study.spec.directions.size() != 1) return std::nullopt;  // there is no best of several
-  // Finished trials are compared by what they ended with; others stand in while none has finished.
-  for (const bool complete : {true, false}) {
-    std::optional<std::int64_t> best;
-    double best_value = 0;
-    state.ForEachTrial(study, [&](const Trial& trial) {
-      if ((trial.state == TrialState::kComplete) != complete) return;
-      const std::optional<double> value = BestValue(trial, study.spec.direction());
-      if (!value || std::isnan(*value)) return;
-      if (!best || Better(study.spec.direction(), *value, best_value)) {
-        best = trial.number;
-        best_value = *value;
-      }
-    });
-    if (best) return best;
-  }
-  return std::nullopt;
+  const std::optional<TrialTally::Best>& best = state.TallyOf(study).best();
+  return best ? std::optional(best->number) : std::nullopt;
 }
 
 bool CompleteWithoutValue(const Study& study, const Trial& trial) {
@@ -70,14 +59,8 @@ const IntermediateValue* ValueAt(const Trial& trial, std::int64_t step) {
 }
 
 bool HasProvenInelastic(const TunerState& state, const Study& study) {
-  if (study.spec.by_clients()) return false;
-  bool proven = false;
-  bool elastic = false;
-  state.ForEachTrial(study, [&](const Trial& trial) {
-    elastic = elastic || trial.generation > 0;
-    proven = proven || !trial.values.empty() || trial.state == TrialState::kComplete;
-  });
-  return proven && !elastic;
+  const TrialTally& tally = state.TallyOf(study);
+  return !study.spec.by_clients() && tally.any_at_work() && !tally.any_in_group();
 }
 
 }  // namespace espalier

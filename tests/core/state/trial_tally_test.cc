@@ -1,0 +1,185 @@
+#include "tuner/core/state/trial_tally.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "base/random.h"
+#include "tuner/core/state/change.h"
+#include "tuner/core/state/payments.h"
+#include "tuner/core/state/slot_time.h"
+#include "tuner/core/state/study_facts.h"
+
+namespace espalier {
+namespace {
+
+constexpr StudyId kStudy(1);
+constexpr int kNodes = 3;
+
+// ---- What a walk over the trials finds.
+
+std::optional<TrialTally::Best> BestByWalk(const TunerState& state, const Study& study) {
+  if (study.spec.directions.size() != 1) return std::nullopt;
+  for (const bool complete : {true, false}) {
+    std::optional<TrialTally::Best> best;
+    state.ForEachTrial(study, [&](const Trial& trial) {
+      if ((trial.state == TrialState::kComplete) != complete) return;
+      const std::optional<double> value = BestValue(trial, study.spec.direction());
+      if (!value || std::isnan(*value)) return;
+      if (!best || Better(study.spec.direction(), *value, best->value)) {
+        best = {trial.number, *value, complete};
+      }
+    });
+    if (best) return best;
+  }
+  return std::nullopt;
+}
+
+double DoneByWalk(const TunerState& state, const Study& study) {
+  double done = 0;
+  state.ForEachTrial(study, [&](const Trial& trial) {
+    if (Ended(trial.state)) {
+      done += 1;
+    } else if (study.spec.max_step > 0 && !trial.values.empty()) {
+      done += std::min(1.0, static_cast<double>(trial.values.back().step) /
+                                static_cast<double>(study.spec.max_step));
+    }
+  });
+  return done;
+}
+
+void ExpectAsWalked(const TunerState& state, Time now) {
+  const Study& study = state.studies.at(kStudy);
+  const TrialTally& tally = state.TallyOf(study);
+  std::map<TrialState, std::int64_t> counts;
+  bool in_group = false;
+  bool at_work = false;
+  double slot_s = 0;
+  double paid = 0;
+  state.ForEachTrial(study, [&](const Trial& trial) {
+    ++counts[trial.state];
+    in_group = in_group || trial.generation > 0;
+    at_work = at_work || !trial.values.empty() || trial.state == TrialState::kComplete;
+    slot_s += SlotSeconds(trial, now);
+    for (const Payment& payment : PaymentsFor(state, trial, now)) paid += payment.cost;
+  });
+  for (const TrialState of : {TrialState::kWaiting, TrialState::kRunning, TrialState::kPaused,
+                              TrialState::kComplete, TrialState::kPruned, TrialState::kFail}) {
+    EXPECT_EQ(tally.count(of), counts[of]) << ToString(of);
+  }
+  EXPECT_EQ(tally.best(), BestByWalk(state, study));
+  EXPECT_NEAR(tally.done(), DoneByWalk(state, study), 1e-9);
+  EXPECT_EQ(tally.any_in_group(), in_group);
+  EXPECT_EQ(tally.any_at_work(), at_work);
+  EXPECT_NEAR(SlotSeconds(state, study, now), slot_s, 1e-9 * (1 + slot_s));
+  double told = 0;
+  for (const Payment& payment : PaymentsFor(state, study, now)) told += payment.cost;
+  EXPECT_NEAR(told, paid, 1e-9 * (1 + paid));
+  TunerState anew = state;
+  anew.Recount();
+  EXPECT_TRUE(anew.tallies == state.tallies) << "what a restart would count";
+}
+
+// Changes of any kind that a tally counts, in any order that Apply takes.
+class Changes {
+ public:
+  explicit Changes(std::uint64_t seed) : random_(seed) {
+    StudySpec spec;
+    spec.name = "s";
+    spec.max_step = Draw(2) * 10;
+    spec.directions = {Draw(2) > 0 ? Direction::kMaximize : Direction::kMinimize};
+    if (Draw(8) == 0) spec.directions.push_back(Direction::kMinimize);
+    state.Apply(StudyCreated{kStudy, spec, now});
+    for (int node = 1; node <= kNodes; ++node) {
+      state.Apply(NodeRegistered{NodeId(node), absl::StrCat("n", node)});
+    }
+  }
+
+  void Next() {
+    now = After(now, static_cast<double>(Draw(1000)) / 8);
+    const auto trials = std::ssize(state.studies.at(kStudy).trials);
+    const int kind = Draw(8);
+    if (trials == 0 || (kind == 0 && trials < 12)) {
+      state.Apply(TrialCreated{TrialId(trials + 1), kStudy, trials, {}, now});
+    } else if (kind == 1) {
+      // The clock of another run of the service may be behind.
+      const Time since = After(now, -static_cast<double>(Draw(3) * Draw(300)));
+      NodeTerms terms;
+      terms.since = since;
+      terms.slots = 4;
+      terms.price_per_hour = 1.0 + Draw(3);
+      state.Apply(NodeTermsTold{NodeId(Draw(kNodes) + 1), terms});
+    } else {
+      Of(state.trials.at(TrialId(Draw(static_cast<int>(trials)) + 1)), kind);
+    }
+  }
+
+  TunerState state;
+  Time now = TimeFromSeconds(1000);
+
+ private:
+  int Draw(int below) { return static_cast<int>(random_.Below(static_cast<std::uint64_t>(below))); }
+  double Value() {
+    return Draw(9) == 0 ? std::numeric_limits<double>::quiet_NaN() : static_cast<double>(Draw(6));
+  }
+
+  void Of(const Trial& trial, int kind) {
+    if (kind == 2) {
+      const auto to = static_cast<TrialState>(Draw(6));
+      if (!MayFollow(trial.state, to, StateSource::kPool)) return;
+      TrialStateChanged change{trial.id, to, now};
+      if (Ended(to) && Draw(3) > 0) change.value = Value();
+      state.Apply(change);
+    } else if (kind == 3) {
+      const auto to = static_cast<TrialState>(Draw(6));
+      if (!MayFollow(trial.state, to, StateSource::kClient)) return;
+      TrialTold change{};
+      change.id = trial.id;
+      change.state = to;
+      if (Ended(to) && Draw(3) > 0) change.values = {Value()};
+      state.Apply(change);
+    } else if (kind == 4) {
+      state.Apply(FinalValueReported{trial.id, Value()});
+    } else if (kind == 5) {
+      std::vector<Slot> slots;
+      for (int slot = Draw(4); slot > 0; --slot) slots.push_back({NodeId(Draw(kNodes) + 1), slot});
+      state.Apply(SlotsHeldChanged{trial.id, now, slots});
+    } else if (kind == 6 && Draw(4) == 0) {
+      state.Apply(GenerationAdvanced{trial.id, trial.generation + 1});
+    } else {
+      state.Apply(ValueReported{trial.id, {Draw(15), Value(), 0, now, 0}, {}, /*replace=*/true});
+    }
+  }
+
+  Random random_;
+};
+
+TEST(TrialTally, SaysWhatAWalkWouldFindAfterEachChange) {
+  int with_best = 0;
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    SCOPED_TRACE(absl::StrCat("seed ", seed));
+    Changes changes(seed);
+    for (int i = 0; i < 150; ++i) {
+      changes.Next();
+      ExpectAsWalked(changes.state, changes.now);
+      if (testing::Test::HasFailure()) return;
+    }
+    with_best += changes.state.tallies.at(kStudy).best() ? 1 : 0;
+  }
+  EXPECT_GT(with_best, 20) << "or nothing was compared";
+}
+
+TEST(TrialTally, IsGoneWithItsStudy) {
+  Changes changes(1);
+  changes.Next();
+  const auto trials = std::ssize(changes.state.studies.at(kStudy).trials);
+  changes.state.Apply(StudyDeleted{kStudy, kStudy, TrialId(trials)});
+  EXPECT_TRUE(changes.state.tallies.empty());
+}
+
+}  // namespace
+}  // namespace espalier

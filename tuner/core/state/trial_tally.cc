@@ -1,0 +1,97 @@
+#include "tuner/core/state/trial_tally.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "tuner/core/state/study_facts.h"
+
+namespace espalier {
+
+namespace {
+
+constexpr double kMicroseconds = 1e6;  // in a second
+
+}  // namespace
+
+TrialTally::TrialTally(const StudySpec& spec)
+    : direction_(spec.direction()),
+      ranked_(spec.directions.size() == 1),
+      max_step_(spec.max_step) {}
+
+std::int64_t TrialTally::ended() const {
+  return count(TrialState::kComplete) + count(TrialState::kPruned) + count(TrialState::kFail);
+}
+
+double TrialTally::done() const {
+  const auto ended_ones = static_cast<double>(ended());
+  if (max_step_ == 0) return ended_ones;
+  return ended_ones + static_cast<double>(steps_) / static_cast<double>(max_step_);
+}
+
+double TrialTally::slot_seconds() const { return static_cast<double>(slot_us_) / kMicroseconds; }
+
+void TrialTally::Count(const Trial& trial, int sign) {
+  by_state_[static_cast<std::size_t>(trial.state)] += sign;
+  if (!Ended(trial.state) && !trial.values.empty()) {
+    steps_ += sign * std::min(max_step_, trial.values.back().step);
+  }
+  if (trial.generation > 0) in_group_ += sign;
+  if (!trial.values.empty() || trial.state == TrialState::kComplete) at_work_ += sign;
+}
+
+bool TrialTally::Beats(const Best& one) const {
+  if (!best_ || one.complete != best_->complete) return !best_ || one.complete;
+  if (Better(direction_, one.value, best_->value)) return true;
+  return one.number < best_->number && !Better(direction_, best_->value, one.value);
+}
+
+bool TrialTally::Rank(const Trial& trial) {
+  if (!ranked_) return true;
+  const std::optional<double> value = BestValue(trial, direction_);
+  const bool counts = value && !std::isnan(*value);
+  const Best now{trial.number, value.value_or(0), trial.state == TrialState::kComplete};
+  if (!best_ || best_->number != trial.number) {
+    if (counts && Beats(now)) best_ = now;
+    return true;
+  }
+  const bool worse = now.complete == best_->complete && Better(direction_, best_->value, now.value);
+  if (!counts || worse) return false;
+  best_ = now;
+  return true;
+}
+
+void TrialTally::RankValue(const Trial& trial, double value) {
+  if (!ranked_ || std::isnan(value)) return;
+  const Best now{trial.number, value, false};
+  if (Beats(now)) best_ = now;
+}
+
+void TrialTally::AddSpan(const SlotSpan& span, const TermsOfNodes& terms) {
+  if (span.to <= span.from) return;
+  for (const Slot& slot : span.slots) {
+    slot_us_ += span.to.us - span.from.us;
+    Held& held = held_[slot.node];
+    held.until = std::max(held.until, span.to);
+    const auto told = terms.find(slot.node);
+    ForEachTerms(told == terms.end() ? nullptr : &told->second, span.from, span.to,
+                 [&held](std::size_t index, std::int64_t us) {
+                   if (held.us.size() <= index) held.us.resize(index + 1);
+                   held.us[index] += us;
+                 });
+  }
+}
+
+void TrialTally::SetHolder(TrialId trial, bool holds) {
+  if (holds) {
+    holders_.insert(trial);
+  } else {
+    holders_.erase(trial);
+  }
+}
+
+bool TrialTally::HeldAfter(NodeId node, Time moment) const {
+  const auto held = held_.find(node);
+  return held != held_.end() && held->second.until > moment;
+}
+
+}  // namespace espalier
