@@ -275,6 +275,9 @@ class Contract:
         self.assertEqual(user.call("GET", path_of("pods"))[0], 200)
         self.admin.do("DELETE", path_of("secrets", "session"))
         wait_for(lambda: user.call("GET", path_of("pods"))[0] == 401, "the token to be refused")
+        again = self.cluster.client(self.cluster.new_token("tuner", bound="session"))
+        self.assertEqual(again.call("GET", path_of("pods"))[0], 200)
+        self.assertEqual(user.call("GET", path_of("pods"))[0], 401, "another secret of that name")
 
     def test_what_is_acknowledged_outlives_the_server_and_old_watches_do_not(self):
         made = self.create(pod("kept", gpus=100))

@@ -30,7 +30,11 @@ class Access:
         namespace, name = issued["account"]
         if ("serviceaccounts", namespace, name) not in self.store.objects:
             return False
-        return not issued["bound"] or ("secrets", namespace, issued["bound"]) in self.store.objects
+        return not issued["bound"] or self._secret_uid(namespace, issued["bound"]) == issued["bound_uid"]
+
+    def _secret_uid(self, namespace, name):
+        secret = self.store.objects.get(("secrets", namespace, name))
+        return secret["metadata"]["uid"] if secret else None
 
     def issue(self, namespace, name, body):
         """The answer to a TokenRequest."""
@@ -38,8 +42,8 @@ class Access:
         token = secrets.token_hex(16)
         until = time.time() + spec.get("expirationSeconds", 3600)
         bound = (spec.get("boundObjectRef") or {}).get("name", "")
-        self.store.write(("issued", "", token), {"metadata": {}, "account": [namespace, name], "until": until,
-                                                 "bound": bound})
+        self.store.write(("issued", "", token), {"metadata": {}, "account": [namespace, name], "until": until, "bound": bound,
+                                                 "bound_uid": self._secret_uid(namespace, bound)})
         expires = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(until))
         return body | {"kind": "TokenRequest", "status": {"token": token, "expirationTimestamp": expires}}
 
