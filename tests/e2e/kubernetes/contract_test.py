@@ -94,6 +94,8 @@ class Contract:
         self.assertEqual(changed["data"], {"token": "YQ==", "ca.pem": "Yg=="})
         code, _ = self.tuner.call("PATCH", path_of("secrets", "other"), {}, "application/merge-patch+json")
         self.assertEqual(code, 403)
+        _, missing = self.admin.call("PATCH", path_of("secrets", "nothing"), {}, PATCH)
+        self.assertEqual((missing["code"], missing["message"]), (404, 'secrets "nothing" not found'))
         listed = [entry for entry in self.cluster.audited("system:serviceaccount:espalier:tuner")]
         self.assertIn(("patch", "", "secrets", "join", 200), listed)
         self.assertIn(("patch", "", "secrets", "other", 403), listed)
@@ -214,6 +216,18 @@ class Contract:
         self.refused(404, "NotFound", "GET", path_of(JOBS, "one"))
         again = self.admin.create(path_of(JOBS), job("one"))
         self.assertNotEqual(again["metadata"]["uid"], made["metadata"]["uid"])
+
+    def test_a_kind_goes_with_its_definition(self):
+        versions = [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}]
+        self.cluster.apply({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": "things.espalier.test"},
+            "spec": {"group": "espalier.test", "scope": "Namespaced", "versions": versions,
+                     "names": {"kind": "Thing", "plural": "things", "singular": "thing"}}})
+        things = path_of("things.espalier.test/v1")
+        wait_for(lambda: self.admin.call("GET", things)[0] == 200, "the kind to be served")
+        self.admin.do("DELETE", path_of("customresourcedefinitions.apiextensions.k8s.io/v1", "things.espalier.test", namespace=""))
+        wait_for(lambda: self.admin.call("GET", things) == (404, "404 page not found\n"), "the kind to be gone")
 
     def test_the_status_of_a_custom_resource_is_written_apart(self):
         made = self.admin.create(path_of(JOBS), job("two", minReplicas=1))
