@@ -20,8 +20,9 @@ import time
 from bench_run import ANY_PORT, TUNER, quantile, resident_mb, serve, setup_optuna, told_address, usual_or_smoke
 
 HERE = pathlib.Path(__file__).parent
-TABLE = HERE.parents[1] / "tuner" / "credentials" / "permissions.cc"
-ROW = re.compile(r'\{"([^"]+)", Role::k(\w+)(, true)?\}')
+SOURCES = HERE.parents[1] / "tuner"
+OPERATION = re.compile(r'\.name = "(\w+)",\s*\.http = "([^"]*)",\s*\.role = Role::k(\w+)')
+OTHER = re.compile(r'\{"([^"]+)", Role::k(\w+)(?:, true)?\}')
 OPENED_BY = {"View": {"view", "submit", "administer"}, "Submit": {"submit", "administer"},
              "Administer": {"administer"}, "Agent": {"agent", "administer"}}
 SILENT = usual_or_smoke(2000, 50)
@@ -84,6 +85,15 @@ class Service:
         return answer.status
 
 
+def calls():
+    """(call, the role that it needs) of each of the service's: the operations over gRPC and HTTP, and all others."""
+    for name, route, needed in OPERATION.findall((SOURCES / "api/operations.h").read_text()):
+        yield f"/espalier.v1.Tuner/{name}", needed
+        if route:
+            yield route, needed
+    yield from OTHER.findall((SOURCES / "server/access/permissions.cc").read_text())
+
+
 def tries(service):
     """(call, what is shown, token, whether it is to be let in) of each that is worth trying."""
     tokens = {role: service.token(role, role) for role in ("view", "submit", "agent", "administer")}
@@ -91,7 +101,7 @@ def tries(service):
     service.tuner("token", "rm", "ended")
     kind, name, secret = tokens["administer"].split(".")
     wrong = ".".join((kind, name, "0" * len(secret)))
-    for call, needed, _ in ROW.findall(TABLE.read_text()):
+    for call, needed in calls():
         if needed == "Nobody":
             continue
         for shown, token in (("no token", ""), ("a wrong token", wrong), ("an ended token", ended), ("a word", "guess")):
@@ -129,10 +139,10 @@ def try_connect(service):
                                  stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     try:
         port = connected.stdout.readline().split(" is the service at ")[0]
-        rows = [call for call, needed, _ in ROW.findall(TABLE.read_text())
+        rows = [call for call, needed in calls()
                 if needed != "Nobody" and not call.startswith(("/", "dashboard"))]
-        calls = [" ".join(call_of_http(call)) for call in rows]
-        command = ["/usr/bin/python3", "-S", "-c", TRY_HTTP, port, *calls]
+        tried = [" ".join(call_of_http(call)) for call in rows]
+        command = ["/usr/bin/python3", "-S", "-c", TRY_HTTP, port, *tried]
         own = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
         assert not REFUSED & {int(status) for status in own}, "the port is open for us"
         statuses = subprocess.run(command, check=True, capture_output=True, text=True, cwd="/", user=NOBODY, group=NOBODY,

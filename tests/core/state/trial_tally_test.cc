@@ -17,7 +17,7 @@
 namespace espalier {
 namespace {
 
-constexpr StudyId kStudy(1);
+constexpr StudyId kTallied(1);
 constexpr int kNodes = 3;
 
 // ---- What a walk over the trials finds.
@@ -53,7 +53,7 @@ double DoneByWalk(const TunerState& state, const Study& study) {
 }
 
 void ExpectAsWalked(const TunerState& state, Time now) {
-  const Study& study = state.studies.at(kStudy);
+  const Study& study = state.studies.at(kTallied);
   const TrialTally& tally = state.TallyOf(study);
   std::map<TrialState, std::int64_t> counts;
   bool in_group = false;
@@ -93,7 +93,7 @@ class Changes {
     spec.max_step = Draw(2) * 10;
     spec.directions = {Draw(2) > 0 ? Direction::kMaximize : Direction::kMinimize};
     if (Draw(8) == 0) spec.directions.push_back(Direction::kMinimize);
-    state.Apply(StudyCreated{kStudy, spec, now});
+    state.Apply(StudyCreated{kTallied, spec, now});
     for (int node = 1; node <= kNodes; ++node) {
       state.Apply(NodeRegistered{NodeId(node), absl::StrCat("n", node)});
     }
@@ -101,10 +101,10 @@ class Changes {
 
   void Next() {
     now = After(now, static_cast<double>(Draw(1000)) / 8);
-    const auto trials = std::ssize(state.studies.at(kStudy).trials);
+    const auto trials = std::ssize(state.studies.at(kTallied).trials);
     const int kind = Draw(8);
     if (trials == 0 || (kind == 0 && trials < 12)) {
-      state.Apply(TrialCreated{TrialId(trials + 1), kStudy, trials, {}, now});
+      state.Apply(TrialCreated{TrialId(trials + 1), kTallied, trials, {}, now});
     } else if (kind == 1) {
       // The clock of another run of the service may be behind.
       const Time since = After(now, -static_cast<double>(Draw(3) * Draw(300)));
@@ -168,7 +168,7 @@ TEST(TrialTally, SaysWhatAWalkWouldFindAfterEachChange) {
       ExpectAsWalked(changes.state, changes.now);
       if (testing::Test::HasFailure()) return;
     }
-    with_best += changes.state.tallies.at(kStudy).best() ? 1 : 0;
+    with_best += changes.state.tallies.at(kTallied).best() ? 1 : 0;
   }
   EXPECT_GT(with_best, 20) << "or nothing was compared";
 }
@@ -176,8 +176,8 @@ TEST(TrialTally, SaysWhatAWalkWouldFindAfterEachChange) {
 TEST(TrialTally, IsGoneWithItsStudy) {
   Changes changes(1);
   changes.Next();
-  const auto trials = std::ssize(changes.state.studies.at(kStudy).trials);
-  changes.state.Apply(StudyDeleted{kStudy, kStudy, TrialId(trials)});
+  const auto trials = std::ssize(changes.state.studies.at(kTallied).trials);
+  changes.state.Apply(StudyDeleted{kTallied, kTallied, TrialId(trials)});
   EXPECT_TRUE(changes.state.tallies.empty());
 }
 
