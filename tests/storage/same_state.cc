@@ -54,7 +54,9 @@ void ExpectSameTrial(Trial actual, Trial expected) {
 void ExpectSameSpec(StudySpec actual, StudySpec expected) {
   EXPECT_EQ(TakeBits(actual.time_limit_s), TakeBits(expected.time_limit_s));
   EXPECT_EQ(WriteStudy(actual), WriteStudy(expected));
-  if (!expected.wording.text.empty()) EXPECT_EQ(actual.wording.text, expected.wording.text);
+  if (!expected.wording.text.empty()) {
+    EXPECT_EQ(actual.wording.text, expected.wording.text);
+  }
   EXPECT_TRUE(actual == expected);
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <limits>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -54,7 +55,7 @@ std::string NamesOf(const EnumDescriptor& type) {
 
 class Reader {
  public:
-  explicit Reader(const std::vector<std::string_view>& elsewhere) : elsewhere_(elsewhere) {}
+  explicit Reader(std::vector<std::string_view> elsewhere) : elsewhere_(std::move(elsewhere)) {}
 
   absl::Status Read(const Json& json, const std::string& place, Message& message) const {
     if (!json.is_object()) {

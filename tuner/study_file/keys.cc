@@ -91,8 +91,9 @@ absl::Status ReadSpace(const KeyValue& value, StudySpec& spec) {
   auto space = value.json().is_string()
                    ? SearchSpaceOfFile(file.label, file.folder, value.Word(), file.files)
                    : SearchSpaceWithin(file.label, file.text);
-  if (space.ok()) spec.space = *std::move(space);
-  return space.status();
+  if (!space.ok()) return space.status();
+  spec.space = *std::move(space);
+  return absl::OkStatus();
 }
 
 absl::Status ReadTimeLimit(const KeyValue& value, StudySpec& spec) {
