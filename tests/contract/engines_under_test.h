@@ -104,7 +104,7 @@ class CommandUnderTest final : public ProcessesUnderTest {
   std::unique_ptr<Engine> engine_;
 };
 
-// Pods of an API server that is there for this engine alone.
+// Pods in a namespace of this engine's own.
 class KubernetesUnderTest final : public EngineUnderTest {
  public:
   KubernetesUnderTest() {
@@ -126,7 +126,7 @@ class KubernetesUnderTest final : public EngineUnderTest {
   Engine& engine() override { return *engine_; }
   bool Await(const std::function<bool()>& condition) override { return AwaitProcesses(condition); }
   int Joined(const std::string& name) override { return kubernetes_.Joined(name); }
-  bool Here(const std::string& name) override { return kubernetes_.Nodes().contains(name); }
+  bool Here(const std::string& name) override { return kubernetes_.Runs(name); }
   SmallKubernetes& kubernetes() { return kubernetes_; }
 
  private:

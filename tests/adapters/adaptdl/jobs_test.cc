@@ -20,6 +20,8 @@ using Json = nlohmann::json;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
+constexpr const char* kManifest = "adaptdljobs.yaml";
+
 std::string Spec(const std::string& more = R"("minReplicas": 1, "maxReplicas": 2)") {
   return absl::StrCat(R"({"template": {"spec": {"containers": [{"name": "main", "image": "i:1",
                           "command": ["python3", "train.py"]}]}}, )",
@@ -29,7 +31,10 @@ std::string Spec(const std::string& more = R"("minReplicas": 1, "maxReplicas": 2
 // Jobs on a real loop with a database. Nodes and what their processes do are the test's word.
 class JobsTest : public testing::Test {
  protected:
-  JobsTest() { Restart(); }
+  JobsTest() {
+    SmallKubernetes::Apply(kManifest);
+    Restart();
+  }
 
   void Restart() {
     jobs_.reset();
@@ -57,9 +62,28 @@ class JobsTest : public testing::Test {
     const absl::Status compared = jobs_->Compare([] { return true; });
     EXPECT_TRUE(compared.ok()) << compared;
   }
+
+  // What people do to the objects, by kubectl.
+  Json Ask(const char* method, const std::string& path, const Json& body = {}) {
+    return Json::parse(kubernetes_.Ask({.method = method,
+                                        .path = "/adaptdljobs" + path,
+                                        .group = "adaptdl.petuum.com/v1",
+                                        .body = body.is_null() ? "" : body.dump()}));
+  }
+  void MakeJob(const std::string& name, const std::string& spec = Spec()) {
+    Ask("POST", "",
+        {{"kind", "AdaptDLJob"}, {"metadata", {{"name", name}}}, {"spec", Json::parse(spec)}});
+  }
+  void EditJob(const std::string& name, const std::string& spec = Spec()) {
+    Ask("PATCH", "/" + name, {{"spec", Json::parse(spec)}});
+  }
+  void DeleteJob(const std::string& name) { Ask("DELETE", "/" + name); }
+  Json Status(const std::string& name) {
+    return Ask("GET", "/" + name).value("status", Json::object());
+  }
   Json StatusAfterComparison(const std::string& name) {
     Compare();
-    return Json::parse(kubernetes_.JobStatus(name));
+    return Status(name);
   }
   // The process of the only replica that was started.
   ReplicaId Replica() {
@@ -83,7 +107,8 @@ class JobsTest : public testing::Test {
     return found;
   }
   std::string StudyOf(const std::string& name) {
-    return absl::StrCat(name, "-", kubernetes_.JobUid(name).substr(0, 8));
+    const std::string uid = Ask("GET", "/" + name)["metadata"]["uid"];
+    return absl::StrCat(name, "-", uid.substr(0, 8));
   }
   std::size_t Patches() { return kubernetes_.Requests("PATCH /adaptdljobs").size(); }
 
@@ -98,7 +123,7 @@ class JobsTest : public testing::Test {
 };
 
 TEST_F(JobsTest, AJobGoesFromPendingToSucceeded) {
-  kubernetes_.PutJob("cifar", Spec());
+  MakeJob("cifar");
   Json status = StatusAfterComparison("cifar");
   EXPECT_EQ(status["phase"], "Pending");
   EXPECT_EQ(status["reason"], "Waiting");
@@ -136,7 +161,7 @@ TEST_F(JobsTest, AJobGoesFromPendingToSucceeded) {
 }
 
 TEST_F(JobsTest, NothingIsTakenUpTwice) {
-  kubernetes_.PutJob("cifar", Spec());
+  MakeJob("cifar");
   // The service ends between the study and the status, and another one goes on.
   kubernetes_.SetFault("PATCH /adaptdljobs", {.code = 500, .message = "etcd is away"});
   const absl::Status compared = jobs_->Compare([] { return true; });
@@ -163,14 +188,14 @@ TEST_F(JobsTest, NothingIsTakenUpTwice) {
 }
 
 TEST_F(JobsTest, ADeletedObjectStopsItsJobAlsoWhileNobodyLooked) {
-  kubernetes_.PutJob("a", Spec());
-  kubernetes_.PutJob("b", Spec());
+  MakeJob("a");
+  MakeJob("b");
   Compare();
   const std::string a = StudyOf("a");
   const std::string b = StudyOf("b");
-  kubernetes_.DeleteJob("a");
-  kubernetes_.DeleteJob("b");
-  kubernetes_.PutJob("b", Spec());  // another one of the name
+  DeleteJob("a");
+  DeleteJob("b");
+  MakeJob("b");  // another one of the name
   Restart();
   Compare();
   EXPECT_EQ(Studies(), (std::map<std::string, StudyState>{{a, StudyState::kStopped},
@@ -192,7 +217,7 @@ TEST_F(JobsTest, AStudyOfSomebodyElseIsLeftAlone) {
 }
 
 TEST_F(JobsTest, ABrokenJobIsFailedUntilItIsEdited) {
-  kubernetes_.PutJob("cifar", Spec(R"("minReplicas": 3, "maxReplicas": 2)"));
+  MakeJob("cifar", Spec(R"("minReplicas": 3, "maxReplicas": 2)"));
   Json status = StatusAfterComparison("cifar");
   EXPECT_EQ(status["phase"], "Failed");
   EXPECT_EQ(status["reason"], "Invalid");
@@ -201,7 +226,7 @@ TEST_F(JobsTest, ABrokenJobIsFailedUntilItIsEdited) {
   const std::size_t patches = Patches();
   Compare();
   EXPECT_EQ(Patches(), patches);
-  kubernetes_.PutJob("cifar", Spec());
+  EditJob("cifar");
   status = StatusAfterComparison("cifar");
   EXPECT_EQ(status["phase"], "Pending");
   EXPECT_EQ(status["observedGeneration"], 2);
@@ -210,7 +235,7 @@ TEST_F(JobsTest, ABrokenJobIsFailedUntilItIsEdited) {
 
 TEST_F(JobsTest, AJobWhoseStudyWouldHaveTooLongANameIsFailed) {
   const std::string name(125, 'a');
-  kubernetes_.PutJob(name, Spec());
+  MakeJob(name);
   const Json status = StatusAfterComparison(name);
   EXPECT_EQ(status["phase"], "Failed");
   EXPECT_THAT(status["message"].get<std::string>(), HasSubstr("needs at most 128 bytes, got 134"));
@@ -218,9 +243,9 @@ TEST_F(JobsTest, AJobWhoseStudyWouldHaveTooLongANameIsFailed) {
 }
 
 TEST_F(JobsTest, AnEditedJobGoesOnAsItWasAndSaysSo) {
-  kubernetes_.PutJob("cifar", Spec());
+  MakeJob("cifar");
   Compare();
-  kubernetes_.PutJob("cifar", Spec(R"("minReplicas": 2)"));
+  EditJob("cifar", Spec(R"("minReplicas": 2)"));
   Json status = StatusAfterComparison("cifar");
   EXPECT_EQ(status["message"],
             "waits for 1 slot, the pool has 0; it was edited after it had been taken up, and goes "
@@ -233,26 +258,29 @@ TEST_F(JobsTest, AnEditedJobGoesOnAsItWasAndSaysSo) {
 }
 
 TEST_F(JobsTest, AnObjectThatHasChangedSinceIsSeenWithTheNextComparison) {
-  kubernetes_.PutJob("cifar", Spec());
+  MakeJob("cifar");
   kubernetes_.SetFault(
       "PATCH /adaptdljobs",
       {.code = 409, .message = "the object has been modified", .reason = "Conflict"});
   Compare();
-  EXPECT_EQ(kubernetes_.JobStatus("cifar"), "{}");
+  EXPECT_EQ(Status("cifar"), Json::object());
   EXPECT_EQ(StatusAfterComparison("cifar")["phase"], "Pending");
 }
 
 TEST_F(JobsTest, ALongListComesInPagesAndAnIncompleteOneConcludesNothing) {
   kubernetes_.SetPage(2);
-  for (const char* name : {"a", "b", "c", "d", "e"}) kubernetes_.PutJob(name, Spec());
+  for (const char* name : {"a", "b", "c", "d", "e"}) MakeJob(name);
   Compare();
   EXPECT_EQ(Studies().size(), 5U);
-  kubernetes_.SetFault("GET /adaptdljobs?limit=500&continue=d",
+  EXPECT_EQ(kubernetes_.Requests("GET /adaptdljobs").size(), 3U);
+  kubernetes_.SetPage(4);
+  const std::string last_page = "GET /adaptdljobs?limit=500&continue=";
+  kubernetes_.SetFault(last_page,
                        {.code = 410, .message = "too old", .reason = "Expired", .times = 1});
   Compare();
-  kubernetes_.SetFault("GET /adaptdljobs?limit=500&continue=d", {.code = 500, .message = "away"});
+  kubernetes_.SetFault(last_page, {.code = 500, .message = "away"});
   EXPECT_FALSE(jobs_->Compare([] { return true; }).ok());
-  kubernetes_.SetFault("GET /adaptdljobs", {.code = 404, .message = "no such resource"});
+  SmallKubernetes::Remove(kManifest);
   EXPECT_THAT(std::string(jobs_->Compare([] { return true; }).message()),
               HasSubstr("kubectl apply -f deploy/kubernetes/adaptdljobs.yaml"));
   for (const auto& [name, state] : Studies()) EXPECT_EQ(state, StudyState::kRunning) << name;

@@ -1,5 +1,5 @@
-"""A small Kubernetes API server: as much of one as pods that come and go need, and no more. contract_test.py holds it to
-what the real one does, wherever that is there.
+"""A small Kubernetes API server: as much of one as pods that come and go need, and no more. The contract test beside it holds
+it to what the real one does, wherever that is there.
 
     small_api.py CONFIG.json    {"port", "certificate", "key", "tokens", "audit_log", "journal"}
 
@@ -312,6 +312,7 @@ def bind_pods(store):
 class Exchange(http.server.BaseHTTPRequestHandler):
     """One connection."""
     protocol_version = "HTTP/1.1"
+    wbufsize = -1  # one record an answer: a second small one would wait until the first is acknowledged
     api = audit = None  # of the server
 
     def log_message(self, *_):
@@ -321,19 +322,19 @@ class Exchange(http.server.BaseHTTPRequestHandler):
         length = int(self.headers.get("Content-Length") or 0)
         text = self.rfile.read(length)
         try:
-            self._serve(json.loads(text) if text else None)
+            self.serve(json.loads(text) if text else None)
         except Refused as refused:
-            self._send(refused.code, refused.status())
+            self.send(refused.code, refused.status())
         except NoPage:
-            self._send_text(404, b"404 page not found\n", "text/plain; charset=utf-8")
+            self._send_text(404, b"404 page not found\n", "text/plain; charset=utf-8", {})
         except (ValueError, KeyError, AttributeError, TypeError) as wrong:
-            self._send(400, Refused(400, repr(wrong)).status())
+            self.send(400, Refused(400, repr(wrong)).status())
 
     do_POST = do_PUT = do_PATCH = do_DELETE = do_GET
 
-    def _serve(self, body):
+    def serve(self, body):
         if self.path in ("/readyz", "/livez", "/healthz"):
-            return self._send(200, {})
+            return self.send(200, {})
         with self.api.store.changed:
             user, groups = self.api.access.user_of(self.headers.get("Authorization"))
             request = Request(self.command, self.path, self.api.store)
@@ -349,7 +350,7 @@ class Exchange(http.server.BaseHTTPRequestHandler):
                 self._audit(user, request, code)
         if request.watches:
             return self._watch(request)
-        return self._send(code, answer)
+        return self.send(code, answer)
 
     def _audit(self, user, request, code):
         what = {"resource": request.resource, "namespace": request.namespace, "name": request.name,
@@ -360,13 +361,15 @@ class Exchange(http.server.BaseHTTPRequestHandler):
                                      "responseStatus": {"code": code}}) + "\n")
         self.audit.flush()
 
-    def _send(self, code, answer):
-        self._send_text(code, json.dumps(answer).encode(), "application/json")
+    def send(self, code, answer, **headers):
+        self._send_text(code, json.dumps(answer).encode(), "application/json", headers)
 
-    def _send_text(self, code, text, kind):
+    def _send_text(self, code, text, kind, headers):
         self.send_response(code)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(text)))
+        for name, value in headers.items():
+            self.send_header(name, value)
         self.end_headers()
         self.wfile.write(text)
 
@@ -376,6 +379,7 @@ class Exchange(http.server.BaseHTTPRequestHandler):
         self.send_header("Content-Type", "application/json")
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
+        self.wfile.flush()
         end = time.monotonic() + float(request.query.get("timeoutSeconds", 1800))
         try:
             for event in self._events(request, end):
@@ -383,6 +387,7 @@ class Exchange(http.server.BaseHTTPRequestHandler):
                 self.wfile.write(b"%x\r\n%s\r\n" % (len(text), text))
                 self.wfile.flush()
             self.wfile.write(b"0\r\n\r\n")
+            self.wfile.flush()
         except OSError:
             self.close_connection = True
 
@@ -433,19 +438,19 @@ class Server(http.server.ThreadingHTTPServer):
         """A client that went away."""
 
 
-def main():
-    config = json.loads(pathlib.Path(sys.argv[1]).read_text())
+def make_server(config, exchange=Exchange):
+    """One that has yet to serve; its scheduler runs."""
     store = Store(config["journal"])
-    Exchange.api = Api(store, Access(store, config["tokens"]))
-    Exchange.audit = open(config["audit_log"], "a", encoding="utf-8")
+    exchange.api = Api(store, Access(store, config["tokens"]))
+    exchange.audit = open(config["audit_log"], "a", encoding="utf-8")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(config["certificate"], config["key"])
-    server = Server(("127.0.0.1", config["port"]), Exchange)
+    server = Server(("127.0.0.1", config["port"]), exchange)
     # The handshake is the connection's thread's.
     server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
     threading.Thread(target=bind_pods, args=(store,), daemon=True).start()
-    server.serve_forever()
+    return server
 
 
 if __name__ == "__main__":
-    main()
+    make_server(json.loads(pathlib.Path(sys.argv[1]).read_text())).serve_forever()

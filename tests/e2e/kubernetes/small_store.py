@@ -7,7 +7,8 @@ import threading
 import time
 
 REASONS = {400: "BadRequest", 401: "Unauthorized", 403: "Forbidden", 404: "NotFound", 405: "MethodNotAllowed",
-           409: "Conflict", 410: "Expired", 415: "UnsupportedMediaType", 422: "Invalid"}
+           409: "Conflict", 410: "Expired", 415: "UnsupportedMediaType", 422: "Invalid", 429: "TooManyRequests",
+           500: "InternalError", 504: "Timeout"}
 HISTORY = 1000  # events for watches
 
 

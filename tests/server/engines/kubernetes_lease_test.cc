@@ -70,7 +70,7 @@ TEST(KubernetesLease, IsRenewedUntilItIsGivenBack) {
     lease.Keep([](const std::string&) { ADD_FAILURE() << "nobody else wants it"; });
     // A server that is away does not take it from us.
     kubernetes.SetFault("GET /leases", {.code = 500, .message = "etcd is away", .times = 3});
-    while (kubernetes.Requests("PUT /leases").size() < 3) std::this_thread::yield();
+    ASSERT_GE(kubernetes.Requests("PUT /leases", 3).size(), 3u);
   }
   EXPECT_THAT(kubernetes.Requests("PUT /leases").back().body, HasSubstr("\"holderIdentity\":\"\""));
 }

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
 #include "base/private_files.h"
 #include "tests/server/engines/small_kubernetes.h"
 #include "tests/storage/scratch_folder.h"
@@ -24,9 +26,15 @@ using ::testing::IsEmpty;
 using ::testing::Pair;
 using ::testing::SizeIs;
 
+constexpr double kPatience_s = 60;
+
 class KubernetesMachinesTest : public ::testing::Test {
  protected:
-  KubernetesMachinesTest() : machines_(Make()) {}
+  KubernetesMachinesTest() : machines_(Make()) {
+    kubernetes_.Ask({.method = "POST",
+                     .path = "/secrets",
+                     .body = R"({"metadata": {"name": "espalier-join"}})"});
+  }
 
   std::unique_ptr<MachineProvider> Make(const std::string& secret = "espalier-join",
                                         double overdue_s = 3600) {
@@ -49,6 +57,10 @@ class KubernetesMachinesTest : public ::testing::Test {
             .command = std::vector<std::string>{"tuner", "agent", "--name", node},
             .log = ""};
   }
+  void StartAndAwait(const std::string& node) {
+    ASSERT_TRUE(machines_->Request(Order(node)).ok());
+    ASSERT_TRUE(kubernetes_.Runs(node, kPatience_s));
+  }
   std::vector<Machine> List() {
     const auto listed = machines_->List("espalier.01.");
     EXPECT_TRUE(listed.ok()) << listed.status();
@@ -60,7 +72,7 @@ class KubernetesMachinesTest : public ::testing::Test {
 };
 
 TEST_F(KubernetesMachinesTest, AreMadeListedAndDeleted) {
-  ASSERT_TRUE(machines_->Request(Order("pool-1")).ok());
+  StartAndAwait("pool-1");
   const auto made = kubernetes_.Requests("POST /pods");
   ASSERT_THAT(made, SizeIs(1));
   EXPECT_EQ(made[0].content_type, "application/json");
@@ -71,11 +83,13 @@ TEST_F(KubernetesMachinesTest, AreMadeListedAndDeleted) {
   EXPECT_EQ(kubernetes_.Requests("GET")[0].path,
             "/pods?labelSelector=espalier.dev%2Fpool%3Dvision&limit=500");
 
+  kubernetes_.LoseMachine();  // it would end at once
   ASSERT_TRUE(machines_->Release(there[0], Leave::kInTime).ok());
   EXPECT_EQ(kubernetes_.Requests("DELETE")[0].path, "/pods/espalier.01.23.pool-1.ab");
   EXPECT_EQ(kubernetes_.Requests("DELETE")[0].body,
             R"({"apiVersion":"v1","gracePeriodSeconds":45,"kind":"DeleteOptions",)"
-            R"("preconditions":{"uid":"uid-1"}})");
+            R"("preconditions":{"uid":")" +
+                there[0].id + R"("}})");
   EXPECT_THAT(List(), ElementsAre(Field(&Machine::state, MachineState::kEnding)));
   ASSERT_TRUE(machines_->Release(there[0], Leave::kNow).ok());
   EXPECT_THAT(kubernetes_.Requests("DELETE")[1].body, HasSubstr("\"gracePeriodSeconds\":0"));
@@ -120,8 +134,8 @@ TEST_F(KubernetesMachinesTest, AreListedPageByPageAndAgainWhereThatExpires) {
 }
 
 TEST_F(KubernetesMachinesTest, ThoseThatHaveEndedAreToldOfAndRemoved) {
-  ASSERT_TRUE(machines_->Request(Order("pool-1")).ok());
-  ASSERT_TRUE(machines_->Request(Order("pool-2")).ok());
+  StartAndAwait("pool-1");
+  StartAndAwait("pool-2");
   kubernetes_.SetStatus("pool-1", R"({"phase": "Failed", "reason": "Evicted",
                                       "message": "The node was low on resource: memory."})");
   const std::vector<Machine> there = List();
@@ -133,8 +147,8 @@ TEST_F(KubernetesMachinesTest, ThoseThatHaveEndedAreToldOfAndRemoved) {
 
 // As when its machine is lost: the kubelet that would confirm it is gone.
 TEST_F(KubernetesMachinesTest, ThoseWhoseEndNobodyConfirmsAreRemoved) {
-  ASSERT_TRUE(machines_->Request(Order("pool-1")).ok());
-  kubernetes_.KeepDeleted();
+  StartAndAwait("pool-1");
+  kubernetes_.LoseMachine();
   ASSERT_TRUE(machines_->Release(List().at(0), Leave::kInTime).ok());
   EXPECT_THAT(List(), SizeIs(1));
   EXPECT_THAT(List(), SizeIs(1));
@@ -166,8 +180,10 @@ TEST_F(KubernetesMachinesTest, TheTokenGoesIntoTheSecretAlone) {
   order.token_file = folder.File("token");
   order.tls_ca_file = folder.File("ca");
   ASSERT_TRUE(machines_->Request(order).ok());
-  EXPECT_EQ(kubernetes_.Secret("token"), "of-agents\n");
-  EXPECT_EQ(kubernetes_.Secret("ca.pem"), "PEM\n");
+  EXPECT_THAT(
+      kubernetes_.Ask({.method = "GET", .path = "/secrets/espalier-join"}),
+      HasSubstr(absl::StrCat(R"("data":{"ca.pem":")", absl::Base64Escape("PEM\n"), R"(","token":")",
+                             absl::Base64Escape("of-agents\n"), R"("})")));
   const auto patched = kubernetes_.Requests("PATCH");
   ASSERT_THAT(patched, SizeIs(1));
   EXPECT_EQ(patched[0].content_type, "application/merge-patch+json");
@@ -178,7 +194,8 @@ TEST_F(KubernetesMachinesTest, TheTokenGoesIntoTheSecretAlone) {
                  ::testing::Not(HasSubstr("of-agents"))));
   EXPECT_EQ(Make("missing")->Request(order),
             absl::NotFoundError("secrets \"missing\" not found: make it, empty, by kubectl create "
-                                "secret generic missing --namespace lab"));
+                                "secret generic missing --namespace " +
+                                kubernetes_.server().space));
 }
 
 }  // namespace

@@ -1,63 +1,67 @@
 #pragma once
 
 #include <map>
-#include <memory>
 #include <string>
 #include <vector>
 
+#include "tests/storage/scratch_folder.h"
 #include "tuner/server/engines/kubernetes_api.h"
 
 namespace espalier {
 
-// An API server that keeps pods, a secret, leases and AdaptDLJobs, as far as the service sees of
-// them; pods run
-// as soon as they are made, and are gone a few lists after they were deleted. It speaks TLS with a
-// certificate of its own, and lets in whoever shows the token. Thread-safe.
+// A new namespace of the small API server of tests/e2e/kubernetes, which is one process for all
+// tests of a program. Pods run as soon as they are bound to a machine, which has room for all, and
+// end as soon as they are to. small_scripted.py there does what is declared here. One thread.
 class SmallKubernetes {
  public:
   SmallKubernetes();
   ~SmallKubernetes();
+  SmallKubernetes(const SmallKubernetes&) = delete;
+  SmallKubernetes& operator=(const SmallKubernetes&) = delete;
 
-  // Where it is, with a file of its certificate and a file of a token that it takes.
+  // Where it is, with a file of its certificate and a file of a token that may do everything there.
   ApiServer server() const;
+  // Makes what a file of deploy/kubernetes says of objects in no namespace, or removes it.
+  static void Apply(const std::string& manifest);
+  static void Remove(const std::string& manifest);
+  // The object, or the list, of a call that does what it is to. It is not one of Requests().
+  std::string Ask(const ApiCall& call);
 
   struct Request {
     std::string method;
-    std::string path;  // with its query
-    std::string body;
+    std::string path;  // below the namespace, with its query
+    std::string body;  // JSON, compact and sorted
     std::string content_type;
   };
-  // Those that begin so ("POST /pods"), of all that have come.
-  std::vector<Request> Requests(const std::string& beginning = "") const;
+  // Those that begin so ("POST /pods"), of all that have come, once there are so many.
+  std::vector<Request> Requests(const std::string& beginning = "", std::size_t at_least = 0) const;
 
   // Requests that begin so are answered by this, `times` in a row.
   struct Fault {
     int code = 0;
     std::string message{};
-    std::string reason{};
+    std::string reason{};  // empty: the usual one of the code
     std::string retry_after{};
     int times = 1;
   };
   void SetFault(const std::string& beginning, const Fault& fault);
+  void SetPage(int objects);  // at most, of one answer to a list
 
-  void TakeOnly(const std::string& token);    // from now on
+  // A new token: the one before is not taken any more.
+  std::string ExchangeToken();
   void WriteToken(const std::string& token);  // to the file of server()
-  void SetPage(std::size_t pods);             // at most, of one answer to a list
-  void SetStatus(const std::string& node, const std::string& status_json);
-  // An AdaptDLJob: its spec, and once more after a change. Each new one has a uid of its own.
-  void PutJob(const std::string& name, const std::string& spec_json);
-  void DeleteJob(const std::string& name);
-  std::string JobStatus(const std::string& name) const;  // JSON
-  std::string JobUid(const std::string& name) const;
-  void KeepDeleted();  // as when a machine is lost: nobody confirms
 
-  std::map<std::string, int> Nodes() const;   // that have a pod: how many
+  // Nobody confirms any more that pods have ended.
+  void LoseMachine();
+  void SetStatus(const std::string& node, const std::string& status_json);
+  bool Runs(const std::string& node, double within_s = 0) const;
+  std::map<std::string, int> Nodes() const;   // how many pods each has that are not to end
   int Joined(const std::string& node) const;  // pods that were ever made
-  std::string Secret(const std::string& file) const;
 
  private:
-  struct Impl;
-  const std::unique_ptr<Impl> impl_;
+  const ScratchFolder folder_;
+  std::string namespace_;
+  int port_ = 0;
 };
 
 }  // namespace espalier
