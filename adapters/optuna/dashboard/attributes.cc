@@ -198,7 +198,8 @@ std::vector<std::string> ObjectiveNames(const Texts& study_attributes) {
   if (text == nullptr) return names;
   const rapidjson::Document list = Parse(*text);
   if (!list.IsArray()) return names;
-  for (const auto& name : list.GetArray()) names.push_back(name.IsString() ? name.GetString() : "");
+  for (const auto& name : list.GetArray())
+    names.emplace_back(name.IsString() ? name.GetString() : "");
   return names;
 }
 

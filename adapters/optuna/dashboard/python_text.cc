@@ -199,7 +199,7 @@ std::string PythonFloat(double value) {
   } else if (count <= exponent + 1) {
     out += digits + std::string(static_cast<std::size_t>(exponent + 1 - count), '0') + ".0";
   } else {
-    const auto point = static_cast<std::size_t>(exponent + 1);
+    const std::size_t point = static_cast<std::size_t>(exponent) + 1;
     out += digits.substr(0, point) + "." + digits.substr(point);
   }
   return out;

@@ -48,7 +48,7 @@ class OptunaClient {
   }
 
   grpc::StatusCode CreateStudy(const std::string& name, std::int64_t& id,
-                               std::vector<optuna::StudyDirection> directions = {
+                               const std::vector<optuna::StudyDirection>& directions = {
                                    optuna::MINIMIZE}) {
     optuna::CreateNewStudyRequest request;
     request.set_study_name(name);
@@ -82,7 +82,7 @@ class OptunaClient {
     return Call(&optuna::StorageService::Stub::SetTrialParameter, request, &reply);
   }
   grpc::StatusCode SetState(std::int64_t trial, optuna::TrialState state,
-                            std::vector<double> values = {}, bool* updated = nullptr) {
+                            const std::vector<double>& values = {}, bool* updated = nullptr) {
     optuna::SetTrialStateValuesRequest request;
     request.set_trial_id(trial);
     request.set_state(state);
@@ -110,7 +110,7 @@ class OptunaClient {
     return Call(&optuna::StorageService::Stub::SetTrialUserAttribute, request, &reply);
   }
   std::vector<optuna::Trial> Trials(std::int64_t study, std::int64_t above = -1,
-                                    std::vector<std::int64_t> included = {}) {
+                                    const std::vector<std::int64_t>& included = {}) {
     optuna::GetTrialsRequest request;
     request.set_study_id(study);
     request.set_trial_id_greater_than(above);
@@ -277,8 +277,9 @@ TEST_F(OptunaStorage, LargeAttributesAreTaken) {
   const std::int64_t id = client_.Trial(client_.Study("s"));
   const std::string large = "\"" + std::string(5'000'000, 'x') + "\"";
   EXPECT_EQ(client_.SetAttribute(id, "large", large), grpc::OK);
-  EXPECT_EQ(client_.SetAttribute(id, "larger", "\"" + std::string(70'000'000, 'x') + "\""),
-            grpc::RESOURCE_EXHAUSTED);
+  std::string larger;
+  larger.resize(70'000'000, 'x');
+  EXPECT_EQ(client_.SetAttribute(id, "larger", "\"" + larger + "\""), grpc::RESOURCE_EXHAUSTED);
 }
 
 TEST_F(OptunaStorage, OneTruthForBothFrontends) {

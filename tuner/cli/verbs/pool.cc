@@ -28,11 +28,11 @@ struct PoolArguments {
 std::string NodeText(const v1::Node& node) {
   std::vector<std::string> parts;
   if (!node.gpu_type().empty()) parts.push_back(node.gpu_type());
-  if (node.spot()) parts.push_back("spot");
+  if (node.spot()) parts.emplace_back("spot");
   if (node.price_per_hour() > 0)
     parts.push_back(fmt::format("{:g} an hour", node.price_per_hour()));
-  if (!node.connected()) parts.push_back("not connected");
-  if (node.draining()) parts.push_back(node.holders_size() > 0 ? "draining" : "drained");
+  if (!node.connected()) parts.emplace_back("not connected");
+  if (node.draining()) parts.emplace_back(node.holders_size() > 0 ? "draining" : "drained");
   if (node.draining() && node.drain_ends_at() > 0) {
     const double left_s = node.drain_ends_at() - Seconds(Now());
     parts.push_back(left_s > 0 ? "goes in " + FormatDuration(left_s) : "its time is up");

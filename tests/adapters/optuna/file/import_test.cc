@@ -159,7 +159,7 @@ TEST_F(OptunaImport, TakesTimesByTheVersionThatMadeTheFile) {
   };
   EXPECT_EQ(start("second"), 1767225600'000000);
   EXPECT_EQ(start("told"), start("second"));
-  EXPECT_EQ(start("local"), start("second") - 9 * 3600 * 1'000'000LL);
+  EXPECT_EQ(start("local"), start("second") - 9LL * 3600 * 1'000'000);
 }
 
 TEST_F(OptunaImport, RenamesAndRefusesNamesThatAreTaken) {
