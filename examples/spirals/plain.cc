@@ -29,7 +29,7 @@ int main() {
     net.eval();
     const at::NoGradGuard no_grad;
     const at::Tensor guesses = net.forward(validation.points).argmax(1);
-    const double correct = guesses.eq(validation.labels).sum().item<double>();
+    const auto correct = guesses.eq(validation.labels).sum().item<double>();
     std::printf("%d %.4f\n", epoch, correct / static_cast<double>(validation.size()));
   }
 }

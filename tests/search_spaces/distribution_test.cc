@@ -63,7 +63,7 @@ TEST(Distribution, LogUniformIsEvenInTheLogarithm) {
   Random random(5);
   int below = 0;
   for (int i = 0; i < kDraws; ++i) below += DrawNumber(LogUniform{1e-4, 1}, random) < 1e-2 ? 1 : 0;
-  EXPECT_NEAR(below, kDraws / 2, 300);
+  EXPECT_NEAR(below, kDraws / 2.0, 300);
 }
 
 TEST(Distribution, BellsHaveTheirMeanAndSpread) {
@@ -81,7 +81,7 @@ TEST(Distribution, BellsHaveTheirMeanAndSpread) {
   for (int i = 0; i < kDraws; ++i) {
     below += DrawNumber(LogNormal{1, 2}, random) < std::exp(1.0) ? 1 : 0;
   }
-  EXPECT_NEAR(below, kDraws / 2, 300);
+  EXPECT_NEAR(below, kDraws / 2.0, 300);
 }
 
 TEST(Distribution, RoundedBellsAreNotClipped) {

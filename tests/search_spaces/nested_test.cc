@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_cat.h"
 #include "search_spaces/combinations.h"
 #include "search_spaces/search_space.h"
 
@@ -175,7 +176,7 @@ TEST(CheckVariables, RefusesATrialWithTwoParametersInOneVariable) {
 TEST(NestedChoice, GoesAsDeepAsJsonMay) {
   std::string json = R"({"_type": "uniform", "_value": [0, 1]})";
   for (int depth = 0; depth < 18; ++depth) {
-    json = R"({"_type": "choice", "_value": [{"_name": "o", "p": )" + json + "}]}";
+    json = absl::StrCat(R"({"_type": "choice", "_value": [{"_name": "o", "p": )", json, "}]}");
   }
   const SearchSpace space = Space(R"({"p": )" + json + "}");
   EXPECT_EQ(space.dimensions().size(), 19u);

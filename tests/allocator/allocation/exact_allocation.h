@@ -52,7 +52,7 @@ inline double ExactWorth(Board& board, Objective& objective) {
   std::int64_t states = 1;
   for (std::size_t n = 0; n < board.node_count(); ++n) {
     unit.push_back(states);
-    states *= 2 * (board.capacity_of(n) + 1);
+    states *= std::int64_t{2} * (board.capacity_of(n) + 1);
   }
   const double never = -std::numeric_limits<double>::infinity();
   std::vector<double> best(static_cast<std::size_t>(states), never);
@@ -71,7 +71,8 @@ inline double ExactWorth(Board& board, Objective& objective) {
         if (best[static_cast<std::size_t>(state)] == never) continue;
         const bool fits = std::all_of(shares.begin(), shares.end(), [&](const Share& s) {
           const auto n = static_cast<std::size_t>(s.node);
-          const std::int64_t digit = state / unit[n] % (2 * (board.capacity_of(n) + 1));
+          const std::int64_t digit =
+              state / unit[n] % (std::int64_t{2} * (board.capacity_of(n) + 1));
           return digit / 2 + s.slots <= board.capacity_of(n) && !(spans && digit % 2 == 1);
         });
         if (!fits) continue;

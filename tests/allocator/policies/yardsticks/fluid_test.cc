@@ -31,7 +31,7 @@ TEST(Fluid, KnowsHeightsByTheModel) {
   // Three times the samples of a step, three times its time: 3 * 3/5 is a width of 1 still.
   pool.jobs[2].global_batch = 192;
   EXPECT_EQ(Sizes(pool, Make("fluid")->Allocate(pool)), (std::vector<int>{2, 2, 2}));
-  pool.jobs[2].global_batch = 64 * 8;
+  pool.jobs[2].global_batch = std::int64_t{64} * 8;
   EXPECT_EQ(Sizes(pool, Make("fluid")->Allocate(pool)), (std::vector<int>{2, 1, 3}));
 }
 

@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include "absl/strings/str_cat.h"
+
 namespace espalier {
 namespace {
 
@@ -138,8 +140,8 @@ TEST(PythonJson, TakesIntegersOfAnyLength) {
   const std::string digits(1000, '9');
   const std::string round = "1" + std::string(1000, '0');
   for (const std::string& text :
-       {digits, "-" + digits, "[" + round + ", -" + round + ",1]",
-        "{\"a\": " + digits + ", \"" + digits + "\\\"1\": 0.5e-3}", digits + ".5"}) {
+       {digits, "-" + digits, absl::StrCat("[", round, ", -", round, ",1]"),
+        absl::StrCat("{\"a\": ", digits, ", \"", digits, "\\\"1\": 0.5e-3}"), digits + ".5"}) {
     EXPECT_TRUE(CheckPythonJson(text).ok()) << text << ": " << CheckPythonJson(text);
   }
   for (const std::string& text : {"0" + digits, digits + " 1", digits + "x", "[" + digits + " 1]",
