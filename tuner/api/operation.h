@@ -43,19 +43,22 @@ using RequestOf = typename SignatureOf<decltype(kFunction)>::RequestType;
 template <auto kFunction>
 using ResponseOf = typename SignatureOf<decltype(kFunction)>::ResponseType;
 
+// A row whose type tells which function it is of.
 template <auto kFunction>
-constexpr Operation<RequestOf<kFunction>, ResponseOf<kFunction>> RowOf(OperationFacts facts) {
-  return {facts, kFunction};
+struct Row : Operation<RequestOf<kFunction>, ResponseOf<kFunction>> {};
+
+template <auto kFunction>
+constexpr Row<kFunction> RowOf(OperationFacts facts) {
+  return {{facts, kFunction}};
 }
 
 // The name of the operation in `table` whose function this is; null: there is none.
 template <auto kFunction, typename... Rows>
 constexpr const char* NameIn(const std::tuple<Rows...>& table) {
   const char* name = nullptr;
+  // By types: under sanitizers two functions' addresses are no constant expressions.
   const auto look = [&name](const auto& row) {
-    if constexpr (std::is_same_v<decltype(row.run), decltype(kFunction)>) {
-      if (row.run == kFunction) name = row.name;
-    }
+    if constexpr (std::is_same_v<decltype(row), const Row<kFunction>&>) name = row.name;
   };
   std::apply([&look](const auto&... row) { (look(row), ...); }, table);
   return name;
