@@ -18,6 +18,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
+#include "base/status.h"
 #include "trial_runner/kernels/norm_kernels.h"
 
 namespace espalier {
@@ -32,6 +33,15 @@ constexpr int kUsualReplicas = 64;
       "espalier: the gradient of parameter \"", parameter.name, "\" of shape ",
       c10::str(parameter.tensor.sizes()),
       " is sparse, and replicas bring together dense ones: want sparse=False where it is used"));
+}
+
+// Its graph would end where replicas are summed.
+[[noreturn]] void RefuseGraph(const GradientBuckets::Parameter& parameter) {
+  throw std::invalid_argument(absl::StrCat(
+      "espalier: backward(create_graph=True) gave parameter \"", parameter.name,
+      "\" a gradient with a graph of its own, which ends where the gradients of replicas are "
+      "summed: want torch.autograd.grad(..., create_graph=True) for what is differentiated twice, "
+      "and backward() without it for the loss that it becomes a part of"));
 }
 
 [[noreturn]] void RefuseSetToNone(const GradientBuckets::Parameter& parameter) {
@@ -78,6 +88,7 @@ GradientBuckets::GradientBuckets(std::vector<Parameter> parameters, std::size_t 
       arithmetic_(arithmetic),
       kernel_(kernel),
       local_sqr_(groups),
+      came_(parameters_.size()),
       used_(parameters_.size()),
       brought_(parameters_.size()),
       waiting_(parameters_.size()) {
@@ -114,6 +125,33 @@ void GradientBuckets::SetBucketBytes(std::int64_t first, std::int64_t each) {
 }
 
 GradientBuckets::~GradientBuckets() { Detach(); }
+
+bool GradientBuckets::HasNewHooks() {
+  known_hooks_.resize(parameters_.size());
+  bool any = false;
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    const auto* meta = torch::autograd::impl::get_autograd_meta(parameters_[i].tensor);
+    const std::size_t now = meta == nullptr ? 0 : meta->hooks_.size();
+    any = any || now > known_hooks_[i];
+    known_hooks_[i] = now;
+  }
+  return any;
+}
+
+// Of parameters of fewer bits a gradient is not the memory's own.
+void GradientBuckets::TakeWhatHooksMake() {
+  PointGradientsInto(memory_);
+  std::vector<Versioned> before;
+  for (const Parameter& p : parameters_) before.push_back(Versioned::Of(p.tensor.grad()));
+  at_sum_();
+  const at::NoGradGuard no_grad;
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    const at::Tensor& gradient = parameters_[i].tensor.grad();
+    if (!gradient.defined() || gradient.is_alias_of(memory_)) continue;
+    if (gradient.is_same(before[i].tensor) && !before[i].changed()) continue;
+    SliceOf(memory_, i).copy_(gradient);
+  }
+}
 
 void GradientBuckets::Attach() {
   Detach();
@@ -173,7 +211,7 @@ at::Tensor GradientBuckets::HostTensor(std::int64_t size) const {
 
 void GradientBuckets::Renew() {
   open_ = false;  // what backward still brings has no place any more
-  earlier_ = before_ = at::Tensor();
+  earlier_ = before_ = late_ = at::Tensor();
   memory_ = scales_ = at::Tensor();
   gradients_ = {};
   scales_known_ = false;
@@ -239,6 +277,8 @@ void GradientBuckets::Begin(const Pass& pass, Collectives& collectives, int repl
   replicas_ = replicas;
   for (Parameter& p : parameters_) p.tensor.mutable_grad().reset();
   waiting_.assign(parameters_.size(), {});  // of a pass that ended in an exception
+  came_.assign(parameters_.size(), false);
+  late_ = at::Tensor();
   kept_.clear();
   kept_memory_ = {};
   kept_sums_ = at::Tensor();
@@ -275,13 +315,17 @@ void GradientBuckets::OnReady(std::size_t index) {
   at::Tensor& gradient = parameters_[index].tensor.mutable_grad();
   if (!gradient.defined()) return;
   if (gradient.layout() != at::kStrided) RefuseSparse(parameters_[index]);
+  if (gradient.requires_grad()) RefuseGraph(parameters_[index]);
   if (at_backwards_end_ && !std::exchange(end_awaited_, true)) {
     torch::autograd::Engine::get_default_engine().queue_callback([this] {
       end_awaited_ = false;
-      at_backwards_end_();
+      const bool within_another = torch::autograd::get_current_node() != nullptr;
+      if (!within_another) at_backwards_end_();
     });
   }
-  used_[index] = brought_[index] = true;
+  const bool again = came_[index];
+  came_[index] = used_[index] = brought_[index] = true;
+  if (again) in_parts_ = comes_again_ = true;
   if (pass_.keep && on_host()) {
     if (in_parts_) return;
     // At once: the gradient is in the cache, and the one before is needed no more.
@@ -290,15 +334,50 @@ void GradientBuckets::OnReady(std::size_t index) {
   }
   Bucket& bucket = *std::find_if(buckets_.begin(), buckets_.end(),
                                  [&](const Bucket& b) { return offsets_[index] < b.end; });
-  if (on_host()) {
-    Fold(index, gradient);
-    gradient.reset();
+  const at::Tensor brought = std::exchange(gradient, {});
+  if (again && bucket.missing == 0) {
+    AddLate(index, brought);
+  } else if (on_host()) {
+    Fold(index, brought, again || !pass_.first);
   } else {
-    waiting_[index] = std::exchange(gradient, {});
+    waiting_[index] = again ? waiting_[index] + brought : brought;
   }
-  if (--bucket.missing > 0) return;
+  if (again || --bucket.missing > 0) return;
   if (!on_host()) FoldBucket(bucket);
-  if (pass_.last && !pass_.keep) BeginFullBuckets();
+  if (pass_.last && !pass_.keep && !comes_again_) BeginFullBuckets();
+}
+
+void GradientBuckets::AddLate(std::size_t index, const at::Tensor& gradient) {
+  const at::NoGradGuard no_grad;
+  if (!late_.defined()) {
+    late_ = at::zeros({size_}, at::TensorOptions(at::kFloat).device(device_));
+  }
+  late_.narrow(0, offsets_[index], parameters_[index].tensor.numel())
+      .add_(Flat(gradient, index), pass_.weight);
+}
+
+// As long as no bucket is under way.
+void GradientBuckets::FoldLate() {
+  if (!late_.defined() || next_bucket_ > 0) return;
+  const at::NoGradGuard no_grad;
+  memory_.narrow(0, 0, size_).add_(late_);
+  late_ = at::Tensor();
+}
+
+// All replicas, once the tail has told that some of them have such gradients.
+absl::Status GradientBuckets::ReduceLate() {
+  if (tail(kLate) == 0) return absl::OkStatus();
+  at::Tensor late = std::exchange(late_, {});
+  if (!late.defined()) late = at::zeros({size_}, at::TensorOptions(at::kFloat).device(device_));
+  ESPALIER_RETURN_IF_ERROR(collectives_->AllReduceSum(
+      {.type = CollectiveBuffer::Type::kFloat,
+       .start = late.mutable_data_ptr<float>(),
+       .count = size_,
+       .device = device_.is_cpu() ? CollectiveBuffer::kHost : device_.index(),
+       .owner = std::make_shared<at::Tensor>(late)}));
+  const at::NoGradGuard no_grad;
+  memory_.narrow(0, 0, size_).add_(late);
+  return absl::OkStatus();
 }
 
 void GradientBuckets::BeforeGradient() {
@@ -314,6 +393,7 @@ void GradientBuckets::Reopen(bool last) {
   if (pass_.keep && on_host()) return;
   const bool set_aside = reduced_ || pass_.keep;
   pass_.first = set_aside && first_pass_;
+  came_.assign(parameters_.size(), false);
   if (set_aside) {
     const at::NoGradGuard no_grad;
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
@@ -336,6 +416,10 @@ void GradientBuckets::Reopen(bool last) {
   pass_.last = last;
   for (Bucket& bucket : buckets_) bucket.missing = bucket.parameters.size();
   next_bucket_ = 0;
+}
+
+bool GradientBuckets::any_came() const {
+  return open_ && std::any_of(came_.begin(), came_.end(), [](bool came) { return came; });
 }
 
 bool GradientBuckets::any_used() const {
@@ -377,12 +461,12 @@ void GradientBuckets::AddEarlier() {
   earlier_ = at::Tensor();
 }
 
-void GradientBuckets::Fold(std::size_t index, const at::Tensor& gradient) {
+void GradientBuckets::Fold(std::size_t index, const at::Tensor& gradient, bool add) {
   const at::Tensor whole = Flat(gradient, index);
   local_sqr_[parameters_[index].group] +=
       pass_.norm_factor * FoldGradient(whole.const_data_ptr<float>(),
                                        static_cast<std::size_t>(whole.numel()), ScaleOf(index),
-                                       static_cast<float>(pass_.weight), !pass_.first,
+                                       static_cast<float>(pass_.weight), add,
                                        memory_.mutable_data_ptr<float>() + offsets_[index]);
 }
 
@@ -444,7 +528,10 @@ void GradientBuckets::TakeUnhooked() {
   const bool awaited = std::exchange(end_awaited_, true);  // it is the end
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     const bool hooks_own = accumulators_[i] && used_[i] && pass_.keep && on_host();
-    if (!hooks_own && parameters_[i].tensor.grad().defined()) OnReady(i);
+    at::Tensor& gradient = parameters_[i].tensor.mutable_grad();
+    if (hooks_own || !gradient.defined()) continue;
+    if (gradient.requires_grad()) gradient = gradient.detach();  // nobody asks for its graph
+    OnReady(i);
   }
   end_awaited_ = awaited;
 }
@@ -474,6 +561,7 @@ void GradientBuckets::End() {
       if (!used_[i]) SliceOf(memory_, i).zero_();
     }
   }
+  FoldLate();
   if (!pass_.keep) return;
   AddEarlier();
   PointGradientsInto(memory_);
@@ -529,10 +617,13 @@ absl::Status GradientBuckets::Reduce() {
   for (std::size_t i = 0; i < used_.size(); ++i) {
     SetTailAt(used + static_cast<std::int64_t>(i), used_[i] ? 1 : 0);
   }
+  SetTail(kInParts, in_parts_ ? 1 : 0);
+  SetTail(kLate, late_.defined() ? 1 : 0);
   SendTail();
   while (next_bucket_ < buckets_.size()) BeginBucket(buckets_[next_bucket_++]);
   // With nothing to compare with, a bucket is measured while the next ones are under way.
   std::size_t measured = 0;
+  if (at_sum_) DropPrevious();  // whose gradients hooks have changed
   const bool in_turn = on_host() && !in_parts_ && !has_previous();
   const auto measure_next = [&] {
     if (in_turn && measured < buckets_.size()) MeasureReduced(buckets_[measured++]);
@@ -543,11 +634,17 @@ absl::Status GradientBuckets::Reduce() {
                 : collectives_->WaitAllAnd([&] { received = BeginReceivingTail(); });
   if (!summed.ok()) return summed;
   ReceiveTail(received);
+  in_parts_ = tail(kInParts) > 0;
+  ESPALIER_RETURN_IF_ERROR(ReduceLate());
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     used_[i] = TailAt(used + static_cast<std::int64_t>(i)) > 0;
     brought_[i] = brought_[i] || used_[i];
   }
   reduced_ = true;
+  if (at_sum_) {
+    while (in_turn && measured < buckets_.size()) measure_next();
+    TakeWhatHooksMake();
+  }
   AddEarlier();
   PointGradientsInto(memory_);
   if (!on_host() || in_parts_) return absl::OkStatus();

@@ -41,6 +41,9 @@ namespace espalier {
 // for the next step's comparison is the same: where somebody is found to have changed it meanwhile,
 // that comparison is left out, and copies are kept from there on.
 //
+// A parameter's gradient may come several times in one backward pass: they add up. What comes when
+// its bucket is under way already is reduced after the others, by all replicas.
+//
 // Memory to which an abandoned collective may still write is replaced, never reused. Use it from
 // one thread; backward's own threads call in while Begin..End is under way.
 class GradientBuckets {
@@ -54,6 +57,11 @@ class GradientBuckets {
     kNextBatch,  // what rank 0 asks for in the following steps, or 0: global and atomic batch size
     kNextAtomic,
     kNonFiniteLoss,  // microbatches whose loss was not finite
+    kLeftOut,        // replicas whose program leaves this step out
+    kLeftOutPart,    // ... takes it, and has left out one of its earlier microbatches
+    kLeftOutLate,    // ... has left out the one before when its gradients had been summed
+    kInParts,        // replicas whose gradient came in parts: see in_parts()
+    kLate,           // replicas with gradients that came when their bucket was under way
     kFixedTail,
   };
 
@@ -111,8 +119,15 @@ class GradientBuckets {
   const Parameter* SetSinceEnd() const;
 
   // For programs that run backward themselves: called at the end of each backward that has brought
-  // gradients to an open pass, on the thread that ran it.
+  // gradients to an open pass, on the thread that ran it. Not at the end of one that is run within
+  // another, as by a checkpointed layer: if the outer one brings no further gradients, its end is
+  // for the caller to know.
   void AtBackwardsEnd(std::function<void()> call) { at_backwards_end_ = std::move(call); }
+  // The program has set hooks on gradients since this was asked last, or before it was.
+  bool HasNewHooks();
+  // Called when the gradients of a pass have been summed over the replicas and are the parameters':
+  // what it makes of them counts, and what is measured is what they were before.
+  void AtSum(std::function<void()> call) { at_sum_ = std::move(call); }
   // What backward brings from here on is not the last of the step's, whatever Begin said.
   void HoldBack() {
     if (!pass_.keep) pass_.last = false;
@@ -128,9 +143,12 @@ class GradientBuckets {
   bool Zero(const std::vector<std::size_t>& parameters);
   // Such a backward is told of by this, before its first gradient is added to what is there.
   void AtFurtherBackward(std::function<void()> call) { at_further_backward_ = std::move(call); }
-  // The step's gradient came in several backward passes, or was changed since: the norms by which
-  // noise is measured are not known.
+  // The step's gradient came in several backward passes or several times within one, here or (after
+  // Reduce) on some replica, or was changed since: the norms by which noise is measured are not
+  // known.
   bool in_parts() const { return in_parts_; }
+  // Whether the pass under way has brought gradients.
+  bool any_came() const;
   // Whether the step has had gradients of any parameter.
   bool any_used() const;
 
@@ -234,7 +252,11 @@ class GradientBuckets {
   void BeforeGradient();
   void TakeUnhooked();
   void OnReady(std::size_t index);
-  void Fold(std::size_t index, const at::Tensor& gradient);
+  void Fold(std::size_t index, const at::Tensor& gradient, bool add);
+  void AddLate(std::size_t index, const at::Tensor& gradient);
+  void FoldLate();
+  void TakeWhatHooksMake();
+  absl::Status ReduceLate();
   void AddEarlier();
   bool DropReduced(std::size_t index);
   bool DropUnreduced(std::size_t index);
@@ -321,7 +343,14 @@ class GradientBuckets {
   std::vector<bool> before_used_;
   std::function<void()> at_backwards_end_;
   std::function<void()> at_further_backward_;
+  std::function<void()> at_sum_;
   Collectives* collectives_ = nullptr;
+  std::vector<bool> came_;  // parameters whose gradient has come in this pass
+  // Some parameter's has come twice in one backward pass, as where a layer is checkpointed twice
+  // (torch.utils.checkpoint with use_reentrant=True runs a backward pass within the one that is
+  // under way). From then on no bucket is begun before backward's end.
+  bool comes_again_ = false;
+  at::Tensor late_;                  // weighted sums of what came when its bucket was folded
   std::vector<bool> used_;           // parameters that have a gradient in this step
   std::vector<bool> brought_;        // parameters that have or had one
   std::vector<at::Tensor> waiting_;  // gradients that wait for their bucket, on devices
@@ -330,6 +359,7 @@ class GradientBuckets {
   std::vector<std::shared_ptr<torch::autograd::Node>> accumulators_;
   std::shared_ptr<GradientBuckets*> self_;  // for hooks that may outlive it
   std::vector<std::uintptr_t> hooks_;
+  std::vector<std::size_t> known_hooks_;  // of the program, by parameter
 };
 
 }  // namespace espalier

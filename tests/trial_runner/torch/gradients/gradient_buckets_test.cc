@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <future>
+#include <mutex>
 #include <stdexcept>
 #include <tuple>
 #include <vector>
@@ -318,6 +319,142 @@ TEST_P(GradientBucketsTest, AddsWhatAFurtherBackwardBrings) {
     EXPECT_NEAR(buckets.Norm() * buckets.Norm(), Sqr(*plain->a) + Sqr(*plain->b), 1e-5);
     buckets.KeepAsPrevious();
   }
+}
+
+// The first layer's output runs a backward pass of its own when its gradient comes, as a
+// checkpointed layer does: the second layer's gradients come once more, when they have come
+// already.
+at::Tensor LossWithinWhichAnotherIsRun(Net& net, const Data& data, std::int64_t begin,
+                                       std::int64_t size) {
+  const at::Tensor x = data.x.narrow(0, begin, size).to(net.a->weight.device());
+  const at::Tensor y = data.y.narrow(0, begin, size).to(net.a->weight.device());
+  const at::Tensor hidden = at::tanh(net.a(x));
+  const at::Tensor beside = net.b(hidden.detach()).pow(2).mean();
+  hidden.register_hook([beside](const at::Tensor&) { beside.backward(); });
+  return torch::nn::functional::mse_loss(net.b(hidden), y);
+}
+
+TEST_P(GradientBucketsTest, AGradientThatComesTwiceInOneBackwardAddsUp) {
+  const Data data;
+  for (const bool keep : {true, false}) {
+    const auto net = MakeNet();
+    const auto plain = MakeNet();
+    const auto collectives = Alone();
+    GradientBuckets buckets = MakeBuckets(ParametersOf(*net), 2);
+    for (int step = 0; step < 2; ++step) {
+      SCOPED_TRACE(step);
+      plain->zero_grad();
+      LossWithinWhichAnotherIsRun(*plain, data, 0, 12).backward();
+      buckets.Begin({.keep = keep}, *collectives, 1);
+      LossWithinWhichAnotherIsRun(*net, data, 0, 12).backward();
+      buckets.End();
+      if (!keep) {
+        ASSERT_TRUE(buckets.Reduce().ok());
+      }
+      ExpectSameGradients(*net, *plain);
+      EXPECT_TRUE(buckets.in_parts());
+      EXPECT_NEAR(buckets.MeasureStep(false).sqr[0], Sqr(*plain->a), 1e-5);
+    }
+  }
+}
+
+TEST_P(GradientBucketsTest, ItAddsUpOverMicrobatches) {
+  const Data data;
+  const auto net = MakeNet();
+  const auto plain = MakeNet();
+  const auto collectives = Alone();
+  LossWithinWhichAnotherIsRun(*plain, data, 0, 12).backward();
+  GradientBuckets buckets = MakeBuckets(ParametersOf(*net), 2);
+  for (const std::int64_t begin : {0, 4, 8}) {
+    buckets.Begin({.weight = 1.0 / 3, .first = begin == 0, .last = begin == 8}, *collectives, 1);
+    LossWithinWhichAnotherIsRun(*net, data, begin, 4).backward();
+    buckets.End();
+  }
+  ASSERT_TRUE(buckets.Reduce().ok());
+  ExpectSameGradients(*net, *plain);
+}
+
+// Here the buckets of what comes again are under way on that member, and on the others nothing
+// comes again.
+TEST_P(GradientBucketsTest, WhatComesAgainOnOneMemberIsReducedOverAll) {
+  const Data data;
+  std::vector<std::unique_ptr<Collectives>> members;
+  for (int rank = 0; rank < 3; ++rank) members.push_back(*MakeGlooCollectives({}));
+  const auto plain = MakeNet();
+  for (const std::int64_t begin : {0, 4, 8}) {
+    const at::Tensor loss = begin == 4 ? LossWithinWhichAnotherIsRun(*plain, data, begin, 4)
+                                       : data.Loss(*plain, begin, 4);
+    loss.backward();
+  }
+  for (const auto& p : plain->parameters()) {
+    if (p.grad().defined()) p.mutable_grad().div_(3);
+  }
+  std::vector<std::future<void>> running;
+  for (int rank = 0; rank < 3; ++rank) {
+    running.push_back(std::async(std::launch::async, [&, rank] {
+      Collectives& collectives = *members[static_cast<std::size_t>(rank)];
+      ASSERT_TRUE(collectives.Form({1, rank, 3, members[0]->Address()}).ok());
+      const auto net = [] {
+        static std::mutex one_at_a_time;  // they are made by one random generator
+        const std::lock_guard lock(one_at_a_time);
+        return MakeNet();
+      }();
+      GradientBuckets buckets = MakeBuckets(ParametersOf(*net), 2);
+      for (int step = 0; step < 3; ++step) {
+        buckets.Begin({.weight = 1.0 / 3}, collectives, 3);
+        const at::Tensor loss = rank == 1 ? LossWithinWhichAnotherIsRun(*net, data, 4, 4)
+                                          : data.Loss(*net, 4 * rank, 4);
+        loss.backward();
+        buckets.End();
+        ASSERT_TRUE(buckets.Reduce().ok());
+        EXPECT_TRUE(buckets.in_parts()) << "on every member";
+        ExpectSameGradients(*net, *plain);
+      }
+    }));
+  }
+  for (auto& r : running) r.get();
+}
+
+TEST_P(GradientBucketsTest, AGradientWithAGraphOfItsOwnIsRefused) {
+  const Data data;
+  const auto net = MakeNet();
+  const auto collectives = Alone();
+  GradientBuckets buckets = MakeBuckets(ParametersOf(*net), 2);
+  buckets.Begin({.keep = true}, *collectives, 1);
+  EXPECT_THROW(data.Loss(*net, 0, 12).backward({}, /*retain_graph=*/true, /*create_graph=*/true),
+               std::invalid_argument);
+}
+
+TEST_P(GradientBucketsTest, HooksOfTheProgramAreSeenOnce) {
+  const auto net = MakeNet();
+  GradientBuckets buckets = MakeBuckets(ParametersOf(*net), 2);
+  EXPECT_FALSE(buckets.HasNewHooks());
+  net->b->weight.register_hook([](const at::Tensor& gradient) { return gradient * 2; });
+  EXPECT_TRUE(buckets.HasNewHooks());
+  EXPECT_FALSE(buckets.HasNewHooks());
+}
+
+// It sees the sums, and what was measured is not what it makes of them.
+TEST_P(GradientBucketsTest, WhatIsDoneToTheSumsCounts) {
+  const Data data;
+  const auto net = MakeNet();
+  const auto plain = MakeNet();
+  const auto collectives = Alone();
+  data.Loss(*plain, 0, 12).backward();
+  GradientBuckets buckets = MakeBuckets(ParametersOf(*net), 2);
+  buckets.AtSum([&] {
+    ExpectSameGradients(*net, *plain);
+    net->a->weight.mutable_grad().clamp_(-0.01, 0.01);
+  });
+  for (const std::int64_t begin : {0, 6}) {
+    buckets.Begin({.weight = 0.5, .first = begin == 0, .last = begin == 6}, *collectives, 1);
+    data.Loss(*net, begin, 6).backward();
+    buckets.End();
+  }
+  ASSERT_TRUE(buckets.Reduce().ok());
+  EXPECT_NEAR(buckets.MeasureStep(false).sqr[0], Sqr(*plain->a), 1e-5);
+  plain->a->weight.mutable_grad().clamp_(-0.01, 0.01);
+  ExpectSameGradients(*net, *plain);
 }
 
 TEST_P(GradientBucketsTest, WhatIsZeroedBetweenTwoBackwardPassesIsOfNoStep) {
