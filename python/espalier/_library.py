@@ -14,13 +14,14 @@ _i64 = ctypes.c_int64
 class Callbacks(ctypes.Structure):
     STEP = ctypes.CFUNCTYPE(ctypes.c_int, _i64, ctypes.POINTER(ctypes.c_double), _i64)
     MODEL = ctypes.CFUNCTYPE(ctypes.c_int, _i64)
+    OF_MODEL = ctypes.CFUNCTYPE(ctypes.c_int, _i64, ctypes.c_int)
     NAMED = ctypes.CFUNCTYPE(ctypes.c_int, _c_text, ctypes.c_int)
     SUMS = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int)
     FACTOR = ctypes.CFUNCTYPE(ctypes.c_double, _i64, _i64, *[ctypes.c_double] * 6)
     BEFORE_EXIT = ctypes.CFUNCTYPE(None)
     REHEARSE = ctypes.CFUNCTYPE(ctypes.c_int)
-    _fields_ = [("step", STEP), ("write_optimizer", MODEL), ("read_optimizer", MODEL), ("clear_optimizer", MODEL),
-                ("state", NAMED), ("checkpoint", NAMED), ("sums", SUMS), ("factor", FACTOR),
+    _fields_ = [("step", STEP), ("model", OF_MODEL), ("write_optimizer", MODEL), ("read_optimizer", MODEL),
+                ("clear_optimizer", MODEL), ("state", NAMED), ("checkpoint", NAMED), ("sums", SUMS), ("factor", FACTOR),
                 ("before_exit", BEFORE_EXIT), ("rehearse", REHEARSE)]
 
 
@@ -61,7 +62,7 @@ class Position(ctypes.Structure):
                 ("progress", ctypes.c_double), ("gain", ctypes.c_double), ("factor", ctypes.c_double)]
 
 
-STEPPED, SKIPPED, ACCUMULATED, DROPPED = range(4)  # what has come of a step
+STEPPED, SKIPPED, ACCUMULATED, DROPPED, LEFT_OUT = range(5)  # what has come of a step
 
 # Name, result, arguments. A result of None: text or nothing, which is not checked.
 _FUNCTIONS = {
@@ -79,6 +80,8 @@ _FUNCTIONS = {
     "samples": (ctypes.c_int, ctypes.POINTER(Microbatch), ctypes.POINTER(_i64)),
     "forecast": (_i64, ctypes.POINTER(Microbatch), _i64),
     "begin_microbatch": (ctypes.c_int,),
+    "end_backwards": (ctypes.c_int,),
+    "defers_hooks": (ctypes.c_int, _i64),
     "hold_gradients": (ctypes.c_int, ctypes.c_int),
     "zero_gradients": (ctypes.c_int, _i64, ctypes.POINTER(_i64), _i64),
     "step": (ctypes.c_int, _i64, ctypes.POINTER(ctypes.c_double), _i64, ctypes.c_double),
@@ -90,7 +93,7 @@ _FUNCTIONS = {
     "position": (ctypes.c_int, ctypes.POINTER(Position)),
     "noise": (ctypes.c_int, _i64, ctypes.POINTER(ctypes.c_double), ctypes.POINTER(ctypes.c_double), _i64),
 }
-_READING = {"trial", "zero_gradients", "position", "noise", "samples", "forecast", "abandoned"}
+_READING = {"trial", "defers_hooks", "zero_gradients", "position", "noise", "samples", "forecast", "abandoned"}
 
 
 def _find():
@@ -139,6 +142,8 @@ class Library:
         self._dll.esp_parameters.restype = _c_text
         self.steps = self._dll.esp_steps
         self.steps.restype = _i64
+        self.take_seed = self._dll.esp_take_seed
+        self.take_seed.restype = _i64
         self._dll.esp_incoming.restype = ctypes.c_void_p
         self._dll.esp_incoming.argtypes = [_i64, ctypes.POINTER(_i64)]
         self._dll.esp_incoming_count.restype = _i64

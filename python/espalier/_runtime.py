@@ -4,6 +4,7 @@ import io
 import logging
 import math
 import os
+import random
 import sys
 
 from espalier import _library, checkpoint
@@ -117,6 +118,16 @@ class Runtime:
             self.sums.count_step()
         elif dropped:
             self.sums.drop_step()
+        self._draw_alike()
+
+    def _draw_alike(self):
+        """What the program decides by random numbers between steps is decided alike by all replicas."""
+        seed = self.library.take_seed()
+        if seed:
+            random.seed(seed)
+            numpy = sys.modules.get("numpy")
+            if numpy is not None:
+                numpy.random.seed(seed & 0xFFFFFFFF)
 
     def step_was_dropped(self):
         """Whether the batch under way is dealt again, because a replica was lost."""
@@ -178,6 +189,7 @@ class Runtime:
         them), whose model is the one that is saved. `ends`: nothing will be summed. False if the group was lost."""
         shared = self.library.share_buffers(ctypes.byref(evaluation), int(ends))
         self._steps = self.library.steps()
+        self._draw_alike()
         return shared
 
     def begin_whole_evaluation(self):
@@ -189,6 +201,7 @@ class Runtime:
     def end_evaluation(self, evaluation):
         merged = self.library.end_evaluation(ctypes.byref(evaluation))
         self._steps = self.library.steps()
+        self._draw_alike()
         return merged
 
     def _begin_training(self):
@@ -211,6 +224,7 @@ class Runtime:
         guard = self.library.guard
         return Callbacks(
             step=guard(Callbacks.STEP, self._step_optimizer),
+            model=guard(Callbacks.OF_MODEL, self._model),
             write_optimizer=guard(Callbacks.MODEL, self._write_optimizer),
             read_optimizer=guard(Callbacks.MODEL, self._read_optimizer),
             clear_optimizer=guard(Callbacks.MODEL, lambda model: self.models[model].clear_state()),
@@ -223,6 +237,25 @@ class Runtime:
 
     def _step_optimizer(self, model, factors, count):
         self.models[model].take_step(factors[:count])
+
+    def _model(self, number, what):
+        model = self.models[number]
+        if what in (0, 1):
+            named = model.parameters() if what == 0 else model.buffers()
+            for name in named:
+                self.library.give(name.encode())
+            self.ops.give(list(named.values()))
+        elif what == 2:
+            names = [name.decode() for name in self.library.incoming()]
+            model.set_buffers(dict(zip(names, self.ops.incoming())))
+        elif what == 3:
+            self.library.give(model.other_state())
+        elif what == 4:
+            model.set_other_state(self.library.incoming()[0])
+        elif what == 5:
+            model.hooks.defer()
+        else:
+            model.hooks.call()
 
     def _write_optimizer(self, model):
         pickled, tensors = self.models[model].write_state()

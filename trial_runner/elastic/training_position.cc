@@ -46,6 +46,7 @@ class Reader {
     return *this;
   }
   bool ok() const { return !in_.fail(); }
+  bool more() { return !(in_ >> std::ws).eof(); }
 
  private:
   std::istringstream in_;
@@ -122,6 +123,7 @@ std::string TrainingPosition::Encode() const {
     out << key.epoch << key.step << key.call << static_cast<std::int64_t>(values.size());
     for (const double v : values) out << v;
   }
+  out << left_out;
   return out.Take();
 }
 
@@ -143,6 +145,7 @@ absl::StatusOr<TrainingPosition> TrainingPosition::Decode(std::string_view text)
     for (double& v : values) in >> v;
     p.evaluation_results[key] = std::move(values);
   }
+  if (in.ok() && in.more()) in >> p.left_out;  // positions of former versions end here
   if (!in.ok() || p.step < 0 || p.epoch < 0 || p.cursor < 0 ||
       static_cast<std::int64_t>(p.evaluation_results.size()) != results) {
     return absl::DataLossError("training position is damaged or of another version");

@@ -44,6 +44,9 @@ struct TrainingPosition {
   std::int64_t atomic_batch_size = 0;  // chosen along with it in adaptive mode; 0: by schedule
   double progress = 0;                 // scale-invariant steps
   std::int64_t skipped_steps = 0;      // in all: their gradients were not finite
+  // Steps that this member's program left out where those of others did not. Members that have more
+  // of them than others have what all go on from: see TrainingEngine::Agree.
+  std::int64_t left_out = 0;
   // In the step under way, how many of the trial's models have done theirs. The others have yet to
   // do it, on the same samples.
   std::int64_t models_stepped = 0;
@@ -52,8 +55,8 @@ struct TrainingPosition {
 
   // Grows with everything that members do together: when two positions are compared, the one with
   // the larger order is further.
-  std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t> Order() const {
-    return {step, epoch, evaluations, models_stepped};
+  std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t> Order() const {
+    return {step, epoch, evaluations, models_stepped, left_out};
   }
 
   // Over all models and groups: |true gradient|^2, and the variance of a gradient of `samples`.

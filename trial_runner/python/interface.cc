@@ -194,6 +194,15 @@ int esp_begin_microbatch() {
   });
 }
 
+int esp_end_backwards() {
+  return Done([] { Engine().EndBackwards(); });
+}
+
+int esp_defers_hooks(int64_t model) {
+  return static_cast<int>(
+      Guarded([&] { return Engine().DefersHooks(static_cast<std::size_t>(model)) ? 1 : 0; }));
+}
+
 int esp_hold_gradients(int on) {
   return Done([&] { Engine().HoldGradients(on != 0); });
 }
@@ -256,6 +265,12 @@ int esp_position(EspalierPosition* position) {
     position->factor = position->gain = 1;
     if (The().has_engine()) The().Fill(*position);
   });
+}
+
+int64_t esp_take_seed() {
+  if (!The().has_engine()) return 0;
+  const std::optional<std::uint64_t> seed = Engine().TakeSeedOfAll();
+  return seed && Engine().group().whole_size() > 1 ? static_cast<int64_t>(*seed >> 1 | 1) : 0;
 }
 
 int64_t esp_steps() { return The().has_engine() ? Engine().position().step : 0; }

@@ -21,6 +21,11 @@ extern "C" {
 typedef struct {
   // Steps the model's optimizer, with each parameter group's rate times its factor.
   int (*step)(int64_t model, const double* factors, int64_t groups);
+  // Of a model. `what`: 0 gives the names of its parameters and these themselves, 1 those of its
+  // buffers; 2 takes over the buffers in the parcel, by name; 3 gives what else is of its state as
+  // bytes, 4 takes these over. 5: hooks on its parameters' gradients stand back from here on where
+  // esp_defers_hooks says so; 6: they are called with the gradients that there are.
+  int (*model)(int64_t model, int what);
   // Hands over and takes over an optimizer's state: a text and tensors, in parcels.
   int (*write_optimizer)(int64_t model);
   int (*read_optimizer)(int64_t model);
@@ -119,6 +124,10 @@ int esp_samples(const EspalierMicrobatch* microbatch, int64_t* samples);
 int64_t esp_forecast(EspalierMicrobatch* microbatches, int64_t count);
 // Backward belongs to the microbatch from here on.
 int esp_begin_microbatch(void);
+// A backward pass of the program has ended within which others were run.
+int esp_end_backwards(void);
+// 1: what backward brings of the model's gradients now is summed later.
+int esp_defers_hooks(int64_t model);
 int esp_hold_gradients(int on);
 // Drops what the microbatch under way has brought to the gradients of these parameters, unless the
 // model is past its step. `parameters`: places among those of the model's optimizer that are
@@ -126,7 +135,7 @@ int esp_hold_gradients(int on);
 int esp_zero_gradients(int64_t model, const int64_t* parameters, int64_t count);
 // `rates`: the learning rate of each of the model's parameter groups. `loss_scale`: by which the
 // program had multiplied the loss, 1 for none. Returns what has come of it: 0 stepped, 1 skipped,
-// 2 accumulated, 3 dropped.
+// 2 accumulated, 3 dropped, 4 left out by another replica and so by all.
 int esp_step(int64_t model, const double* rates, int64_t groups, double loss_scale);
 int esp_end_microbatch(void);
 
@@ -169,6 +178,10 @@ typedef struct {
 int esp_position(EspalierPosition* position);
 // Optimizer steps done; 0 before the first epoch.
 int64_t esp_steps(void);
+// A number with which all replicas are to seed the program's random generators, where training has
+// come to a place since this was asked last from which they draw alike; else 0, and where there is
+// no other replica. Never an error.
+int64_t esp_take_seed(void);
 // What is known of the model's gradient noise, by parameter group: |true gradient|^2, and the
 // variance of a gradient of the base batch size.
 int esp_noise(int64_t model, double* sqr, double* var, int64_t groups);

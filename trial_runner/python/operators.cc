@@ -13,30 +13,16 @@
 namespace espalier::python {
 namespace {
 
-using Names = std::vector<std::string>;
-
 // Without the program's own history: what is done with them here is no part of its graphs. A
 // parameter itself has to be kept, since its gradients are asked for.
-void DescribeModel(Names parameter_names, std::vector<at::Tensor> parameters, Names buffer_names,
-                   std::vector<at::Tensor> buffers, std::vector<at::Tensor> trained,
-                   at::IntArrayRef group_sizes) {
-  ModelDescription described{.parameter_names = parameter_names,
-                             .parameters = parameters,
-                             .buffer_names = buffer_names,
-                             .buffers = buffers,
-                             .groups = {}};
+void DescribeModel(std::vector<at::Tensor> trained, at::IntArrayRef group_sizes) {
+  ModelDescription described;
   auto next = trained.begin();
   for (const std::int64_t size : group_sizes) {
     described.groups.emplace_back(next, next + size);
     next += size;
   }
   Exchange::The().described = std::move(described);
-}
-
-void SetBuffers(std::int64_t model, Names names, std::vector<at::Tensor> buffers) {
-  std::vector<NamedTensor> named;
-  for (std::size_t i = 0; i < names.size(); ++i) named.push_back({names[i], buffers[i]});
-  Session::The().SetBuffers(model, std::move(named));
 }
 
 void SetSecondMoments(std::int64_t model, std::vector<at::Tensor> moments, at::IntArrayRef steps,
@@ -68,11 +54,7 @@ void Give(std::vector<at::Tensor> tensors) {
 
 TORCH_LIBRARY(espalier, library) {
   using namespace espalier::python;  // NOLINT: names of this source
-  library.def(
-      "describe_model(str[] parameter_names, Tensor[] parameters, str[] buffer_names, "
-      "Tensor[] buffers, Tensor[] trained, int[] group_sizes) -> ()",
-      DescribeModel);
-  library.def("set_buffers(int model, str[] names, Tensor[] buffers) -> ()", SetBuffers);
+  library.def("describe_model(Tensor[] trained, int[] group_sizes) -> ()", DescribeModel);
   library.def(
       "set_second_moments(int model, Tensor[] moments, int[] steps, float[] beta2, "
       "float[] epsilon) -> ()",

@@ -19,10 +19,6 @@ struct Parcel {
 
 // What torch.ops.espalier.describe_model was told.
 struct ModelDescription {
-  std::vector<std::string> parameter_names;
-  std::vector<at::Tensor> parameters;
-  std::vector<std::string> buffer_names;
-  std::vector<at::Tensor> buffers;
   std::vector<std::vector<at::Tensor>> groups;  // of the optimizers, one after the other
 };
 

@@ -22,18 +22,46 @@ constexpr std::int64_t kFirstSteps = 5;  // of Adam, whose averages say little y
 
 Exchange& The() { return Exchange::The(); }
 
-std::vector<NamedTensor> Named(const std::vector<std::string>& names,
-                               const std::vector<at::Tensor>& tensors) {
+}  // namespace
+
+std::vector<NamedTensor> PythonModel::Ask(What what) const {
+  const Parcel parcel =
+      The().Ask({}, [&](const EspalierCallbacks& python) { return python.model(number_, what); });
   std::vector<NamedTensor> named;
-  for (std::size_t i = 0; i < names.size(); ++i) named.push_back({names[i], tensors[i]});
+  for (std::size_t i = 0; i < parcel.texts.size(); ++i) {
+    named.push_back({parcel.texts[i], parcel.tensors.at(i)});
+  }
   return named;
 }
 
-}  // namespace
+absl::Status PythonModel::SetBuffers(const std::vector<NamedTensor>& buffers) {
+  Parcel parcel;
+  for (const auto& [name, tensor] : buffers) {
+    parcel.texts.push_back(name);
+    parcel.tensors.push_back(tensor);
+  }
+  The().Ask(std::move(parcel),
+            [&](const EspalierCallbacks& python) { return python.model(number_, kSetBuffers); });
+  return absl::OkStatus();
+}
 
-PythonModel::PythonModel(const ModelDescription& described)
-    : parameters_(Named(described.parameter_names, described.parameters)),
-      buffers_(Named(described.buffer_names, described.buffers)) {}
+std::string PythonModel::OtherState() const {
+  return The()
+      .Ask({}, [&](const EspalierCallbacks& python) { return python.model(number_, kOtherState); })
+      .texts.at(0);
+}
+
+void PythonModel::SetOtherState(const std::string& bytes) {
+  The().Ask({.texts = {bytes}, .tensors = {}},
+            [&](const EspalierCallbacks& python) { return python.model(number_, kSetOtherState); });
+}
+
+std::optional<std::string> PythonModel::DeferHooks() {
+  (void)Ask(kDeferHooks);
+  return std::nullopt;
+}
+
+void PythonModel::CallHooks() { (void)Ask(kCallHooks); }
 
 // ---- the optimizer ------------------------------------------------------------------------------
 

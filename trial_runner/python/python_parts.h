@@ -20,19 +20,34 @@ namespace espalier::python {
 
 class PythonModel final : public ModelPart {
  public:
-  explicit PythonModel(const ModelDescription& described);
+  explicit PythonModel(std::int64_t number) : number_(number) {}
 
-  std::vector<NamedTensor> Parameters() const override { return parameters_; }
-  std::vector<NamedTensor> Buffers() const override { return buffers_; }
+  std::vector<NamedTensor> Parameters() const override { return Ask(kParameters); }
+  std::vector<NamedTensor> Buffers() const override { return Ask(kBuffers); }
+  absl::Status SetBuffers(const std::vector<NamedTensor>& buffers) override;
+  std::string OtherState() const override;
+  void SetOtherState(const std::string& bytes) override;
+  std::optional<std::string> DeferHooks() override;
+  void CallHooks() override;
   // Programs in Python evaluate in loops of their own, and set the mode themselves.
   void BeginEvaluation() override {}
   void EndEvaluation() override {}
 
-  void SetBuffers(std::vector<NamedTensor> buffers) { buffers_ = std::move(buffers); }
-
  private:
-  std::vector<NamedTensor> parameters_;
-  std::vector<NamedTensor> buffers_;
+  // What Python is asked of a model: see EspalierCallbacks::model.
+  enum What {
+    kParameters,
+    kBuffers,
+    kSetBuffers,
+    kOtherState,
+    kSetOtherState,
+    kDeferHooks,
+    kCallHooks
+  };
+
+  std::vector<NamedTensor> Ask(What what) const;
+
+  const std::int64_t number_;
 };
 
 class PythonOptimizer final : public OptimizerPart {

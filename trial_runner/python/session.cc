@@ -44,7 +44,7 @@ std::int64_t Session::AddModel(const EspalierModelOptions& options) {
   to.bucket_bytes = options.bucket_bytes;
   to.max_gradient_norm = options.max_gradient_norm;
   if (options.own_rule >= 0) to.rule = std::make_shared<PythonRule>(options.own_rule);
-  auto model = std::make_unique<PythonModel>(described);
+  auto model = std::make_unique<PythonModel>(std::ssize(parts_));
   auto optimizer =
       std::make_unique<PythonOptimizer>(std::ssize(parts_), described, options.is_adam != 0);
   const Parts parts{model.get(), optimizer.get()};
@@ -70,10 +70,6 @@ void Session::SetRates(std::int64_t model, std::vector<double> rates) {
                         " when it was wrapped: add groups before"));
   }
   At(model).optimizer->SetRates(std::move(rates));
-}
-
-void Session::SetBuffers(std::int64_t model, std::vector<NamedTensor> buffers) {
-  At(model).model->SetBuffers(std::move(buffers));
 }
 
 void Session::SetSecondMoments(std::int64_t model, SecondMoments moments) {

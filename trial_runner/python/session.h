@@ -31,7 +31,6 @@ class Session {
   std::int64_t AddModel(const EspalierModelOptions& options);
   void AddState(const std::string& name);
   void SetRates(std::int64_t model, std::vector<double> rates);
-  void SetBuffers(std::int64_t model, std::vector<NamedTensor> buffers);
   void SetSecondMoments(std::int64_t model, SecondMoments moments);
 
   void Fill(EspalierPosition& position) const;

@@ -1,5 +1,5 @@
-"""Loss scaling: in a step's batches before the last there is nothing to unscale, a step that is dropped is no news for
-the scale, and the noise of gradients is measured before they are unscaled."""
+"""Loss scaling: in a step's batches before the last there is nothing to unscale, a step that is dropped or left out is
+no news for the scale, and the noise of gradients is measured before they are unscaled."""
 import functools
 import weakref
 
@@ -46,7 +46,7 @@ def update(scaler, new_scale=None):
     outcome = _last[scaler].outcome if scaler in _last else None
     if outcome == _library.ACCUMULATED:
         return
-    if outcome == _library.DROPPED and scaler.is_enabled():
+    if outcome in (_library.DROPPED, _library.LEFT_OUT) and scaler.is_enabled():
         new_scale = scaler._scale  # as it was; what was found about the step's gradients is forgotten
     _plain["update"](scaler, new_scale)
 

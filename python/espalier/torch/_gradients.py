@@ -1,6 +1,9 @@
-"""What becomes of gradients between a backward pass and the step: zero_grad(), those that no optimizer has, and those that
-come between the steps of a model's optimizers."""
+"""What becomes of gradients between a backward pass and the step: zero_grad(), hooks, those that no optimizer has, and those
+that come between the steps of a model's optimizers."""
+import functools
 import warnings
+
+import torch
 
 from espalier import _library
 from espalier._runtime import runtime
@@ -64,3 +67,67 @@ def drop_untrained(model, trained):
         warnings.warn(f"AdaptiveDataParallel: parameters that require gradients are in no optimizer: {shown}. Their .grad "
                       "stays None, and clip_grad_norm_ does not count them. Want requires_grad_(False) on them before "
                       "training, which also saves their part of backward, or an optimizer that has them", stacklevel=2)
+
+
+class DeferredHooks:
+    """Hooks that a program sets on gradients of a model's parameters, as to clip or to mask them. Called within backward,
+    such a hook would see the gradient of one replica's part of a batch, or of one of several pieces: it is called with the
+    step's, when that has been summed."""
+
+    def __init__(self, model):
+        self._model = model
+        self.any = False  # there are some, or were
+
+    def defer(self):
+        for p in self._model.trained:
+            for key, hook in (p._backward_hooks or {}).items():
+                self.any = True
+                if not isinstance(hook, _DeferredHook):
+                    p._backward_hooks[key] = _DeferredHook(hook, self._model)
+
+    @torch.no_grad()
+    def call(self):
+        for p in self._model.trained:
+            gradient = p.grad
+            for deferred in list((p._backward_hooks or {}).values()) if gradient is not None else ():
+                made = deferred.hook(gradient)
+                gradient = gradient if made is None else made
+            if gradient is not p.grad:
+                p.grad.copy_(gradient)
+
+
+class _DeferredHook:
+    def __init__(self, hook, model):
+        self.hook = hook
+        self._model = model
+
+    def __call__(self, gradient):
+        return None if self._model.defers_hooks else self.hook(gradient)
+
+
+_passes = 0      # backward passes that are under way, one within the other
+_nested = False  # there were some within the outermost
+
+
+def watch_backward(run):
+    """A layer may run a backward pass within the one that is under way, as torch.utils.checkpoint does where it is reentrant.
+    Gradients that come in it belong to the outermost, whose end C++ is told of, since it need bring none itself."""
+    plain = torch.autograd.backward
+    if hasattr(plain, "espalier"):
+        return
+
+    @functools.wraps(plain)
+    def backward(*args, **kwargs):
+        global _passes, _nested
+        _nested = _passes > 0
+        _passes += 1
+        try:
+            result = plain(*args, **kwargs)
+        finally:
+            _passes -= 1
+        if _nested and _passes == 0:
+            _nested = False
+            run.library.end_backwards()
+        return result
+    backward.espalier = True
+    torch.autograd.backward = backward

@@ -80,10 +80,19 @@ def _refuse_module(module):
                          "each replica has the whole model: wrap the plain module")
 
 
+def refuse_hooks_of_sums(model):
+    for name, parameter in model.named_parameters():
+        _refuse_hook(name, parameter)
+
+
 def _refuse_parameter(name, parameter):
     if _is_of_torch(parameter, ("DTensor",)):
         raise UsageError(f'AdaptiveDataParallel: parameter "{name}" is a DTensor, which is divided over processes: '
                          "each replica has the whole model: want plain parameters")
+    _refuse_hook(name, parameter)
+
+
+def _refuse_hook(name, parameter):
     if parameter._post_accumulate_grad_hooks:
         raise UsageError(f'AdaptiveDataParallel: parameter "{name}" has a hook by '
                          "register_post_accumulate_grad_hook, which is called where its gradient is still this "

@@ -18,14 +18,16 @@ from espalier._the_trial import the_trial
 from espalier.errors import TrialError, UsageError
 from espalier.torch import _amp
 from espalier.torch import scaling_rules as rules
-from espalier.torch._gradients import StepGuard, Zeroing, drop_untrained
-from espalier.torch._refusals import others_watch_steps, refuse, refuse_schedules_elsewhere, refuse_types
+from espalier.torch._gradients import DeferredHooks, StepGuard, Zeroing, drop_untrained, watch_backward
+from espalier.torch._refusals import (others_watch_steps, refuse, refuse_hooks_of_sums, refuse_schedules_elsewhere,
+                                      refuse_types)
 
 _DEFAULT_NAME = "adaptdl-dataparallel"
 _IGNORED = {"find_unused_parameters", "static_graph", "gradient_as_bucket_view", "broadcast_buffers", "device_ids",
             "output_device", "dim", "check_reduction", "delay_all_reduce_named_params", "param_to_hook_all_reduce",
             "init_sync", "skip_all_reduce_unused_params"}
 _ADAM_FIRST_STEPS = 5
+_NOT_TAKEN = (_library.ACCUMULATED, _library.DROPPED, _library.LEFT_OUT)
 _LABELLING = torch.optim.Optimizer.profile_hook_step(lambda: None).__code__  # of what torch puts around each step()
 
 
@@ -298,8 +300,14 @@ class _TrainedModel:
         self._taken_steps = 0
         self._set_rule(wrapper, rule)
         self._adapt_norms()
-        self._number = self._add(options)
-        self._run.models.append(self)
+        self._number = len(self._run.models)
+        self.hooks = DeferredHooks(self)
+        self._run.models.append(self)  # the library asks for its parameters while it is added
+        try:
+            self._add(options)
+        except BaseException:
+            self._run.models.remove(self)
+            raise
         self.rule.bind(wrapper, self._number, len(self._groups()), optimizers[0])
         self._patch()
         suffix = f".{name}" if name else ""
@@ -334,28 +342,24 @@ class _TrainedModel:
         return [p for group in self._groups() for p in group["params"]]
 
     def _add(self, options):
-        parameters = dict(self.model.named_parameters())
-        buffers = dict(self.model.named_buffers())
         groups = [group["params"] for group in self._groups()]
         optimized = [p for group in groups for p in group]
-        self._trained = [p for p in optimized if p.requires_grad]  # what was frozen before stays so
-        self._run.ops.describe_model(list(parameters), list(parameters.values()), list(buffers),
-                                     list(buffers.values()), optimized, [len(group) for group in groups])
+        self.trained = [p for p in optimized if p.requires_grad]  # what was frozen before stays so
+        self._run.ops.describe_model(optimized, [len(group) for group in groups])
         described = _library.ModelOptions(
             name=self.name.encode(), scaling_rule=self._rule_name.encode(), own_rule=self._own_rule,
             is_adam=int(self._is_adam), **options)
-        number = self._run.library.add_model(ctypes.byref(described))
+        self._run.library.add_model(ctypes.byref(described))
         self._rates = (ctypes.c_double * len(groups))()
-        return number
 
     def settle(self, schedules):
-        """Training begins with these schedules of all models: buffers and modules may have been replaced since the model was
-        wrapped, and schedules made."""
+        """Training begins with these schedules of all models: modules may have been replaced since the model was wrapped, hooks
+        added, and schedules made."""
         for optimizer in self._optimizers:
             refuse_schedules_elsewhere(optimizer, schedules)
         self._adapt_norms()
-        buffers = dict(self.model.named_buffers())
-        self._run.ops.set_buffers(self._number, list(buffers), list(buffers.values()))
+        refuse_hooks_of_sums(self.model)
+        watch_backward(self._run)
         drop_untrained(self.model, {id(p) for model in self._run.models for p in model.optimized()})
 
     def _adapt_norms(self):
@@ -401,7 +405,7 @@ class _TrainedModel:
         self._stepped += 1
         self.step_calls += 1
         if self._stepped < len(self._optimizers):
-            self._guard.set(self._trained, self._stepped)
+            self._guard.set(self.trained, self._stepped)
             return  # with the last one
         self._begin_steps()
         i = 0
@@ -439,7 +443,7 @@ class _TrainedModel:
 
     def numbers_in_optimizers(self, ids):
         """For each optimizer, the places of those parameters among all that are trained."""
-        places = {id(p): i for i, p in enumerate(self._trained) if id(p) in ids}
+        places = {id(p): i for i, p in enumerate(self.trained) if id(p) in ids}
         return [[places[id(p)] for group in optimizer.param_groups for p in group["params"] if id(p) in places]
                 for optimizer in self._optimizers]
 
@@ -465,6 +469,13 @@ class _TrainedModel:
     def begin_batch(self):
         self._begin_steps()
         self._outcome = _library.STEPPED
+        if self.hooks.any:
+            self.hooks.defer()  # those that were added since
+
+    @property
+    def defers_hooks(self):
+        """Whether gradients that backward brings now are summed later."""
+        return bool(self._run.library.defers_hooks(self._number))
 
     def take_step(self, factors):
         """Called back by the library when the step is to be taken. `factors`: of each group's rate."""
@@ -487,7 +498,7 @@ class _TrainedModel:
     def _give_moments(self):
         """Noise is measured of gradients as Adam scales them."""
         moments, steps, beta2, epsilon = [], [], [], []
-        trained = {id(p) for p in self._trained}
+        trained = {id(p) for p in self.trained}
         for optimizer in self._optimizers:
             for group in optimizer.param_groups:
                 for p in group["params"]:
@@ -513,7 +524,7 @@ class _TrainedModel:
         def step(of, *args, **kwargs):
             if self._run.rehearsing is not None:
                 return None
-            if self._run.current_loader is not None and self._outcome in (_library.ACCUMULATED, _library.DROPPED):
+            if self._run.current_loader is not None and self._outcome in _NOT_TAKEN:
                 return None
             return kind.step(of, *args, **kwargs) if schedule.admits() else None
         # By a class of its own: what is set on a schedule itself becomes part of its state_dict.
@@ -532,6 +543,53 @@ class _TrainedModel:
         return self._outcome
 
     # ---- from replica to replica
+
+    def parameters(self):
+        return dict(self.model.named_parameters())
+
+    def buffers(self):
+        """At this moment: a program may assign some anew in each forward pass, or register them there."""
+        return dict(self.model.named_buffers())
+
+    def set_buffers(self, buffers):
+        """Each under its name, in place of those that the model has."""
+        names = {id(buffer): name for name, buffer in self.buffers().items()}
+        for module in self.model.modules():
+            for leaf, buffer in module._buffers.items():
+                if buffer is not None:
+                    module._buffers[leaf] = buffers.get(names[id(buffer)])
+        for name, buffer in buffers.items():
+            path, _, leaf = name.rpartition(".")
+            try:
+                module = self.model.get_submodule(path)
+            except AttributeError as error:
+                raise TrialError(f'the group that this replica joins has a buffer "{name}", and the model of this replica no '
+                                 f"module {path}: do all replicas run the same program with the same parameters?") from error
+            vars(module).pop(leaf, None)
+            module._buffers[leaf] = buffer
+
+    def other_state(self):
+        """What state_dict() has beside parameters and buffers, and which buffers it has not."""
+        buffers = dict(self.model.named_buffers(remove_duplicate=False))
+        known = {name for name, _ in self.model.named_parameters(remove_duplicate=False)} | buffers.keys()
+        whole = self.model.state_dict()
+        more = {name: value for name, value in whole.items() if name not in known}
+        fleeting = [name for name in buffers if name not in whole]
+        if not more and not fleeting:
+            return b""
+        out = io.BytesIO()
+        of = f"model.{self.name}" if self.name else "model"
+        _pickles.dump((more, fleeting), pickle.Pickler(out), {f"the state_dict() of {of}": more},
+                      "leave it out of the state_dict()")
+        return out.getvalue()
+
+    def set_other_state(self, pickled):
+        more, fleeting = pickle.loads(pickled)
+        for name in fleeting:
+            path, _, leaf = name.rpartition(".")
+            self.model.get_submodule(path)._non_persistent_buffers_set.add(leaf)
+        if more:
+            self.model.load_state_dict({**self.model.state_dict(), **more}, strict=False)
 
     def write_state(self):
         states = []

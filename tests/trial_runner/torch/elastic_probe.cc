@@ -6,7 +6,9 @@
 // accumulator and a state of its own), bucket_operations (steps on the CPU as on a GPU) and
 // gradient_kernel (with the blocks and threads of our kernel), channels_last (a convolution first,
 // whose weights lie in that order), schedule
-// ("epoch": the rate falls before an epoch's evaluations, "batch": in each batch), those of
+// ("epoch": the rate falls before an epoch's evaluations, "batch": in each batch), leaves_out (of
+// every so many steps the last replica leaves one out), drawn (each step is followed by one in a
+// direction that is drawn), all_parameters (each replica writes down what it comes to), those of
 // probe_data.h. With epochs=0 it trains until there is a file "stop" in that folder, to the end of
 // an epoch. While there is a folder "hold" in it a replica stays in an evaluation, and leaves a
 // file there that says so. With --thread-first it has a thread of its own before its Trial.
@@ -198,6 +200,9 @@ int main(int argc, char** argv) {
     trial.AddState(schedule.emplace(*optimizer, of, lr));
   }
   LastEpoch last_epoch;
+  const auto leaves_out = trial.Get("leaves_out", std::int64_t{0});
+  const bool drawn = trial.Get("drawn", false);
+  const bool all_parameters = trial.Get("all_parameters", false);
   std::optional<espalier::Accumulator> seen;
   if (trial.Get("sums", false)) {
     trial.AddState(last_epoch);
@@ -225,6 +230,8 @@ int main(int argc, char** argv) {
     net->train();
     while (const auto batch = data.Next()) {
       record.Add(parallel.generation(), epoch, parallel.steps() + 1, batch->indices);
+      const bool last = parallel.rank() + 1 == parallel.replicas();
+      if (leaves_out > 0 && last && parallel.steps() % leaves_out == leaves_out - 1) continue;
       if (schedule) schedule->BeginBatch();
       if (seen) {
         seen->Add("samples", static_cast<double>(batch->indices.numel()));
@@ -248,6 +255,10 @@ int main(int argc, char** argv) {
       if (second) {
         // Through the first model, whose gradients this is not to disturb.
         second->Step(loss(net->forward(inputs) + second_net->forward(inputs)));
+      }
+      if (drawn) {
+        const at::NoGradGuard no_grad;
+        for (at::Tensor& p : net->parameters()) p.add_(0.01 * at::randn_like(p));
       }
     }
     if (schedule) schedule->EndTraining(epoch);
@@ -273,8 +284,9 @@ int main(int argc, char** argv) {
       break;
     }
   }
-  if (!log.empty() && parallel.rank() == 0) {
-    std::ofstream parameters(log + "/parameters");
+  if (!log.empty() && (parallel.rank() == 0 || all_parameters)) {
+    std::ofstream parameters(log + "/parameters" +
+                             (all_parameters ? "-" + std::to_string(parallel.rank()) : ""));
     parameters.precision(9);
     std::vector<at::Tensor> trained = net->parameters();
     if (second) {

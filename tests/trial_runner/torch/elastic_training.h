@@ -67,7 +67,7 @@ class ElasticTraining : public ::testing::Test {
   static std::map<std::int64_t, Attempt> Steps(const std::string& run) {
     std::map<std::int64_t, std::map<std::int64_t, Attempt>> attempts;
     for (const auto& file : std::filesystem::directory_iterator(run)) {
-      if (!file.is_regular_file() || file.path().filename() == "parameters" ||
+      if (!file.is_regular_file() || file.path().filename().string().starts_with("parameters") ||
           file.path().filename() == "stop") {
         continue;
       }
@@ -112,8 +112,9 @@ class ElasticTraining : public ::testing::Test {
     return static_cast<std::int64_t>(dealt.size());
   }
 
-  static std::vector<double> FinalParameters(const std::string& run) {
-    std::ifstream in(run + "/parameters");
+  static std::vector<double> FinalParameters(const std::string& run,
+                                             const std::string& file = "parameters") {
+    std::ifstream in(run + "/" + file);
     std::vector<double> values;
     for (double v = 0; in >> v;) values.push_back(v);
     EXPECT_FALSE(values.empty()) << "no parameters in " << run;

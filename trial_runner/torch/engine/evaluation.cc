@@ -2,11 +2,9 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/arange.h>
-#include <ATen/ops/empty.h>
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <memory>
 #include <utility>
 
@@ -14,42 +12,10 @@
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "trial_runner/torch/engine/training_engine.h"
-#include "trial_runner/torch/process/host_copies.h"
 
 namespace espalier {
 
 namespace {
-
-std::size_t BytesOf(const std::vector<at::Tensor>& tensors) {
-  std::size_t bytes = 0;
-  for (const at::Tensor& t : tensors) bytes += t.nbytes();
-  return bytes;
-}
-
-// Running statistics differ between replicas; rank 0's count, as they do in a checkpoint.
-absl::Status TakeBuffersOfRank0(ReplicaGroup& group, const std::vector<at::Tensor>& buffers) {
-  if (group.size() == 1 || BytesOf(buffers) == 0) return absl::OkStatus();
-  auto packed = std::make_shared<std::vector<std::uint8_t>>(BytesOf(buffers));
-  std::size_t offset = 0;
-  if (group.rank() == 0) {
-    const HostCopies copies(buffers);
-    for (const at::Tensor& copy : copies.Await()) {
-      const at::Tensor whole = copy.contiguous();
-      std::memcpy(packed->data() + offset, whole.const_data_ptr(), whole.nbytes());
-      offset += whole.nbytes();
-    }
-  }
-  ESPALIER_RETURN_IF_ERROR(group.Broadcast(CollectiveBuffer::Of(packed), 0));
-  offset = 0;
-  for (const at::Tensor& b : buffers) {
-    const bool pinned = b.is_cuda();
-    at::Tensor whole = at::empty(b.sizes(), b.options().device(at::kCPU).pinned_memory(pinned));
-    std::memcpy(whole.mutable_data_ptr(), packed->data() + offset, whole.nbytes());
-    offset += whole.nbytes();
-    b.detach().copy_(whole, /*non_blocking=*/pinned);
-  }
-  return absl::OkStatus();
-}
 
 // The sums over all samples, from each member's over its share of them.
 absl::StatusOr<std::vector<double>> EvaluateShares(ReplicaGroup& group, std::int64_t size,
@@ -95,14 +61,27 @@ std::vector<double> TrainingEngine::ComputeTogether(const EvaluationKey& key,
     bool all_know = false;
     const absl::Status met = group_.Meet(PlaceOf(key, accumulator));
     const auto result = met.ok() ? compute(all_know) : absl::StatusOr<std::vector<double>>(met);
-    if (result.ok()) {
-      p.AddEvaluation(key, *result);
-      last_step_end_ = Clock::now();
+    if (!result.ok()) {
+      StartOver(met);
+      continue;
     }
-    if (!result.ok() || all_know) Regroup(/*broken=*/!result.ok());
+    p.AddEvaluation(key, *result);
+    last_step_end_ = Clock::now();
+    step_.DrawAlike();
+    if (!all_know) continue;
+    regroup_due_ = true;
+    if (!AtEpochsLastStep()) Regroup(/*broken=*/false);
   }
   return known == EvaluationState::kDone ? p.evaluation_results.at(key)
                                          : p.PastEvaluation(key, sums);
+}
+
+// Running statistics differ between replicas; rank 0's count, as they do in a checkpoint.
+absl::Status TrainingEngine::TakeBuffersOfRank0() {
+  if (group_.size() == 1 || step_.models().empty()) return absl::OkStatus();
+  state_.extent = TrainingState::Extent::kBuffers;
+  const absl::Cleanup restore = [this] { state_.extent = TrainingState::Extent::kAll; };
+  return group_.TakeStateOfRank0();
 }
 
 std::vector<double> TrainingEngine::Evaluate(std::int64_t size, std::int64_t batch_size,
@@ -120,7 +99,7 @@ std::vector<double> TrainingEngine::Evaluate(std::int64_t size, std::int64_t bat
   };
   const at::NoGradGuard no_grad;
   return ComputeTogether(key, 0, sums, [&](bool& all_know) -> absl::StatusOr<std::vector<double>> {
-    ESPALIER_RETURN_IF_ERROR(TakeBuffersOfRank0(group_, step_.Buffers()));
+    ESPALIER_RETURN_IF_ERROR(TakeBuffersOfRank0());
     return EvaluateShares(group_, size, batch_size, sums, sum_over, !InMidStep(), all_know);
   });
 }
@@ -140,26 +119,30 @@ TrainingEngine::EvaluationState TrainingEngine::StateOf(const EvaluationKey& key
 }
 
 bool TrainingEngine::ShareBuffers(const EvaluationKey& key, bool ends) {
-  const std::vector<at::Tensor> buffers = step_.Buffers();
-  if (group_.size() > 1 && BytesOf(buffers) > 0 &&
-      (group_.Abandoned() || !group_.Meet(PlaceOf(key)).ok() ||
-       !TakeBuffersOfRank0(group_, buffers).ok())) {
-    Regroup(/*broken=*/true);
-    return false;
+  if (group_.size() > 1 && !step_.models().empty()) {
+    const absl::Status met =
+        group_.Abandoned() ? absl::AbortedError("the group is broken") : group_.Meet(PlaceOf(key));
+    if (!met.ok() || !TakeBuffersOfRank0().ok()) {
+      StartOver(met);
+      return false;
+    }
   }
   if (ends) state_.position.AddEvaluation(key, {});
+  step_.DrawAlike();
   return true;
 }
 
 bool TrainingEngine::MergeEvaluation(const EvaluationKey& key, std::int64_t accumulator) {
   bool all_know = false;
-  if (group_.Abandoned() || !group_.Meet(PlaceOf(key, accumulator)).ok() ||
-      !sums_.Merge(all_know, !InMidStep()).ok()) {
-    Regroup(/*broken=*/true);
+  const absl::Status met = group_.Abandoned() ? absl::AbortedError("the group is broken")
+                                              : group_.Meet(PlaceOf(key, accumulator));
+  if (!met.ok() || !sums_.Merge(all_know, !InMidStep()).ok()) {
+    StartOver(met);
     return false;
   }
   state_.position.AddEvaluation(key, {});
   last_step_end_ = Clock::now();
+  step_.DrawAlike();
   regroup_due_ = regroup_due_ || all_know;
   return true;
 }

@@ -67,10 +67,18 @@ void TrainingEngine::ReleaseMemory() {
 void TrainingEngine::RegroupIfDue() {
   // Not where a step is still planned: its members may ask for their microbatch again.
   if (group_.narrowed() && !step_.plan()) ComeTogether(/*in_loop=*/true);
-  if (regroup_due_) Regroup(/*broken=*/false);
+  // Who joined at the epoch's end would go through a loop over no batches, and the program behind
+  // it would have no loss.
+  if (regroup_due_ && !AtEpochsLastStep()) Regroup(/*broken=*/false);
+}
+
+bool TrainingEngine::AtEpochsLastStep() const {
+  const TrainingPosition& p = state_.position;
+  return p.epoch == local_epoch_ && order_->size() - p.cursor < p.batch_size;
 }
 
 void TrainingEngine::RegroupBeforeEvaluation() {
+  AgreeOnProgram();
   if (!loop_ended_) return;
   if (group_.narrowed() && !step_.plan()) ComeTogether(/*in_loop=*/true);
   if (!InMidEpoch()) RegroupIfDue();
@@ -78,6 +86,7 @@ void TrainingEngine::RegroupBeforeEvaluation() {
 
 void TrainingEngine::Regroup(bool broken) {
   regroup_due_ = false;
+  step_.TakeParted();  // the next group's members will have one state
   step_.Drop(/*lost=*/broken);
   const bool reported = group_.rank() == 0;
   TrainingPosition& p = state_.position;
@@ -100,9 +109,40 @@ void TrainingEngine::Regroup(bool broken) {
   p.atomic_batch_size = 0;
   batches_.DropProposal();
   step_.StartGroup();
+  step_.DrawAlike();
   trial_.progress = p.progress;
   last_step_end_ = Clock::now();
   meter_.StartGroup(reported, last_step_end_);
+}
+
+// ---- steps that some members have left out
+// --------------------------------------------------------
+
+// The group stays as it is. False if it was lost: then another has formed.
+bool TrainingEngine::Equalise(TrainingState::Extent extent) {
+  state_.SyncStates();
+  // Those who take over another member's state lose the sums that are their own.
+  bool all_know = false;
+  absl::Status equal = sums_.Merge(all_know);
+  state_.extent = extent;
+  if (equal.ok()) equal = group_.Equalise();
+  state_.extent = TrainingState::Extent::kAll;
+  if (!equal.ok()) Regroup(/*broken=*/true);
+  return equal.ok();
+}
+
+void TrainingEngine::Agree() {
+  step_.Drop(/*lost=*/true);
+  state_.sums.DropStep();
+  if (!Equalise(TrainingState::Extent::kAll)) return;
+  step_.StartGroup();
+  step_.DrawAlike();
+  trial_.progress = state_.position.progress;
+  last_step_end_ = Clock::now();
+}
+
+void TrainingEngine::AgreeOnProgram() {
+  if (step_.TakeParted()) Equalise(TrainingState::Extent::kProgram);
 }
 
 }  // namespace espalier

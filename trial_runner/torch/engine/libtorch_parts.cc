@@ -1,5 +1,6 @@
 #include "trial_runner/torch/engine/libtorch_parts.h"
 
+#include <torch/csrc/autograd/variable.h>
 #include <torch/nn/module.h>
 #include <torch/optim/optimizer.h>
 
@@ -28,6 +29,27 @@ std::vector<NamedTensor> LibTorchModel::Buffers() const {
   std::vector<NamedTensor> tensors;
   for (const auto& b : module_.named_buffers()) tensors.push_back({b.key(), b.value()});
   return tensors;
+}
+
+// A program's class may hold a buffer beside the module, so it stays the tensor that it is.
+absl::Status LibTorchModel::SetBuffers(const std::vector<NamedTensor>& buffers) {
+  auto own = module_.named_buffers();
+  for (const auto& [name, tensor] : buffers) {
+    at::Tensor* const buffer = own.find(name);
+    if (buffer == nullptr) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("there is no buffer \"", name, "\" in this replica's model"));
+    }
+    if (!buffer->is_same(tensor)) buffer->set_data(tensor);
+  }
+  return absl::OkStatus();
+}
+
+std::optional<std::string> LibTorchModel::DeferHooks() {
+  for (const auto& p : module_.named_parameters()) {
+    if (!torch::autograd::impl::hooks(p.value()).empty()) return p.key();
+  }
+  return std::nullopt;
 }
 
 void LibTorchModel::BeginEvaluation() {

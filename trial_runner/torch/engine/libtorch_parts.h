@@ -24,6 +24,9 @@ class LibTorchModel final : public ModelPart {
 
   std::vector<NamedTensor> Parameters() const override;
   std::vector<NamedTensor> Buffers() const override;
+  absl::Status SetBuffers(const std::vector<NamedTensor>& buffers) override;
+  std::optional<std::string> DeferHooks() override;
+  void CallHooks() override {}
   void BeginEvaluation() override;
   void EndEvaluation() override;
 

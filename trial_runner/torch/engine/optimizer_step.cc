@@ -2,6 +2,7 @@
 
 #include <ATen/Context.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <utility>
@@ -30,15 +31,10 @@ std::size_t OptimizerStep::AddModel(std::unique_ptr<ModelPart> model,
   if (!added.ok()) EndProcess(added, kBadUseExitCode);
   state_.position.models.push_back((*made)->FirstPosition());
   models_.push_back(*std::move(made));
+  left_late_.push_back(false);
+  backwards_.push_back(0);
+  usual_backwards_.push_back(0);
   return models_.size() - 1;
-}
-
-std::vector<at::Tensor> OptimizerStep::Buffers() const {
-  std::vector<at::Tensor> buffers;
-  for (const auto& model : models_) {
-    for (NamedTensor& b : model->model().Buffers()) buffers.push_back(std::move(b.tensor));
-  }
-  return buffers;
 }
 
 void OptimizerStep::StartGroup() {
@@ -59,19 +55,59 @@ void OptimizerStep::Begin(StepPlan plan) {
   plan_ = std::move(plan);
   next_microbatch_ = 0;
   inverse_size_ = 0;
-  all_know_ = skipped_ = false;
+  all_know_ = skipped_ = left_out_part_ = false;
   meter_.BeginStep();
-  // Dropout and the like draw differently in each step and replica, and the same again if the step
-  // has to be repeated.
-  at::manual_seed(MixSeed(MixSeed(trial_.seed, static_cast<std::uint64_t>(state_.position.step)),
-                          static_cast<std::uint64_t>(group_.rank())));
+  DrawOwn();
 }
+
+// ---- random numbers -----------------------------------------------------------------------------
+
+namespace {
+
+// In place of a rank: no replica has one like these.
+constexpr std::uint64_t kAllInStep = ~std::uint64_t{0};
+constexpr std::uint64_t kAllBetween = kAllInStep - 1;
+
+}  // namespace
+
+// Differently in each step and replica, and the same again if the step has to be repeated.
+void OptimizerStep::DrawOwn() {
+  own_draws_ = true;
+  std::uint64_t seed =
+      MixSeed(MixSeed(trial_.seed, static_cast<std::uint64_t>(state_.position.step)),
+              static_cast<std::uint64_t>(group_.rank()));
+  // Where others have been drawn meanwhile.
+  const std::uint64_t part = (next_microbatch_ << 32) + next_model_;
+  if (answer_due_ && part > 0) seed = MixSeed(seed, part);
+  at::manual_seed(seed);
+}
+
+void OptimizerStep::DrawAlikeInStep() {
+  if (!std::exchange(own_draws_, false)) return;
+  const auto step = static_cast<std::uint64_t>(state_.position.step);
+  at::manual_seed(MixSeed(MixSeed(MixSeed(trial_.seed, step), kAllInStep), next_model_));
+}
+
+void OptimizerStep::DrawAlike() {
+  own_draws_ = false;
+  const TrainingPosition& p = state_.position;
+  std::uint64_t seed = MixSeed(trial_.seed, kAllBetween);
+  for (const std::int64_t part : {p.step, p.epoch, p.evaluations}) {
+    seed = MixSeed(seed, static_cast<std::uint64_t>(part));
+  }
+  at::manual_seed(seed);
+  seed_of_all_ = seed;
+}
+
+// ---- microbatches -------------------------------------------------------------------------------
 
 void OptimizerStep::BeginMicrobatch() {
   answer_due_ = true;
   dropped_ = broken_ = hold_gradients_ = false;
   state_.sums.BeginMicrobatch();
   next_model_ = 0;
+  std::fill(backwards_.begin(), backwards_.end(), 0);
+  if (!own_draws_) DrawOwn();  // an evaluation came between two of a step
   inverse_size_ += 1.0 / static_cast<double>(plan_->microbatches[next_microbatch_].size);
   meter_.BeginMicrobatch(InLastMicrobatch());
 }
@@ -96,11 +132,13 @@ OptimizerStep::Progress OptimizerStep::Backward(std::size_t number, const at::Te
   // A group that was lost between two models' steps goes on with the second one's.
   if (count >= state_.position.models_stepped) {
     models_[number]->RefuseUnfrozen();
+    models_[number]->DeferHooks();
     models_[number]->Backward(
         loss, {.weight = plan_->WeightOf(microbatch), .first = next_microbatch_ == 0, .last = last},
         state_.position.models[number], group_.collectives(), group_.size());
     if (group_.Abandoned() || (last && !ReduceModel(number))) return Progress::kGroupLost;
-    if (last) ApplyModel(number);
+    if (last) IsLeftOut(number) ? PassOver(number) : ApplyModel(number);
+    if (last && answer_due_) DrawOwn();
   }
   return EndModel();
 }
@@ -133,11 +171,12 @@ void OptimizerStep::Finish() {
   }
   trial_.progress = p.progress;
   plan_.reset();
+  DrawAlike();
   if (skipped_) FailAfterSkippedSteps();
 }
 
 void OptimizerStep::Drop(bool lost) {
-  broken_ = false;
+  broken_ = disagreed_ = false;
   Settle();
   meter_.DropStep();
   if (lost) {
@@ -201,7 +240,8 @@ double OptimizerStep::LearningRate() const {
 
 // ---- what goes with the gradients -------------------------------------------------------------
 
-void OptimizerStep::FillTail(TrainedModel& model) {
+void OptimizerStep::FillTail(std::size_t number) {
+  TrainedModel& model = *models_[number];
   GradientBuckets& gradients = model.gradients();
   gradients.SetTail(GradientBuckets::kPending, group_.Pending() ? 1 : 0);
   gradients.SetTail(GradientBuckets::kInverseSize, inverse_size_);
@@ -209,6 +249,9 @@ void OptimizerStep::FillTail(TrainedModel& model) {
                     static_cast<double>(plan_->microbatches.size()));
   gradients.SetTail(GradientBuckets::kNonFiniteLoss,
                     static_cast<double>(model.non_finite_losses()));
+  gradients.SetTail(GradientBuckets::kLeftOut, leaving_ == number ? 1 : 0);
+  gradients.SetTail(GradientBuckets::kLeftOutPart, leaving_ != number && left_out_part_ ? 1 : 0);
+  gradients.SetTail(GradientBuckets::kLeftOutLate, left_late_[number] ? 1 : 0);
   const auto proposed = group_.rank() == 0 ? batches_.proposal() : BatchPlanner::Proposal{};
   gradients.SetTail(GradientBuckets::kNextBatch, static_cast<double>(proposed.batch_size));
   gradients.SetTail(GradientBuckets::kNextAtomic, static_cast<double>(proposed.atomic_batch_size));
@@ -217,17 +260,50 @@ void OptimizerStep::FillTail(TrainedModel& model) {
 
 bool OptimizerStep::ReduceModel(std::size_t number) {
   TrainedModel& model = *models_[number];
-  if (!model.kept()) FillTail(model);
+  if (!model.kept()) FillTail(number);
   meter_.BeginSync();
   if (!model.Reduce().ok()) return false;
   meter_.EndSync();
-  return true;
+  left_late_[number] = false;
+  if (model.kept()) return true;
+  const double late = model.gradients().tail(GradientBuckets::kLeftOutLate);
+  disagreed_ = late > 0 && late < group_.size();
+  return !disagreed_;
+}
+
+// Of the model's step, after its sums: by whatever member.
+bool OptimizerStep::IsLeftOut(std::size_t number) const {
+  const GradientBuckets& gradients = models_[number]->gradients();
+  return !models_[number]->kept() &&
+         gradients.tail(GradientBuckets::kLeftOut) + gradients.tail(GradientBuckets::kLeftOutPart) >
+             0;
+}
+
+// Whether some members' programs do not come to the model's step, and others' do.
+bool OptimizerStep::Parts(std::size_t number) const {
+  if (models_[number]->kept()) return false;
+  const double leaving = models_[number]->gradients().tail(GradientBuckets::kLeftOut);
+  return leaving > 0 && leaving < group_.size();
+}
+
+// The program has come to the model's step, which is not taken, by any member.
+void OptimizerStep::PassOver(std::size_t number) {
+  parted_ = parted_ || Parts(number);
+  LeaveOutModel(number);
+}
+
+void OptimizerStep::LeaveOutModel(std::size_t number) {
+  models_[number]->DropPrevious();
+  ++state_.position.models_stepped;
+  skipped_ = true;
+  if (number + 1 == models_.size()) TakeProposal(*models_[number]);
 }
 
 void OptimizerStep::ApplyModel(std::size_t number, double loss_scale) {
   TrainedModel& model = *models_[number];
   TrainingPosition& p = state_.position;
   if (number == 0) Settle();  // the step before
+  DrawAlikeInStep();
   TrainedModel::StepFacts facts = Facts();
   facts.loss_scale = loss_scale;
   if (!model.Apply(facts, p.models[number])) skipped_ = true;

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "trial_runner/collectives/collectives.h"
@@ -23,6 +24,15 @@ namespace espalier {
 // The optimizer step that this replica is in, over the microbatches of its plan and all models of
 // the trial: their gradients are summed over the replicas, each model's optimizer steps, and the
 // shared position moves on at the step's end.
+//
+// A step is taken by all members or by none: what one of them leaves out, all leave out. A member
+// that leaves it out before the step's gradients are summed says so with them. One that does so
+// afterwards says it with the next step's, of which nothing is counted then: all members go on from
+// its state.
+//
+// Random numbers are each member's own from a microbatch's begin to the backward pass before the
+// optimizer's step (those of dropout, or of what is done with the samples). From there to the next
+// step all members draw the same, and what is decided by them is decided alike.
 //
 // It does not leave the group. Where a collective fails, or the group is abandoned, it says so; the
 // caller then drops the step and regroups, and what the program still brings of the microbatch is
@@ -47,7 +57,6 @@ class OptimizerStep {
                               std::unique_ptr<OptimizerPart> optimizer,
                               const DataParallelOptions& options);
   const std::vector<std::unique_ptr<TrainedModel>>& models() const { return models_; }
-  std::vector<at::Tensor> Buffers() const;  // of all models
   // Of the first model, for the next step.
   double LearningRate() const;
   // The group has changed, or its state has.
@@ -75,6 +84,16 @@ class OptimizerStep {
   void Drop(bool lost);
   // Accounts for the last step, of which a device may only now know whether it was skipped.
   void Settle();
+  // Some members' programs have left out a step that those of others have not, and all have left it
+  // out then: what these have done since is to be that of those. False from then on.
+  bool TakeParted() { return std::exchange(parted_, false); }
+  // Beside kGroupLost and the like: the group is whole, but some members have left out the step
+  // before, which others have taken.
+  bool disagreed() const { return disagreed_; }
+  // From here on all members draw the same random numbers, until a step begins.
+  void DrawAlike();
+  // The seed with which they do so, for other generators; once each time.
+  std::optional<std::uint64_t> TakeSeedOfAll() { return std::exchange(seed_of_all_, {}); }
   // Ends the trial after too many skipped steps in a row.
   void FailAfterSkippedSteps();
 
@@ -96,6 +115,10 @@ class OptimizerStep {
   // backward ends that has brought gradients of a model, they are reduced in a step's last
   // microbatch, and are the step's; those of further backward passes are added to them.
   void OpenPasses();
+  // A backward pass has ended within which others were run: see GradientBuckets::AtBackwardsEnd.
+  void EndBackwards();
+  // Whether gradients of the model that backward brings now are summed later.
+  bool DefersHooks(std::size_t model) const;
   // While on, what backward brings is kept for a later backward of the same microbatch, with which
   // it is reduced.
   void HoldGradients(bool on);
@@ -111,6 +134,7 @@ class OptimizerStep {
     kSkipped,      // not finite: model and optimizer stay as they are
     kAccumulated,  // the step has more microbatches
     kDropped,      // the group was lost, and so is what this microbatch brought
+    kLeftOut,      // another member leaves the step out: model and optimizer stay as they are
   };
   // Steps the optimizer through OptimizerPart::Step, if it is to be stepped. `loss_scale`: by which
   // the program had multiplied the losses of the step's backward passes.
@@ -139,8 +163,14 @@ class OptimizerStep {
   bool AgreeWithoutModels();
   Progress EndMicrobatch();
   bool ReduceModel(std::size_t model);
+  bool IsLeftOut(std::size_t model) const;
+  bool Parts(std::size_t model) const;
   void ApplyModel(std::size_t model, double loss_scale = 1);
-  void FillTail(TrainedModel& model);
+  void PassOver(std::size_t model);
+  void LeaveOutModel(std::size_t model);
+  void FillTail(std::size_t model);
+  void DrawOwn();
+  void DrawAlikeInStep();
   void TakeProposal(const TrainedModel& model);
   void MeasureStep();
   void FailAfterSkippedSteps(const TrainedModel& model, const ModelPosition& position);
@@ -170,6 +200,20 @@ class OptimizerStep {
   std::vector<PassState> passes_;
   bool hold_gradients_ = false;
   bool unstepped_said_ = false;
+
+  // Steps that are left out.
+  bool program_steps_ = false;          // the program runs backward and steps the optimizers itself
+  std::optional<std::size_t> leaving_;  // the model whose step this member is leaving out
+  bool left_out_part_ = false;   // ... has left out a microbatch before the last one of the step
+  std::vector<bool> left_late_;  // by model: this member has left out its last step, after its sums
+  bool parted_ = false;
+  bool disagreed_ = false;
+
+  bool own_draws_ = false;
+  std::optional<std::uint64_t> seed_of_all_;
+  // By model: backward passes of this microbatch, and of the last one that was a step's last.
+  std::vector<int> backwards_;
+  std::vector<int> usual_backwards_;
 };
 
 }  // namespace espalier

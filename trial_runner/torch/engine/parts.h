@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -28,20 +29,29 @@ class ModelPart {
  public:
   virtual ~ModelPart() = default;
 
-  // Its tensors, in an order that is the same on each replica.
+  // Its tensors at this moment, in an order that is the same on each replica. A program may replace
+  // buffers by others, and add some.
   virtual std::vector<NamedTensor> Parameters() const = 0;
   virtual std::vector<NamedTensor> Buffers() const = 0;
+  // Makes these its buffers, in place of those that it has. Fails where it cannot have one of that
+  // name.
+  virtual absl::Status SetBuffers(const std::vector<NamedTensor>& buffers) = 0;
+  // What else is part of its state, as bytes; empty: nothing.
+  virtual std::string OtherState() const { return {}; }
+  virtual void SetOtherState(const std::string& /*bytes*/) {}
+
+  // The program has set hooks on gradients of parameters. Such a hook is to see the gradient of the
+  // step, and not the part of it that a replica or a microbatch has. Nothing: from here on they
+  // stand back in backward passes whose gradients are summed later. Else the name of a parameter
+  // with a hook, which cannot be trained.
+  virtual std::optional<std::string> DeferHooks() = 0;
+  // Calls those hooks with the gradients that the parameters have now; what they return becomes the
+  // content of these.
+  virtual void CallHooks() = 0;
 
   // Evaluation mode, and afterwards the mode that each of its modules was in before.
   virtual void BeginEvaluation() = 0;
   virtual void EndEvaluation() = 0;
-
-  // Parameters, then buffers.
-  std::vector<NamedTensor> Tensors() const {
-    std::vector<NamedTensor> tensors = Parameters();
-    for (NamedTensor& buffer : Buffers()) tensors.push_back(std::move(buffer));
-    return tensors;
-  }
 };
 
 // The optimizer of a model.

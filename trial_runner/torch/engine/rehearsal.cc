@@ -5,8 +5,11 @@
 #include <ATen/core/Generator.h>
 #include <ATen/core/grad_mode.h>
 
+#include <algorithm>
 #include <mutex>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
@@ -28,20 +31,51 @@ void SetDraws(c10::Device device, const at::Tensor& draws) {
   generator.set_state(draws);
 }
 
+// A model's buffers and other state, as they were. A forward pass may replace buffers by others.
+class FormerModel {
+ public:
+  explicit FormerModel(ModelPart& model)
+      : model_(&model), buffers_(model.Buffers()), other_(model.OtherState()) {
+    for (const NamedTensor& buffer : buffers_) content_.push_back(buffer.tensor.clone());
+  }
+  void Restore() const {
+    const std::vector<NamedTensor> now = model_->Buffers();
+    const auto same = [](const NamedTensor& a, const NamedTensor& b) {
+      return a.name == b.name && a.tensor.is_same(b.tensor);
+    };
+    for (std::size_t i = 0; i < buffers_.size(); ++i) {
+      const at::Tensor& buffer = buffers_[i].tensor;
+      if (buffer.sizes() != content_[i].sizes()) buffer.set_data(content_[i].clone());
+      buffer.copy_(content_[i]);
+    }
+    if (!std::ranges::equal(now, buffers_, same)) {
+      const absl::Status set = model_->SetBuffers(buffers_);
+      if (!set.ok()) EndProcess(set, 1);
+    }
+    if (!other_.empty()) model_->SetOtherState(other_);
+  }
+
+ private:
+  ModelPart* model_;
+  std::vector<NamedTensor> buffers_;
+  std::vector<at::Tensor> content_;
+  std::string other_;
+};
+
 // What a rehearsal may change beside gradients, as it was.
 class FormerState {
  public:
-  FormerState(std::vector<at::Tensor> buffers, c10::Device device, AccumulatedSums& sums)
+  FormerState(const std::vector<std::unique_ptr<TrainedModel>>& models, c10::Device device,
+              AccumulatedSums& sums)
       : device_(device),
         host_draws_(DrawsOf(c10::kCPU)),
         device_draws_(DrawsOf(device)),
-        buffers_(std::move(buffers)),
         sums_(sums),
         former_sums_(sums) {
-    for (const at::Tensor& buffer : buffers_) former_buffers_.push_back(buffer.clone());
+    for (const auto& model : models) models_.emplace_back(model->model());
   }
   void Restore() {
-    for (std::size_t i = 0; i < buffers_.size(); ++i) buffers_[i].copy_(former_buffers_[i]);
+    for (const FormerModel& model : models_) model.Restore();
     SetDraws(c10::kCPU, host_draws_);
     SetDraws(device_, device_draws_);
     sums_ = former_sums_;
@@ -51,8 +85,7 @@ class FormerState {
   const c10::Device device_;
   const at::Tensor host_draws_;
   const at::Tensor device_draws_;
-  std::vector<at::Tensor> buffers_;
-  std::vector<at::Tensor> former_buffers_;
+  std::vector<FormerModel> models_;
   AccumulatedSums& sums_;
   const AccumulatedSums former_sums_;
 };
@@ -62,7 +95,7 @@ class FormerState {
 void OptimizerStep::LeaveNoTraceOf(const std::function<void()>& rehearsal) {
   if (group_.joined()) BadUse("Rehearse was called after the first NextEpoch: call it before");
   if (rehearsing_) BadUse("Rehearse was called within Rehearse");
-  FormerState former(Buffers(), trial_.device, state_.sums);
+  FormerState former(models_, trial_.device, state_.sums);
   const absl::Cleanup restore = [&] {
     const at::NoGradGuard no_grad;
     former.Restore();

@@ -32,6 +32,7 @@ std::size_t OptimizerStep::AddSteppedModel(std::unique_ptr<ModelPart> model,
                                            std::unique_ptr<OptimizerPart> optimizer,
                                            const DataParallelOptions& options) {
   const std::size_t number = AddModel(std::move(model), std::move(optimizer), options);
+  program_steps_ = true;
   GradientBuckets& gradients = models_[number]->gradients();
   gradients.AtBackwardsEnd([this, number] { EndBackward(number); });
   gradients.AtFurtherBackward([this, number] { BeginFurtherBackward(number); });
@@ -50,6 +51,7 @@ void OptimizerStep::OpenPasses() {
   for (std::size_t i = 0; i < models_.size(); ++i) {
     if (!Collects(i)) continue;
     models_[i]->RefuseUnfrozen();
+    models_[i]->DeferHooks();
     models_[i]->OpenPass({.weight = plan_->WeightOf(microbatch),
                           .first = next_microbatch_ == 0,
                           .last = InLastMicrobatch()},
@@ -70,7 +72,20 @@ void OptimizerStep::EndBackward(std::size_t number) {
   models_[number]->ClosePass();
   passes_[number] = hold_gradients_ ? PassState::kHeld : PassState::kClosed;
   if (rehearsing_) return;
+  // What is drawn for the samples of the next backward pass of the same step is each member's own.
+  if (InLastMicrobatch() && ++backwards_[number] >= usual_backwards_[number]) DrawAlikeInStep();
   broken_ = group_.Abandoned() || (InLastMicrobatch() && !hold_gradients_ && !ReduceModel(number));
+}
+
+void OptimizerStep::EndBackwards() {
+  for (std::size_t i = 0; i < passes_.size(); ++i) {
+    if (models_[i]->gradients().any_came()) EndBackward(i);
+  }
+}
+
+bool OptimizerStep::DefersHooks(std::size_t number) const {
+  return !rehearsing_ && Collects(number) && passes_[number] == PassState::kOpen &&
+         !models_[number]->kept();
 }
 
 void OptimizerStep::BeginFurtherBackward(std::size_t number) {
@@ -125,33 +140,50 @@ OptimizerStep::ModelOutcome OptimizerStep::StepModel(std::size_t number, double 
   if (!rehearsing_ && Collects(number)) {
     outcome = InLastMicrobatch() ? ModelOutcome::kStepped : ModelOutcome::kAccumulated;
     if (InLastMicrobatch()) {
+      usual_backwards_[number] = backwards_[number];
       const bool others_skipped = std::exchange(skipped_, false);
-      ApplyModel(number, loss_scale);
-      if (skipped_) outcome = ModelOutcome::kSkipped;
+      const bool left_out = IsLeftOut(number);
+      left_out ? PassOver(number) : ApplyModel(number, loss_scale);
+      if (skipped_) outcome = left_out ? ModelOutcome::kLeftOut : ModelOutcome::kSkipped;
       skipped_ = skipped_ || others_skipped;
     }
   }
   answer_due_ = ++next_model_ < models_.size();
+  if (answer_due_ && !own_draws_ && !rehearsing_) DrawOwn();
   return outcome;
 }
 
 bool OptimizerStep::LeaveOut() {
   if (!answer_due_ || rehearsing_) return true;
+  if (!program_steps_) OpenPasses();
+  // What the program does not want in its step, in no model's, it would not want of a whole batch.
+  bool nothing_came = next_model_ == 0 && !dropped_ && !broken_;
+  for (std::size_t i = 0; i < models_.size(); ++i) {
+    const bool none = passes_[i] == PassState::kOpen && !models_[i]->gradients().any_came();
+    nothing_came = nothing_came && none;
+  }
+  if (nothing_came && !InLastMicrobatch()) left_out_part_ = true;
   // Of several models some may have steps of their own: a critic has more than its generator.
   const bool none_stepped = next_model_ == 0 && state_.position.models_stepped == 0;
   for (; next_model_ < models_.size() && !dropped_; ++next_model_) {
     if (broken_) return false;  // maybe in a pass after which the program has stepped nothing
     if (!Collects(next_model_)) continue;
+    const bool late = passes_[next_model_] == PassState::kClosed;  // its gradients are summed
+    leaving_ = next_model_;
     ReduceHeld(next_model_);
+    leaving_.reset();
     if (broken_) return false;
     if (!InLastMicrobatch()) continue;
-    if (none_stepped && group_.rank() == 0 && models_[next_model_]->HasFiniteGradients()) {
+    TrainedModel& model = *models_[next_model_];
+    if (none_stepped && group_.rank() == 0 && model.HasFiniteGradients()) {
       if (!std::exchange(unstepped_said_, true)) SayUnstepped(state_.position.step + 1);
     }
-    models_[next_model_]->DropPrevious();
-    ++state_.position.models_stepped;
-    skipped_ = true;
-    if (next_model_ + 1 == models_.size()) TakeProposal(*models_[next_model_]);
+    const bool parts = Parts(next_model_);
+    left_late_[next_model_] = late && !model.kept() && !IsLeftOut(next_model_);
+    // This member's state is what the others go on from.
+    if (left_late_[next_model_] || (parts && !late)) ++state_.position.left_out;
+    parted_ = parted_ || parts;
+    LeaveOutModel(next_model_);
   }
   return !broken_;
 }

@@ -171,6 +171,17 @@ void TrainedModel::RefuseUnfrozen() const {
   }
 }
 
+void TrainedModel::DeferHooks() {
+  if (!gradients_.HasNewHooks()) return;
+  if (const auto name = model_->DeferHooks()) {
+    BadUse(absl::StrCat(what(), ": parameter \"", *name,
+                        "\" has a hook by register_hook, which is called with the gradient of this "
+                        "replica's part of a step: want what it does done to the loss, or by "
+                        "max_gradient_norm"));
+  }
+  gradients_.AtSum([this] { model_->CallHooks(); });
+}
+
 void TrainedModel::RefuseSetSinceClosed() const {
   const GradientBuckets::Parameter* p = gradients_.SetSinceEnd();
   if (p == nullptr) return;

@@ -62,6 +62,9 @@ class TrainedModel {
   // Ends the process where a parameter of the optimizer required no gradient when this was made,
   // and does now: it has no place among the gradients.
   void RefuseUnfrozen() const;
+  // Hooks that the program has set on gradients are called with those of the step. Ends the process
+  // where that cannot be.
+  void DeferHooks();
   // The same where the program has set a gradient since the pass was closed.
   void RefuseSetSinceClosed() const;
   // Whether the program finds gradients, and all of them are finite.

@@ -111,14 +111,15 @@ void TrainingEngine::Join(std::int64_t epochs) {
   }
   state_.position.atomic_batch_size = 0;  // as Regroup does in those that were there before
   step_.StartGroup();
+  step_.DrawAlike();
   trial_.progress = state_.position.progress;
   last_step_end_ = Clock::now();
   meter_.StartPeriod(last_step_end_);
 }
 
 bool TrainingEngine::NextEpoch(std::int64_t epochs) {
-  if (step_.answer_due()) BadUse("NextEpoch was called where Step was due");
   if (step_.rehearsing()) BadUse("NextEpoch was called within Rehearse");
+  if (step_.answer_due()) EndMicrobatch();
   TrainingPosition& p = state_.position;
   const std::int64_t former = std::exchange(epochs_, epochs);
   if (!group_.joined()) {
@@ -141,6 +142,7 @@ bool TrainingEngine::InMidEpoch() const {
 void TrainingEngine::FinishEpoch() {
   TrainingPosition& p = state_.position;
   step_.Settle();  // the program may have left the epoch early
+  AgreeOnProgram();
   if (group_.narrowed()) {
     const bool told = std::exchange(loop_ended_, true);
     ComeTogether(/*in_loop=*/told);
@@ -149,14 +151,16 @@ void TrainingEngine::FinishEpoch() {
     bool all_know = false;  // the next step will tell as well
     const ProgramPlace end{
         .kind = ProgramPlace::Kind::kEpochEnd, .epoch = local_epoch_, .step = p.step};
-    if (!group_.Meet(end).ok() || !sums_.Merge(all_know).ok()) {
-      Regroup(/*broken=*/true);
+    const absl::Status met = group_.Meet(end);
+    if (!met.ok() || !sums_.Merge(all_know).ok()) {
+      StartOver(met);
       continue;
     }
     ++p.epoch;
     p.cursor = 0;
     state_.SyncStates();
     if (group_.rank() == 0) state_.SaveCheckpoint();
+    step_.DrawAlike();
   }
   // Not before: who joins there does the program's end of the epoch again, on a state with it done.
   RegroupIfDue();
@@ -172,10 +176,12 @@ std::int64_t TrainingEngine::MaxUnsplit() const {
 }
 
 std::optional<SampleSlice> TrainingEngine::NextMicrobatch() {
-  if (step_.answer_due()) BadUse("NextBatch was called again where Step was due");
+  if (step_.rehearsing()) BadUse("NextBatch was called within Rehearse");
+  if (step_.answer_due()) EndMicrobatch();
   if (local_epoch_ < 0) BadUse("NextBatch was called before NextEpoch");
   evaluation_keys_.ComeToLoop();
   loop_ended_ = false;
+  AgreeOnProgram();
   RegroupIfDue();
   while (InMidEpoch() && !std::exchange(others_left_, false)) {
     if (!step_.plan()) {
@@ -232,7 +238,7 @@ std::optional<at::Tensor> TrainingEngine::NextBatch() {
 // ---- one optimizer step -----------------------------------------------------------------------
 
 void TrainingEngine::Proceed(OptimizerStep::Progress progress) {
-  if (progress == OptimizerStep::Progress::kGroupLost) Regroup(/*broken=*/true);
+  if (progress == OptimizerStep::Progress::kGroupLost) StartOver();
   if (progress != OptimizerStep::Progress::kDone) return;
   step_.Finish();
   last_step_end_ = Clock::now();
@@ -244,14 +250,14 @@ void TrainingEngine::Proceed(OptimizerStep::Progress progress) {
 }
 
 OptimizerStep::ModelOutcome TrainingEngine::StepModel(std::size_t number, double loss_scale) {
-  if (!step_.CloseModel(number)) Regroup(/*broken=*/true);
+  if (!step_.CloseModel(number)) StartOver();
   const OptimizerStep::ModelOutcome outcome = step_.StepModel(number, loss_scale);
   Proceed(step_.EndModel());
   return outcome;
 }
 
 void TrainingEngine::EndMicrobatch() {
-  if (!step_.LeaveOut()) Regroup(/*broken=*/true);
+  if (!step_.LeaveOut()) StartOver();
   Proceed(step_.EndPasses());
 }
 

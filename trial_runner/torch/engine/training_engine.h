@@ -77,6 +77,8 @@ class TrainingEngine {
   // Step in parts, for programs that run backward and step their optimizers themselves: see
   // OptimizerStep. EndMicrobatch skips what was left out.
   void OpenPasses() { step_.OpenPasses(); }
+  void EndBackwards() { step_.EndBackwards(); }
+  bool DefersHooks(std::size_t model) const { return step_.DefersHooks(model); }
   void HoldGradients(bool on) { step_.HoldGradients(on); }
   void ZeroGradients(std::size_t model, const std::vector<std::size_t>& parameters) {
     step_.ZeroGradients(model, parameters);
@@ -134,6 +136,8 @@ class TrainingEngine {
     return batches_.GainOf(static_cast<double>(state_.position.batch_size), state_.position);
   }
   bool InLastMicrobatch() const { return step_.InLastMicrobatch(); }
+  // See OptimizerStep.
+  std::optional<std::uint64_t> TakeSeedOfAll() { return step_.TakeSeedOfAll(); }
   // Of the present step, on this replica.
   std::int64_t Microbatches() const {
     return step_.plan() ? std::ssize(step_.plan()->microbatches) : 0;
@@ -154,6 +158,19 @@ class TrainingEngine {
   // Leaves the present group, which is broken or which all members leave together, and returns in
   // the next one; what was begun is dropped.
   void Regroup(bool broken);
+  // What the microbatch has brought came to nothing: see OptimizerStep::Progress::kGroupLost.
+  void StartOver() { step_.disagreed() ? Agree() : Regroup(/*broken=*/true); }
+  // The same where members could not meet.
+  void StartOver(const absl::Status& met) {
+    absl::IsFailedPrecondition(met) ? Agree() : Regroup(/*broken=*/true);
+  }
+  // Some members have left out a step that the others have taken. All go on from the state of
+  // these, in which it is left out; what was begun since is dropped.
+  void Agree();
+  // After a step that some members have left out by themselves, and all for their sake: what the
+  // program has done meanwhile, to schedules say, is on all members as it is on those.
+  void AgreeOnProgram();
+  bool Equalise(TrainingState::Extent extent);
   // Leaves it together with all others, if a step has found that all know of a newer one. Programs
   // do what belongs to a step before they come here, such as stepping a schedule.
   void RegroupIfDue();
@@ -161,6 +178,8 @@ class TrainingEngine {
   // with the next one.
   void RegroupBeforeEvaluation();
   bool InMidEpoch() const;
+  // Too little is left of the epoch for a step of all members.
+  bool AtEpochsLastStep() const;
   // Between two microbatches of a step: the group is not left by choice, because what the first one
   // has brought would be lost, and counted again.
   bool InMidStep() const { return step_.plan() && step_.next_microbatch() > 0; }
@@ -169,6 +188,7 @@ class TrainingEngine {
   using Computation = std::function<absl::StatusOr<std::vector<double>>(bool& all_know)>;
   std::vector<double> ComputeTogether(const EvaluationKey& key, std::int64_t accumulator,
                                       std::size_t sums, const Computation& compute);
+  absl::Status TakeBuffersOfRank0();
   static ProgramPlace PlaceOf(const EvaluationKey& key, std::int64_t accumulator = 0);
   void FinishEpoch();
   std::int64_t MaxUnsplit() const;

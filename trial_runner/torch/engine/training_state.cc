@@ -4,6 +4,7 @@
 #include <ATen/ops/empty_like.h>
 
 #include <cstdio>
+#include <map>
 #include <set>
 #include <sstream>
 #include <utility>
@@ -48,28 +49,43 @@ absl::Status TrainingState::AddModel(const std::string& name, ModelPart& model,
 }
 
 std::vector<std::int64_t> TrainingState::Order() const {
-  const auto [step, epoch, evaluations, models] = position.Order();
+  const auto [step, epoch, evaluations, models, left_out] = position.Order();
   const std::int64_t merges = sums.merges();
   const bool fresh = step == 0 && epoch == 0 && evaluations == 0 && models == 0 && merges == 0;
   const Kind kind = spoiled_ ? kSpoiled : fresh ? kFresh : kTrained;
-  return std::vector<std::int64_t>{kind, step, epoch, evaluations, models, merges};
+  return std::vector<std::int64_t>{kind, step, epoch, evaluations, models, merges, left_out};
 }
 
 // ---- from replica to replica ------------------------------------------------------------------
 
+void TrainingState::WriteModel(const OptimizedModel& trained, StateWriter& to) const {
+  if (extent == Extent::kAll) {
+    for (const auto& [name, tensor] : trained.model.Parameters()) {
+      to.Text(name);
+      to.Tensor(tensor);
+    }
+    to.Text("");  // the model has no more
+    trained.optimizer.Write(to);
+  }
+  const std::vector<NamedTensor> buffers = trained.model.Buffers();
+  to.Integer(std::ssize(buffers));
+  for (const auto& [name, tensor] : buffers) {
+    to.Text(name);
+    to.Integer(tensor.is_cpu() ? 1 : 0);
+    to.Tensor(tensor);
+  }
+  to.Text(trained.model.OtherState());
+}
+
 absl::StatusOr<StateOffer> TrainingState::Offer() {
   try {
     StateWriter to;
+    if (extent != Extent::kProgram) {
+      for (const OptimizedModel& trained : models_) WriteModel(trained, to);
+    }
+    if (extent == Extent::kBuffers) return std::move(to).Take();
     to.Text(position.Encode());
     to.Text(sums.Encode());
-    for (const OptimizedModel& trained : models_) {
-      for (const auto& [name, tensor] : trained.model.Tensors()) {
-        to.Text(name);
-        to.Tensor(tensor);
-      }
-      to.Text("");  // the model has no more
-      trained.optimizer.Write(to);
-    }
     for (const auto& [name, state] : trial_.states) {
       to.Text(name);
       to.Text(BytesOf(*state));
@@ -98,28 +114,69 @@ absl::Status ReadName(const std::string& of, const std::string& own, StateReader
 }  // namespace
 
 absl::Status TrainingState::ReadModel(const OptimizedModel& trained, StateReader& from) {
-  const std::string model = NameOfModel(trained.name);
-  for (const auto& [name, tensor] : trained.model.Tensors()) {
-    ESPALIER_RETURN_IF_ERROR(ReadName(model, name, from));
-    ESPALIER_RETURN_IF_ERROR(from.TensorInto(tensor, absl::StrCat(model, ": ", name)));
+  if (extent == Extent::kAll) {
+    const std::string model = NameOfModel(trained.name);
+    for (const auto& [name, tensor] : trained.model.Parameters()) {
+      ESPALIER_RETURN_IF_ERROR(ReadName(model, name, from));
+      ESPALIER_RETURN_IF_ERROR(from.TensorInto(tensor, absl::StrCat(model, ": ", name)));
+    }
+    ESPALIER_RETURN_IF_ERROR(ReadName(model, "", from));
+    ESPALIER_RETURN_IF_ERROR(trained.optimizer.Read(from));
   }
-  ESPALIER_RETURN_IF_ERROR(ReadName(model, "", from));
-  return trained.optimizer.Read(from);
+  ESPALIER_RETURN_IF_ERROR(ReadBuffers(trained, from));
+  ESPALIER_ASSIGN_OR_RETURN(const std::string_view other, from.Text());
+  expected_others_.emplace_back(other);
+  return absl::OkStatus();
+}
+
+// Buffers are what they are in the other replica, whatever shape they have there: the observers of
+// a model that is quantized take theirs from the first batch.
+absl::Status TrainingState::ReadBuffers(const OptimizedModel& trained, StateReader& from) {
+  std::map<std::string, at::Tensor> own;
+  at::Device device = at::kCPU;
+  for (const NamedTensor& p : trained.model.Parameters()) device = p.tensor.device();
+  for (const auto& [name, tensor] : trained.model.Buffers()) own[name] = tensor;
+  ESPALIER_ASSIGN_OR_RETURN(const std::int64_t count, from.Integer());
+  bool same = count == std::ssize(own);
+  std::vector<NamedTensor> theirs;
+  for (std::int64_t i = 0; i < count; ++i) {
+    ESPALIER_ASSIGN_OR_RETURN(const std::string_view name, from.Text());
+    ESPALIER_ASSIGN_OR_RETURN(const std::int64_t on_host, from.Integer());
+    NamedTensor& buffer = theirs.emplace_back(std::string(name), own[std::string(name)]);
+    const at::Tensor former = buffer.tensor;
+    ESPALIER_RETURN_IF_ERROR(
+        from.AnyTensor(buffer.tensor, on_host == 1 ? at::Device(at::kCPU) : device));
+    same = same && buffer.tensor.is_same(former);
+  }
+  if (same) return absl::OkStatus();
+  const absl::Status set = trained.model.SetBuffers(theirs);
+  return set.ok() ? set
+                  : absl::Status(set.code(), absl::StrCat(NameOfModel(trained.name), ": ",
+                                                          std::string(set.message())));
 }
 
 absl::StatusOr<std::vector<CollectiveBuffer>> TrainingState::Expect(
     const std::vector<std::uint8_t>& description) {
-  spoiled_ = true;
+  // Buffers alone are taken over when all of them have arrived.
+  const bool buffers = extent == Extent::kBuffers;
+  spoiled_ = !buffers;
+  expected_others_.clear();
   try {
     const at::NoGradGuard no_grad;
-    StateReader from(description);
+    StateReader from(description, /*aside=*/buffers);
+    if (extent != Extent::kProgram) {
+      for (const OptimizedModel& trained : models_) {
+        ESPALIER_RETURN_IF_ERROR(ReadModel(trained, from));
+      }
+    }
+    if (buffers) {
+      detours_ = from.TakeDetours();
+      return from.expected();
+    }
     ESPALIER_ASSIGN_OR_RETURN(const std::string_view where, from.Text());
     ESPALIER_ASSIGN_OR_RETURN(expected_position_, TrainingPosition::Decode(where));
     ESPALIER_ASSIGN_OR_RETURN(const std::string_view sums_text, from.Text());
     expected_sums_ = std::string(sums_text);
-    for (const OptimizedModel& trained : models_) {
-      ESPALIER_RETURN_IF_ERROR(ReadModel(trained, from));
-    }
     for (const auto& [name, state] : trial_.states) {
       ESPALIER_RETURN_IF_ERROR(ReadName("the program's states", name, from));
       ESPALIER_ASSIGN_OR_RETURN(const std::string_view bytes, from.Text());
@@ -137,13 +194,19 @@ absl::Status TrainingState::Accept() {
   try {
     const at::NoGradGuard no_grad;
     for (const StateReader::Detour& detour : detours_) detour.target.copy_(detour.arrived);
-    for (const OptimizedModel& trained : models_) {
-      ESPALIER_RETURN_IF_ERROR(trained.optimizer.Settle());
+    for (std::size_t i = 0; i < expected_others_.size(); ++i) {
+      if (!expected_others_[i].empty()) models_[i].model.SetOtherState(expected_others_[i]);
+    }
+    if (extent == Extent::kAll) {
+      for (const OptimizedModel& trained : models_) {
+        ESPALIER_RETURN_IF_ERROR(trained.optimizer.Settle());
+      }
     }
   } catch (const std::exception& e) {
     return absl::InternalError(absl::StrCat("cannot take over the training state: ", FirstLine(e)));
   }
   detours_.clear();
+  if (extent == Extent::kBuffers) return absl::OkStatus();
   ESPALIER_RETURN_IF_ERROR(sums.Adopt(expected_sums_));
   position = std::move(expected_position_);
   spoiled_ = false;
@@ -153,7 +216,10 @@ absl::Status TrainingState::Accept() {
 void TrainingState::Forsake() {
   detours_.clear();
   for (const OptimizedModel& trained : models_) {
-    for (auto& [name, tensor] : trained.model.Tensors()) tensor.set_data(at::empty_like(tensor));
+    for (const std::vector<NamedTensor>& tensors :
+         {trained.model.Parameters(), trained.model.Buffers()}) {
+      for (const auto& [name, tensor] : tensors) tensor.set_data(at::empty_like(tensor));
+    }
     trained.optimizer.Clear();
   }
 }

@@ -28,9 +28,14 @@ class TrainingState final : public SharedState {
 
   TrainingPosition position;
   AccumulatedSums sums;
+  // What is handed over: all, or the position and what belongs to the program, where models and
+  // optimizers are known to be equal, or of models what is no parameter. Alike on all members.
+  enum class Extent : std::int64_t { kAll, kProgram, kBuffers };
+  Extent extent = Extent::kAll;
 
   std::vector<std::int64_t> Order() const override;
   std::int64_t step() const override { return position.step; }
+  std::int64_t left_out() const override { return position.left_out; }
   absl::StatusOr<StateOffer> Offer() override;
   absl::StatusOr<std::vector<CollectiveBuffer>> Expect(
       const std::vector<std::uint8_t>& description) override;
@@ -55,7 +60,9 @@ class TrainingState final : public SharedState {
     OptimizerPart& optimizer;
   };
 
+  void WriteModel(const OptimizedModel& trained, StateWriter& to) const;
   absl::Status ReadModel(const OptimizedModel& trained, StateReader& from);
+  absl::Status ReadBuffers(const OptimizedModel& trained, StateReader& from);
   std::unique_ptr<TrainingStateCopy> Copy() const;
   absl::Status TakeCheckpoint(const CheckpointTexts& texts);
 
@@ -68,6 +75,7 @@ class TrainingState final : public SharedState {
   // Between Expect() and Accept().
   TrainingPosition expected_position_;
   std::string expected_sums_;
+  std::vector<std::string> expected_others_;  // by model: its other state
   std::vector<StateReader::Detour> detours_;
 };
 

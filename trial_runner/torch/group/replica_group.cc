@@ -40,6 +40,13 @@ GroupPlan PlanOf(const Membership& membership, int rank) {
           .secret = membership.secret};
 }
 
+// What is not the loss of a member or of the group is not mended by another one.
+void EndUnlessLost(const absl::Status& status) {
+  const bool lost =
+      absl::IsAborted(status) || absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
+  if (!status.ok() && !lost) EndProcess(status, 1);
+}
+
 bool HasOthers(const Membership& membership, const std::vector<ReplicaId>& known) {
   return std::any_of(membership.members.begin(), membership.members.end(), [&](const Member& m) {
     return std::find(known.begin(), known.end(), m.replica) == known.end();
@@ -134,23 +141,28 @@ absl::Status ReplicaGroup::Meet(const ProgramPlace& place) {
 absl::Status ReplicaGroup::ComparePlaces(const ProgramPlace& place) {
   using Numbers = std::vector<std::int64_t>;
   const auto own = std::make_shared<Numbers>(place.ToNumbers());
-  // A rank at another place than rank 0 (0: there is none), rank 0's place and its own.
-  const auto verdict = std::make_shared<Numbers>(1 + 2 * ProgramPlace::kNumbers);
-  const auto first = verdict->begin() + 1;
+  own->push_back(state_.left_out());
+  // Whether members have left out other steps; a rank at another place than rank 0 (0: there is
+  // none), rank 0's place and its own.
+  const auto verdict = std::make_shared<Numbers>(2 + 2 * ProgramPlace::kNumbers);
+  std::int64_t& unlike = verdict->front();
+  std::int64_t& elsewhere = (*verdict)[1];
+  const auto first = verdict->begin() + 2;
   const auto second = first + ProgramPlace::kNumbers;
   if (rank_ == 0) {
     std::vector<std::shared_ptr<Numbers>> heard;
     for (int from = 1; from < size(); ++from) {
-      heard.push_back(std::make_shared<Numbers>(ProgramPlace::kNumbers));
+      heard.push_back(std::make_shared<Numbers>(ProgramPlace::kNumbers + 1));
       collectives_.StartReceive(CollectiveBuffer::Of(heard.back()), from);
     }
     ESPALIER_RETURN_IF_ERROR(collectives_.WaitAll());
-    std::copy(own->begin(), own->end(), first);
-    for (int other = 1; other < size() && verdict->front() == 0; ++other) {
+    std::copy(own->begin(), own->end() - 1, first);
+    for (int other = 1; other < size() && elsewhere == 0; ++other) {
       const Numbers& others = *heard[static_cast<std::size_t>(other) - 1];
-      if (others == *own) continue;
-      verdict->front() = other;
-      std::copy(others.begin(), others.end(), second);
+      if (others.back() != own->back()) unlike = 1;
+      if (std::equal(others.begin(), others.end() - 1, own->begin())) continue;
+      elsewhere = other;
+      std::copy(others.begin(), others.end() - 1, second);
     }
     for (int to = 1; to < size(); ++to) {
       collectives_.StartSend(CollectiveBuffer::Of(verdict), to);
@@ -161,11 +173,27 @@ absl::Status ReplicaGroup::ComparePlaces(const ProgramPlace& place) {
     collectives_.StartReceive(CollectiveBuffer::Of(verdict), 0);
   }
   ESPALIER_RETURN_IF_ERROR(collectives_.WaitAll());
-  if (verdict->front() != 0) {
-    BadUse(PlacesDiffer(0, ProgramPlace::Of(&*first), static_cast<int>(verdict->front()),
+  if (elsewhere != 0) {
+    BadUse(PlacesDiffer(0, ProgramPlace::Of(&*first), static_cast<int>(elsewhere),
                         ProgramPlace::Of(&*second)));
   }
+  if (unlike != 0) return absl::FailedPreconditionError("members have left out other steps");
   return absl::OkStatus();
+}
+
+absl::Status ReplicaGroup::Equalise() {
+  absl::Status equal =
+      EqualiseState(collectives(), state_, rank_, size(), {.running = true, .offers = false},
+                    trial_.control->progress());
+  if (equal.ok()) together_ = Clock::now();
+  EndUnlessLost(equal);
+  return equal;
+}
+
+absl::Status ReplicaGroup::TakeStateOfRank0() {
+  absl::Status taken = BroadcastState(collectives(), state_, rank_, 0);
+  EndUnlessLost(taken);
+  return taken;
 }
 
 void ReplicaGroup::Narrow(int size) {
@@ -186,9 +214,7 @@ absl::StatusOr<std::vector<std::vector<std::int64_t>>> ReplicaGroup::Widen(
     together_ = Clock::now();
     return said;
   }
-  if (!absl::IsAborted(equal) && !absl::IsUnavailable(equal) && !absl::IsDeadlineExceeded(equal)) {
-    EndProcess(equal, 1);
-  }
+  EndUnlessLost(equal);
   return equal;
 }
 
@@ -235,10 +261,7 @@ bool ReplicaGroup::FormNewest(Membership newest, ReplicaRegrouped& times) {
       rank_ = *rank;
       break;
     }
-    if (!absl::IsAborted(formed) && !absl::IsUnavailable(formed) &&
-        !absl::IsDeadlineExceeded(formed)) {
-      EndProcess(formed, 1);
-    }
+    EndUnlessLost(formed);
     // Another member was lost, or the service thought better of it: it says so.
     if (!absl::IsAborted(formed)) {
       std::fprintf(stderr, "espalier: the group does not form: %s\n",
@@ -312,7 +335,9 @@ Membership ReplicaGroup::Leave(const Membership& membership, bool broken) {
 void ReplicaGroup::Finish(const ReplicaFinished& finished) {
   state_.AwaitCheckpoint();  // the service listens no more when it has heard of the end
   while (joined()) {
-    if (!Meet({.kind = ProgramPlace::Kind::kEnd, .step = state_.step()}).ok()) {
+    // Who has left out other steps has done so after the last epoch: nothing comes of them.
+    const absl::Status met = Meet({.kind = ProgramPlace::Kind::kEnd, .step = state_.step()});
+    if (!met.ok() && !absl::IsFailedPrecondition(met)) {
       Regroup(Clock::now());
       continue;
     }

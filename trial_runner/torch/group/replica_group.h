@@ -62,8 +62,13 @@ class ReplicaGroup {
   void At(const ProgramPlace& place) { watch_.At(place); }
   // Waits until all members are at this place; to be called before operations that a program asks
   // for, which it might do on some replicas only. Ends the program where they are at different
-  // ones.
+  // ones. kFailedPrecondition: they are, but some of them have left out steps that others took.
   absl::Status Meet(const ProgramPlace& place);
+  // All members call it: they are brought to the state of the one that is furthest. Ends as
+  // AllReduceSum does.
+  absl::Status Equalise();
+  // All members call it: they get what rank 0 offers of its state. Ends likewise.
+  absl::Status TakeStateOfRank0();
 
   // Ends with the first error; the caller then drops what it has begun, and calls Regroup.
   absl::Status AllReduceSum(const CollectiveBuffer& buffer);

@@ -35,6 +35,8 @@ class SharedState {
   // ones. All orders have the same number of numbers.
   virtual std::vector<std::int64_t> Order() const = 0;
   virtual std::int64_t step() const = 0;
+  // How many steps the program of this member has left out where others took them.
+  virtual std::int64_t left_out() const { return 0; }
 
   // For another replica to take. The memory is this state's own: it stays as it is until the offer
   // is taken.

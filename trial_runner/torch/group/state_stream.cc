@@ -148,7 +148,7 @@ absl::Status StateReader::Content(const at::Tensor& tensor) {
   const at::Tensor values = tensor.detach();
   if (values.nbytes() >= kLargeBytes) {
     at::Tensor arriving = values;
-    if (!values.is_contiguous()) {
+    if (aside_ || !values.is_contiguous()) {
       arriving = at::empty_like(values, values.options(), at::MemoryFormat::Contiguous);
       detours_.push_back({arriving, values});
     }

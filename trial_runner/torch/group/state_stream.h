@@ -48,8 +48,10 @@ class StateWriter {
 
 class StateReader {
  public:
-  explicit StateReader(const std::vector<std::uint8_t>& description)
-      : left_(reinterpret_cast<const char*>(description.data()), description.size()) {}
+  // `aside`: large tensors arrive beside their targets, to be copied when all have arrived.
+  explicit StateReader(const std::vector<std::uint8_t>& description, bool aside = false)
+      : aside_(aside),
+        left_(reinterpret_cast<const char*>(description.data()), description.size()) {}
 
   absl::StatusOr<std::int64_t> Integer();
   absl::StatusOr<double> Real();
@@ -81,6 +83,7 @@ class StateReader {
   absl::StatusOr<Form> TensorForm();
   absl::Status Content(const at::Tensor& tensor);
 
+  const bool aside_;
   std::string_view left_;
   std::vector<CollectiveBuffer> expected_;
   std::vector<Detour> detours_;

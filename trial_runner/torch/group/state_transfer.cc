@@ -220,6 +220,30 @@ bool GoesBack(const Order& own, const Order& furthest) {
 
 }  // namespace
 
+absl::Status BroadcastState(Collectives& collectives, SharedState& state, int rank, int root) {
+  StateOffer offer;
+  if (rank == root) {
+    ESPALIER_ASSIGN_OR_RETURN(offer, state.Offer());
+  }
+  const auto bytes = std::make_shared<std::vector<std::int64_t>>(
+      1, offer.description ? std::ssize(*offer.description) : 0);
+  ESPALIER_RETURN_IF_ERROR(collectives.Broadcast(CollectiveBuffer::Of(bytes), root));
+  if (rank != root) {
+    offer.description =
+        std::make_shared<std::vector<std::uint8_t>>(static_cast<std::size_t>(bytes->front()));
+  }
+  if (bytes->front() > 0) {
+    ESPALIER_RETURN_IF_ERROR(collectives.Broadcast(CollectiveBuffer::Of(offer.description), root));
+  }
+  if (rank != root) {
+    ESPALIER_ASSIGN_OR_RETURN(offer.tensors, state.Expect(*offer.description));
+  }
+  for (const CollectiveBuffer& piece : Pieces(offer.tensors)) {
+    ESPALIER_RETURN_IF_ERROR(collectives.Broadcast(piece, root));
+  }
+  return rank == root ? absl::OkStatus() : state.Accept();
+}
+
 absl::Status EqualiseState(Collectives& collectives, SharedState& state, int rank, int size,
                            Readiness readiness, GroupProgress& progress) {
   Exchange exchange(collectives, state, rank, progress);

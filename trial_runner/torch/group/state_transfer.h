@@ -26,4 +26,7 @@ struct Readiness {
 absl::Status EqualiseState(Collectives& collectives, SharedState& state, int rank, int size,
                            Readiness readiness, GroupProgress& progress);
 
+// All members get what `root` offers, whatever their states' orders are.
+absl::Status BroadcastState(Collectives& collectives, SharedState& state, int rank, int root);
+
 }  // namespace espalier

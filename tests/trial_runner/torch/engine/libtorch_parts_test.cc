@@ -4,8 +4,10 @@
 #include <torch/nn/modules/container/sequential.h>
 #include <torch/nn/modules/linear.h>
 
+#include <string>
 #include <vector>
 
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace espalier {
@@ -43,6 +45,19 @@ TEST(LibTorchModel, AnEvaluationLeavesTheModeOfEachModuleAsItWas) {
   model.BeginEvaluation();
   model.EndEvaluation();
   EXPECT_EQ(ModesOf(net), std::vector<bool>(5, false));
+}
+
+TEST(LibTorchModel, ABufferOfAnotherShapeIsTheSameTensorAfterwards) {
+  struct Observed : torch::nn::Module {
+    Observed() : seen(register_buffer("seen", at::zeros({1}))) {}
+    at::Tensor seen;
+  } net;
+  LibTorchModel model(net);
+  ASSERT_TRUE(model.SetBuffers({{"seen", at::ones({3})}}).ok());
+  EXPECT_TRUE(at::equal(net.seen, at::ones({3})));
+  EXPECT_TRUE(at::equal(model.Buffers().front().tensor, net.seen));
+  const absl::Status unknown = model.SetBuffers({{"other", at::ones({3})}});
+  EXPECT_THAT(std::string(unknown.message()), ::testing::HasSubstr("no buffer \"other\""));
 }
 
 }  // namespace

@@ -88,6 +88,11 @@ TEST(TrainingEngineDeathTest, MistakesEndTheProgramAndSayWhatIsWanted) {
               }),
               bad_use,
               "the optimizer has 4 parameters, and had 2 when AdaptiveDataParallel was made");
+  EXPECT_EXIT(step([](LinearModel& model) {
+                model.net->weight.register_hook([](const at::Tensor& g) { return g.clamp(-1, 1); });
+                return model.net(at::ones({8, 4})).mean();
+              }),
+              bad_use, "parameter \"weight\" has a hook by register_hook");
   EXPECT_EXIT(Trial(1, arguments).Report(-1, 0.5), bad_use, "Report: step is -1: want 0 or more");
   EXPECT_EXIT(
       {

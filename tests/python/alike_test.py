@@ -1,0 +1,83 @@
+"""Replicas that must not part: gradients that come twice, steps that one of them leaves out, hooks, and what is drawn."""
+import json
+import pathlib
+import sys
+import unittest
+
+import torch
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests/e2e"))
+import alike  # noqa: E402
+import espalier  # noqa: E402
+from forked import alone  # noqa: E402
+from harness import LONG_S, SharedPoolTest  # noqa: E402
+from small_program import make, mse  # noqa: E402
+import espalier.torch as adl  # noqa: E402
+
+
+class Alike(SharedPoolTest):
+    def check(self, replicas, most, ways):
+        torch.set_num_threads(1)
+        space = {"way": {"_type": "choice", "_value": list(ways)}, "most": {"_type": "choice", "_value": [most]}}
+        study = self.study([sys.executable, str(ROOT / "tests/python/alike.py"), str(self.dir)], trials=len(ways),
+                           max_restarts=0, sampler="grid", search_space=space, slots={"min": replicas, "max": replicas})
+        self.run_tuner("submit", study, "--service", self.grpc, "--wait", timeout=LONG_S)
+        trials = self.export()["trials"]
+        self.assertEqual(len(trials), len(ways))
+        for trial in trials:
+            way = next(v for p in trial["parameters"] if (v := json.loads(p["json"])) in ways)
+            with self.subTest(way):
+                self.assertEqual(trial["state"], "TRIAL_COMPLETE", self.logs())
+                self.assertEqual({v["extra"]["replicas"] for v in trial["values"]}, {replicas})
+                got = [torch.load(self.dir / f"{way}-{most}-{rank}") for rank in range(replicas)]
+                for other in got[1:]:
+                    torch.testing.assert_close(other, got[0], rtol=0, atol=0)
+                if way not in alike.DRAWN:
+                    torch.testing.assert_close(got[0], alike.plain(way), rtol=0, atol=1e-5)
+
+    def test_on_one_replica(self):
+        self.check(1, 0, alike.SAME_AS_PLAIN)
+
+    def test_on_one_replica_with_batches_in_pieces(self):
+        self.check(1, 4, alike.AGAIN + alike.LEFT_OUT + alike.HOOKS)
+
+    def test_on_two_replicas(self):
+        self.check(2, 0, alike.ALL)
+
+    def test_on_two_replicas_with_batches_in_pieces(self):
+        self.check(2, 2, alike.AGAIN + alike.LEFT_OUT + alike.HOOKS + alike.DRAWN_IN_PIECES)
+
+
+class RefusedAtOnce(unittest.TestCase):
+    """On one replica, before there is another."""
+
+    def train(self, backward):
+        model, optimizer, parallel, loader = make()
+        for _ in adl.remaining_epochs_until(1):
+            for x, y in loader:
+                backward(model, mse(parallel(x), y))
+                optimizer.step()
+
+    @alone
+    def test_a_graph_of_gradients(self):
+        with self.assertRaisesRegex(Exception, r'backward\(create_graph=True\) gave parameter "2\.\w+" a gradient with a graph'):
+            self.train(lambda model, loss: loss.backward(create_graph=True))
+
+    @alone
+    def test_but_not_what_is_differentiated_twice_before(self):
+        def backward(model, loss):
+            gradients = torch.autograd.grad(loss, list(model.parameters()), create_graph=True)
+            (loss + sum(g.pow(2).sum() for g in gradients)).backward()
+        self.train(backward)
+
+    @alone
+    def test_hooks_of_gradients_that_are_added_up_also_after_the_wrap(self):
+        model, optimizer, parallel, loader = make()
+        model[0].weight.register_post_accumulate_grad_hook(lambda p: None)
+        with self.assertRaisesRegex(espalier.UsageError, r'"0.weight" has a hook by register_post_accumulate_grad_hook'):
+            next(iter(adl.epochs(1)))
+
+
+if __name__ == "__main__":
+    unittest.main()
