@@ -59,7 +59,7 @@ ModelPosition ReadModel(Reader& in) {
   for (std::int64_t i = 0; i < groups && in.ok(); ++i) {
     NoiseAverages::State n;
     in >> n.sqr >> n.trace >> n.weight >> n.biased;
-    model.noise.push_back(NoiseAverages(n));
+    model.noise.emplace_back(n);
   }
   return model;
 }

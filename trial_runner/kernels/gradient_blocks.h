@@ -26,7 +26,7 @@ namespace espalier {
 inline constexpr int kGradientThreads = 256;  // of a block; a power of two
 // Each thread adds 64 products in float, all else is double. Few enough for a model of 10 million
 // parameters to occupy a GPU, enough for their sum to cost little.
-inline constexpr std::int64_t kGradientBlock = 64 * kGradientThreads;
+inline constexpr std::int64_t kGradientBlock = std::int64_t{64} * kGradientThreads;
 inline constexpr std::int32_t kMostGradientPieces = 64;
 
 // The argument of one launch, which is copied with it. CUDA's limit for all arguments is 4 KB on
@@ -176,7 +176,7 @@ ESPALIER_DEVICE double TotalOfThread(const GradientTotals& totals, std::int32_t 
 }
 
 ESPALIER_DEVICE void StoreTotal(const GradientTotals& totals, std::int32_t block, double total) {
-  const float sum = static_cast<float>(static_cast<double>(totals.factor) * total);
+  const auto sum = static_cast<float>(static_cast<double>(totals.factor) * total);
   totals.sums[block] = totals.add ? totals.sums[block] + sum : sum;
 }
 

@@ -69,6 +69,7 @@ ESPALIER_CLONES double FoldGradient(const float* gradient, std::size_t size,
   double total = 0;
   for (std::size_t begin = 0; begin < size; begin += kBlock) {
     const std::size_t end = std::min(size, begin + kBlock);
+    // NOLINTNEXTLINE(bugprone-branch-clone): it takes any two loops under a pragma for the same
     if (add) {
 #pragma omp simd
       for (std::size_t i = begin; i < end; ++i) into[i] += weight * gradient[i];

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "trial_runner/python/parcel.h"
@@ -27,9 +28,10 @@ void DescribeModel(std::vector<at::Tensor> trained, at::IntArrayRef group_sizes)
 
 void SetSecondMoments(std::int64_t model, std::vector<at::Tensor> moments, at::IntArrayRef steps,
                       at::ArrayRef<double> beta2, at::ArrayRef<double> epsilon) {
-  Session::The().SetSecondMoments(
-      model,
-      {.moments = moments, .steps = steps.vec(), .beta2 = beta2.vec(), .epsilon = epsilon.vec()});
+  Session::The().SetSecondMoments(model, {.moments = std::move(moments),
+                                          .steps = steps.vec(),
+                                          .beta2 = beta2.vec(),
+                                          .epsilon = epsilon.vec()});
 }
 
 void LeaveLoop() { Session::The().engine().LeaveLoop(); }

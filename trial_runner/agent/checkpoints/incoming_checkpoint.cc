@@ -40,7 +40,8 @@ absl::Status Rename(const std::string& from, const std::string& to) {
 }
 
 std::string InGigabytes(std::int64_t bytes) {
-  return absl::StrCat(static_cast<double>(bytes / 1'000'000) / 1000.0, " GB");
+  const std::int64_t megabytes = bytes / 1'000'000;
+  return absl::StrCat(static_cast<double>(megabytes) / 1000.0, " GB");
 }
 
 }  // namespace

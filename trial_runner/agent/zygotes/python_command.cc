@@ -63,7 +63,7 @@ std::optional<PythonCommand> ReadPythonCommand(const LaunchOrder& order) {
   if (stat(order.directory.c_str(), &folder) != 0 || !S_ISDIR(folder.st_mode)) return std::nullopt;
   PythonCommand command;
   std::size_t next = 1;
-  for (; next < words.size() && words[next] == "-u"; ++next) command.options.push_back("-u");
+  for (; next < words.size() && words[next] == "-u"; ++next) command.options.emplace_back("-u");
   command.is_module = next < words.size() && words[next] == "-m";
   if (command.is_module) ++next;
   if (next >= words.size()) return std::nullopt;

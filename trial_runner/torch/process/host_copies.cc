@@ -67,7 +67,8 @@ class PieceByPiece {
         Piece{at::empty({size}, options), c10::Event(stream_.device_type())},
         Piece{at::empty({size}, options), c10::Event(stream_.device_type())}};
     Begin(0, pieces[0]);
-    for (std::int64_t begin = 0, i = 0; begin < there_.numel(); begin += size_, ++i) {
+    std::size_t i = 0;
+    for (std::int64_t begin = 0; begin < there_.numel(); begin += size_, ++i) {
       if (begin + size_ < there_.numel()) Begin(begin + size_, pieces[(i + 1) % 2]);
       End(begin, pieces[i % 2]);
     }
