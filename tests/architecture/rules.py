@@ -303,8 +303,6 @@ MAX_FUNCTION_LINES = 70
 LONGER_FUNCTIONS = {
     "tuner/storage/change_writer.cc ChangeWriter::Impl::Prepare":
         "a table of what each statement says",
-    "tests/trial_runner/torch/elastic_probe.cc main":
-        "the whole of a program that tests start, in the order in which it does things",
 }
 
 # Values in a brace list of an aggregate without names. In production code: in a test the values are

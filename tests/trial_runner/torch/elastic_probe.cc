@@ -39,6 +39,7 @@
 #include <thread>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "tests/trial_runner/kernels/host_launch.h"
 #include "tests/trial_runner/torch/probe_data.h"
 #include "trial_runner/torch/accumulator.h"
@@ -88,6 +89,29 @@ class LastEpoch final : public espalier::State {
   void Load(std::istream& from) override { from >> epoch; }
 
   std::int64_t epoch = 0;
+};
+
+// With sums=true: what an accumulator adds up, and the epoch before.
+class Sums {
+ public:
+  Sums(espalier::Trial& trial, espalier::AdaptiveDataParallel& parallel)
+      : seen_(parallel, "seen", {"samples", "indices"}) {
+    trial.AddState(last_epoch_);
+  }
+
+  void Add(const at::Tensor& indices) {
+    seen_.Add("samples", static_cast<double>(indices.numel()));
+    seen_.Add("indices", indices.sum().item<double>());
+  }
+  void EndEpoch(std::int64_t epoch, std::map<std::string, double>& figures) {
+    figures.merge(seen_.Synchronize());
+    figures["last_epoch"] = static_cast<double>(last_epoch_.epoch);
+    last_epoch_.epoch = epoch;
+  }
+
+ private:
+  LastEpoch last_epoch_;
+  espalier::Accumulator seen_;
 };
 
 // A learning rate that falls: with the number of the epoch, or by batches that it counts.
@@ -140,7 +164,128 @@ torch::nn::Sequential MakeNet(espalier::Trial& trial) {
   const double dropout = trial.Get("dropout", 0.0);
   if (dropout > 0) net->push_back(torch::nn::Dropout(dropout));
   net->push_back(torch::nn::Linear(width, 1));
+  net->to(trial.device());
   return net;
+}
+
+double RateOf(espalier::Trial& trial) { return trial.Get("lr", 0.01); }
+
+std::unique_ptr<torch::optim::Optimizer> MakeOptimizer(espalier::Trial& trial,
+                                                       const torch::nn::Sequential& net) {
+  if (trial.Get("adam", false)) {
+    return std::make_unique<torch::optim::Adam>(net->parameters(), RateOf(trial));
+  }
+  return std::make_unique<torch::optim::SGD>(
+      net->parameters(),
+      torch::optim::SGDOptions(RateOf(trial)).momentum(trial.Get("momentum", 0.9)));
+}
+
+espalier::DataParallelOptions OptionsOf(espalier::Trial& trial, const std::string& name) {
+  return {.scaling_rule = trial.Get("scaling_rule", ""),
+          .base_batch_size = trial.Get("base_batch_size", std::int64_t{0}),
+          .name = name,
+          .max_gradient_norm = trial.Get("max_gradient_norm", 0.0),
+          .mixed_precision = trial.Get("mixed_precision", ""),
+          .max_skipped_steps = trial.Get("max_skipped_steps", std::int64_t{10})};
+}
+
+// What is trained: a model, and with models=2 a second one.
+class Models {
+ public:
+  explicit Models(espalier::Trial& trial)
+      : net_(MakeNet(trial)),
+        second_net_(MakeNet(trial)),
+        optimizer_(MakeOptimizer(trial, net_)),
+        second_optimizer_(second_net_->parameters(), RateOf(trial)),
+        parallel_(trial, *net_, *optimizer_, OptionsOf(trial, "")),
+        drawn_(trial.Get("drawn", false)),
+        nan_from_(trial.Get("nan_from", std::int64_t{0})),
+        nan_to_(nan_from_ + trial.Get("nan_steps", std::int64_t{1})) {
+    if (trial.Get("models", 1) == 2) {
+      second_.emplace(trial, *second_net_, second_optimizer_, OptionsOf(trial, "second"));
+    }
+  }
+
+  torch::nn::Sequential& net() { return net_; }
+  torch::optim::Optimizer& optimizer() { return *optimizer_; }
+  espalier::AdaptiveDataParallel& parallel() { return parallel_; }
+
+  // Whether this replica leaves out the step that is due.
+  bool LeavesOut(std::int64_t of_every) const {
+    const bool last = parallel_.rank() + 1 == parallel_.replicas();
+    return of_every > 0 && last && parallel_.steps() % of_every == of_every - 1;
+  }
+
+  // The microbatch's step of each.
+  void Step(const at::Tensor& inputs, const at::Tensor& targets) {
+    const auto loss = [&](const at::Tensor& output) {
+      const std::int64_t step = parallel_.steps() + 1;
+      const bool broken = nan_from_ > 0 && step >= nan_from_ && step < nan_to_;
+      return torch::nn::functional::mse_loss(output.to(at::kFloat), targets) *
+             (broken ? std::numeric_limits<float>::quiet_NaN() : 1.0F);
+    };
+    at::Tensor output;
+    {
+      const auto precision = parallel_.Autocast();
+      output = net_->forward(inputs);
+    }
+    parallel_.Step(loss(output));
+    if (second_) {
+      // Through the first model, whose gradients this is not to disturb.
+      second_->Step(loss(net_->forward(inputs) + second_net_->forward(inputs)));
+    }
+    if (!drawn_) return;
+    const at::NoGradGuard no_grad;
+    for (at::Tensor& p : net_->parameters()) p.add_(0.01 * at::randn_like(p));
+  }
+
+  void Write(const std::string& path) const {
+    std::ofstream out(path);
+    out.precision(9);
+    std::vector<at::Tensor> trained = net_->parameters();
+    if (second_) {
+      for (const auto& p : second_net_->parameters()) trained.push_back(p);
+    }
+    for (const auto& p : trained) {
+      const auto flat = p.detach().cpu().contiguous();
+      for (std::int64_t i = 0; i < flat.numel(); ++i) {
+        out << flat.const_data_ptr<float>()[i] << "\n";
+      }
+    }
+  }
+
+ private:
+  torch::nn::Sequential net_;
+  torch::nn::Sequential second_net_;
+  std::unique_ptr<torch::optim::Optimizer> optimizer_;
+  torch::optim::Adam second_optimizer_;
+  espalier::AdaptiveDataParallel parallel_;
+  std::optional<espalier::AdaptiveDataParallel> second_;
+  const bool drawn_;
+  const std::int64_t nan_from_;  // steps whose loss is not a number; 0: none
+  const std::int64_t nan_to_;
+};
+
+void SetUp(espalier::Trial& trial) {
+  if (std::getenv("ESPALIER_TEST_DEVICE") != nullptr) {  // the steps of tests/gpu want to know
+    std::fprintf(stderr, "on %s\n", trial.device().str().c_str());
+  }
+  trial.context().bucket_operations = trial.Get("bucket_operations", false);
+  if (trial.Get("gradient_kernel", false)) trial.context().gradient_kernel = espalier::LaunchOnHost;
+}
+
+void Autoscale(espalier::Trial& trial, espalier::EpochLoader& loader) {
+  const auto max = trial.Get("max_batch_size", std::int64_t{0});
+  if (max <= 0) return;
+  loader.AutoscaleBatchSize(max, {.min = trial.Get("min_atomic", std::int64_t{0}),
+                                  .max = trial.Get("max_atomic", std::int64_t{0})});
+}
+
+// All have to come to the same answer: so it goes through a sum.
+bool IsToStop(espalier::AdaptiveDataParallel& parallel, const std::string& log) {
+  return parallel.Evaluate(1, 1, [&](const at::Tensor&) {
+    return std::filesystem::exists(log + "/stop") ? 1.0 : 0.0;
+  }) > 0;
 }
 
 }  // namespace
@@ -148,11 +293,7 @@ torch::nn::Sequential MakeNet(espalier::Trial& trial) {
 int main(int argc, char** argv) {
   if (argc > 1 && argv[1] == std::string("--thread-first")) std::thread([] { pause(); }).detach();
   espalier::Trial trial(argc, argv);
-  if (std::getenv("ESPALIER_TEST_DEVICE") != nullptr) {  // the steps of tests/gpu want to know
-    std::fprintf(stderr, "on %s\n", trial.device().str().c_str());
-  }
-  trial.context().bucket_operations = trial.Get("bucket_operations", false);
-  if (trial.Get("gradient_kernel", false)) trial.context().gradient_kernel = espalier::LaunchOnHost;
+  SetUp(trial);
   const auto samples = trial.Get("samples", std::int64_t{1000});
   const auto given_epochs = trial.Get("epochs", std::int64_t{2});
   const std::int64_t epochs =
@@ -161,143 +302,62 @@ int main(int argc, char** argv) {
   const auto evaluate_first = trial.Get("evaluate_first", false);
   const int compute_ms = trial.Get("compute_ms", 0);
   const std::string log = trial.Get("log", "");
+  const auto leaves_out = trial.Get("leaves_out", std::int64_t{0});
+  const bool all_parameters = trial.Get("all_parameters", false);
   Record record(log);
 
   const auto generator = at::detail::createCPUGenerator(7);
   const auto x = torch::randn({samples, kFeatures}, generator);
   const auto y = x.pow(2).sum(1, true) + 0.3 * torch::randn({samples, 1}, generator);
 
-  auto net = MakeNet(trial);
-  auto second_net = MakeNet(trial);
-  net->to(trial.device());
-  second_net->to(trial.device());
-  const double lr = trial.Get("lr", 0.01);
-  std::unique_ptr<torch::optim::Optimizer> optimizer;
-  if (trial.Get("adam", false)) {
-    optimizer = std::make_unique<torch::optim::Adam>(net->parameters(), lr);
-  } else {
-    optimizer = std::make_unique<torch::optim::SGD>(
-        net->parameters(), torch::optim::SGDOptions(lr).momentum(trial.Get("momentum", 0.9)));
-  }
-  espalier::DataParallelOptions options{
-      .scaling_rule = trial.Get("scaling_rule", ""),
-      .base_batch_size = trial.Get("base_batch_size", std::int64_t{0}),
-      .max_gradient_norm = trial.Get("max_gradient_norm", 0.0),
-      .mixed_precision = trial.Get("mixed_precision", ""),
-      .max_skipped_steps = trial.Get("max_skipped_steps", std::int64_t{10})};
-  const auto nan_from = trial.Get("nan_from", std::int64_t{0});
-  const auto nan_to = nan_from + trial.Get("nan_steps", std::int64_t{1});
-  espalier::AdaptiveDataParallel parallel(trial, *net, *optimizer, options);
-  torch::optim::Adam second_optimizer(second_net->parameters(), lr);
-  std::unique_ptr<espalier::AdaptiveDataParallel> second;
-  if (trial.Get("models", 1) == 2) {
-    options.name = "second";
-    second = std::make_unique<espalier::AdaptiveDataParallel>(trial, *second_net, second_optimizer,
-                                                              options);
-  }
+  Models models(trial);
+  espalier::AdaptiveDataParallel& parallel = models.parallel();
   std::optional<Schedule> schedule;
-  if (const auto of = trial.Get("schedule", ""); !std::string(of).empty()) {
-    trial.AddState(schedule.emplace(*optimizer, of, lr));
+  if (const std::string of = trial.Get("schedule", ""); !of.empty()) {
+    trial.AddState(schedule.emplace(models.optimizer(), of, RateOf(trial)));
   }
-  LastEpoch last_epoch;
-  const auto leaves_out = trial.Get("leaves_out", std::int64_t{0});
-  const bool drawn = trial.Get("drawn", false);
-  const bool all_parameters = trial.Get("all_parameters", false);
-  std::optional<espalier::Accumulator> seen;
-  if (trial.Get("sums", false)) {
-    trial.AddState(last_epoch);
-    seen.emplace(parallel, "seen", std::vector<std::string>{"samples", "indices"});
-  }
+  std::optional<Sums> sums;
+  if (trial.Get("sums", false)) sums.emplace(trial, parallel);
   espalier::ProbeData data(trial, parallel, x, y,
                            {.batch_size = trial.Get("batch_size", std::int64_t{32}),
                             .max_atomic_batch_size = trial.Get("max_atomic", std::int64_t{0}),
                             .accumulation = trial.Get("accumulation", true)});
-  espalier::EpochLoader& loader = data.loader();
-  if (const auto max = trial.Get("max_batch_size", std::int64_t{0}); max > 0) {
-    loader.AutoscaleBatchSize(max, {.min = trial.Get("min_atomic", std::int64_t{0}),
-                                    .max = trial.Get("max_atomic", std::int64_t{0})});
-  }
+  Autoscale(trial, data.loader());
 
   const auto evaluate = [&] {
     return parallel.Evaluate(samples, 256, [&](const at::Tensor& indices) {
       StayWhileHeld(log);
-      const at::Tensor guesses = net->forward(x.index_select(0, indices).to(trial.device()));
+      const at::Tensor guesses =
+          models.net()->forward(x.index_select(0, indices).to(trial.device()));
       return (guesses - y.index_select(0, indices).to(trial.device())).pow(2).sum().item<double>();
     });
   };
-  for (const std::int64_t epoch : loader.RemainingEpochsUntil(epochs)) {
+  for (const std::int64_t epoch : data.loader().RemainingEpochsUntil(epochs)) {
     const double before = evaluate_first ? evaluate() : 0;
-    net->train();
+    models.net()->train();
     while (const auto batch = data.Next()) {
       record.Add(parallel.generation(), epoch, parallel.steps() + 1, batch->indices);
-      const bool last = parallel.rank() + 1 == parallel.replicas();
-      if (leaves_out > 0 && last && parallel.steps() % leaves_out == leaves_out - 1) continue;
+      if (models.LeavesOut(leaves_out)) continue;
       if (schedule) schedule->BeginBatch();
-      if (seen) {
-        seen->Add("samples", static_cast<double>(batch->indices.numel()));
-        seen->Add("indices", batch->indices.sum().item<double>());
-      }
+      if (sums) sums->Add(batch->indices);
       if (compute_ms > 0) poll(nullptr, 0, compute_ms);  // stands for a longer forward pass
-      const at::Tensor inputs = batch->inputs.to(trial.device());
-      const at::Tensor targets = batch->targets.to(trial.device());
-      const auto loss = [&](const at::Tensor& output) {
-        const std::int64_t step = parallel.steps() + 1;
-        const bool broken = nan_from > 0 && step >= nan_from && step < nan_to;
-        return torch::nn::functional::mse_loss(output.to(at::kFloat), targets) *
-               (broken ? std::numeric_limits<float>::quiet_NaN() : 1.0F);
-      };
-      at::Tensor output;
-      {
-        const auto precision = parallel.Autocast();
-        output = net->forward(inputs);
-      }
-      parallel.Step(loss(output));
-      if (second) {
-        // Through the first model, whose gradients this is not to disturb.
-        second->Step(loss(net->forward(inputs) + second_net->forward(inputs)));
-      }
-      if (drawn) {
-        const at::NoGradGuard no_grad;
-        for (at::Tensor& p : net->parameters()) p.add_(0.01 * at::randn_like(p));
-      }
+      models.Step(batch->inputs.to(trial.device()), batch->targets.to(trial.device()));
     }
     if (schedule) schedule->EndTraining(epoch);
     double error = 0;
-    for (int i = 0; i < evaluations; ++i) {
-      error = evaluate();
-    }
+    for (int i = 0; i < evaluations; ++i) error = evaluate();
     std::map<std::string, double> figures{
         {"steps", static_cast<double>(parallel.steps())},
         {"skipped", static_cast<double>(parallel.skipped_steps())},
         {"batch_size", static_cast<double>(parallel.batch_size())}};
     if (evaluate_first) figures["before"] = before / static_cast<double>(samples);
-    if (seen) {
-      figures.merge(seen->Synchronize());
-      figures["last_epoch"] = static_cast<double>(last_epoch.epoch);
-      last_epoch.epoch = epoch;
-    }
+    if (sums) sums->EndEpoch(epoch, figures);
     trial.Report(epoch, error / static_cast<double>(samples), figures);
-    // All have to come to the same answer: so it goes through a sum.
-    if (given_epochs == 0 && parallel.Evaluate(1, 1, [&](const at::Tensor&) {
-          return std::filesystem::exists(log + "/stop") ? 1.0 : 0.0;
-        }) > 0) {
-      break;
-    }
+    if (given_epochs == 0 && IsToStop(parallel, log)) break;
   }
+  const std::string of_rank = all_parameters ? absl::StrCat("-", parallel.rank()) : "";
   if (!log.empty() && (parallel.rank() == 0 || all_parameters)) {
-    std::ofstream parameters(log + "/parameters" +
-                             (all_parameters ? "-" + std::to_string(parallel.rank()) : ""));
-    parameters.precision(9);
-    std::vector<at::Tensor> trained = net->parameters();
-    if (second) {
-      for (const auto& p : second_net->parameters()) trained.push_back(p);
-    }
-    for (const auto& p : trained) {
-      const auto flat = p.detach().cpu().contiguous();
-      for (std::int64_t i = 0; i < flat.numel(); ++i) {
-        parameters << flat.const_data_ptr<float>()[i] << "\n";
-      }
-    }
+    models.Write(log + "/parameters" + of_rank);
   }
   trial.Finish();
 }
