@@ -267,7 +267,8 @@ double WorstOverBursts(const std::vector<Cycle>& cycles,
                        const std::vector<std::pair<int, int>>& bursts) {
   double worst = 1e9;
   for (const auto& [jobs, nodes] : bursts) {
-    Random random(MixSeed(23, static_cast<std::uint64_t>(jobs * nodes)));
+    Random random(
+        MixSeed(23, static_cast<std::uint64_t>(jobs) * static_cast<std::uint64_t>(nodes)));
     Pool pool = EmptyPool(nodes, 4);
     std::int64_t id = 1;
     while (static_cast<int>(pool.jobs.size()) < jobs) {

@@ -154,7 +154,7 @@ TEST_P(StorageContract, KeepsEveryBitOfDoubles) {
         Limits::denorm_min(), -Limits::denorm_min(), Limits::min(), Limits::max(), Limits::lowest(),
         5.0, 0.1, 9007199254740992.0, 9007199254740994.0, 1e308}) {
     ++step;
-    reports.push_back(
+    reports.emplace_back(
         ValueReported{TrialId(1), {step, value, value, Time{7}, 0}, {{"loss", value}, {"n", 1}}});
   }
   Commit(reports);

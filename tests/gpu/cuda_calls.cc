@@ -62,6 +62,8 @@ ESPALIER_EXPORT void CudaCalls(unsigned long long to[3]) {
 
 ESPALIER_EXPORT unsigned long long CudaDeviceCalls() { return device_calls; }
 
+// NOLINTBEGIN(readability-identifier-naming): the names are those of CUDA's runtime library
+
 ESPALIER_EXPORT int cudaGetDeviceCount(int* count) {
   ++device_calls;
   static const auto next = Next<int(int*)>("cudaGetDeviceCount");
@@ -167,3 +169,5 @@ ESPALIER_EXPORT int cudaMemcpyAsync(void* to, const void* from, std::size_t byte
       Next<int(void*, const void*, std::size_t, int, void*)>("cudaMemcpyAsync");
   return next(to, from, bytes, kind, stream);
 }
+
+// NOLINTEND(readability-identifier-naming)

@@ -11,6 +11,7 @@ struct Extent {
 };
 
 extern "C" {
+// NOLINTBEGIN(readability-identifier-naming): the names are those of CUDA's runtime library
 int cudaGetDeviceCount(int*);
 int cudaGetDevice(int*);
 int cudaSetDevice(int);
@@ -24,6 +25,7 @@ int cudaStreamQuery(void*);
 int cudaEventSynchronize(void*);
 int cudaMemcpy(void*, const void*, std::size_t, int);
 int cudaMemcpyAsync(void*, const void*, std::size_t, int, void*);
+// NOLINTEND(readability-identifier-naming)
 }
 
 namespace {

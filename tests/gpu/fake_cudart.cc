@@ -8,6 +8,7 @@ struct Extent {
 };
 
 extern "C" {
+// NOLINTBEGIN(readability-identifier-naming): the names are those of CUDA's runtime library
 int cudaGetDeviceCount(int*) { return 8; }
 int cudaGetDevice(int*) { return 9; }
 int cudaSetDevice(int device) { return device; }
@@ -32,4 +33,5 @@ int cudaMemcpy(void*, const void*, std::size_t, int kind) { return kind; }
 int cudaMemcpyAsync(void*, const void*, std::size_t bytes, int, void*) {
   return static_cast<int>(bytes);
 }
+// NOLINTEND(readability-identifier-naming)
 }

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_format.h"
 #include "nlohmann/json.hpp"
@@ -106,8 +107,8 @@ v1::CreateStudyRequest ClientsStudy() {
 
 class Recorder {
  public:
-  Recorder(const std::string& folder, const std::string& service)
-      : folder_(folder), service_(service), relay_(service) {}
+  Recorder(std::string folder, const std::string& service)
+      : folder_(std::move(folder)), service_(service), relay_(service) {}
 
   Recording Record() {
     AskAndTell();

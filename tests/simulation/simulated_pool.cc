@@ -191,7 +191,7 @@ void SimulatedPool::Send(const Command& command) {
 
 void SimulatedPool::Emit(std::size_t index, ReplicaId from, Event event) {
   SimNode& node = nodes_[index];
-  node.unacknowledged.emplace_back(from, event);
+  node.unacknowledged.emplace_back(from, std::move(event));
   if (node.connected) Transmit(index, from, node.unacknowledged.back().second);
 }
 

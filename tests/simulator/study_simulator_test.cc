@@ -23,12 +23,12 @@ StudySimulationOptions OnePool(int nodes, int slots) {
 }
 
 StudySimulation Simulate(std::uint64_t seed, const std::string& policy, std::int64_t trials,
-                         StudySimulationOptions options) {
+                         const StudySimulationOptions& options) {
   const auto load = MakePoolbenchLoad({.seed = seed});
   StudySpec spec = load->Study();
   spec.max_trials = trials;
   spec.policy = {policy, {}};
-  auto simulation = SimulateStudy(*load, spec, std::move(options));
+  auto simulation = SimulateStudy(*load, spec, options);
   EXPECT_TRUE(simulation.ok()) << simulation.status();
   return *std::move(simulation);
 }
@@ -131,7 +131,7 @@ TEST(StudySimulator, StartsOfABurstShareTheCores) {
   for (const auto& [id, trial] : s.state.trials) {  // 8 starts on 2 cores take four times as long
     EXPECT_NEAR(
         SecondsBetween(quick.state.trials.at(id).values.front().at, trial.values.front().at),
-        3 * 8 / 2 - 3, 1e-3);
+        3 * 8 / 2.0 - 3, 1e-3);
   }
 }
 

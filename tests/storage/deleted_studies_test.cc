@@ -19,7 +19,7 @@ namespace {
 
 constexpr int kTrials = 40;
 constexpr int kValues = 50;  // a trial: all of them take several turns of the clean-up
-static_assert(kTrials * kValues > 3 * kRowsRemovedAtOnce);
+static_assert(std::int64_t{kTrials} * kValues > 3 * kRowsRemovedAtOnce);
 
 std::vector<Change> FilledStudy(StudyId id, const std::string& name, std::int64_t first_trial) {
   std::vector<Change> changes = {
@@ -30,18 +30,18 @@ std::vector<Change> FilledStudy(StudyId id, const std::string& name, std::int64_
   figures[Figure::kGoodput] = 1;
   for (int number = 0; number < kTrials; ++number) {
     const TrialId trial(first_trial + number);
-    changes.push_back(TrialCreated{trial, id, number, {}, Time{3}});
-    changes.push_back(ParameterSuggested{trial, 0, {0, 0.5}});
-    changes.push_back(TrialAttributeSet{trial, true, "a", "1"});
-    changes.push_back(SlotsHeldChanged{trial, Time{4}, {{NodeId(1), 0}}});
-    changes.push_back(FiguresRecorded{trial, figures});
-    changes.push_back(ResizeMeasured{trial, {}});
-    changes.push_back(CheckpointCopySet{trial, {NodeId(1), {7, "step-7.pt", "f", Time{4}}}});
+    changes.emplace_back(TrialCreated{trial, id, number, {}, Time{3}});
+    changes.emplace_back(ParameterSuggested{trial, 0, {0, 0.5}});
+    changes.emplace_back(TrialAttributeSet{trial, true, "a", "1"});
+    changes.emplace_back(SlotsHeldChanged{trial, Time{4}, {{NodeId(1), 0}}});
+    changes.emplace_back(FiguresRecorded{trial, figures});
+    changes.emplace_back(ResizeMeasured{trial, {}});
+    changes.emplace_back(CheckpointCopySet{trial, {NodeId(1), {7, "step-7.pt", "f", Time{4}}}});
     for (int step = 0; step < kValues; ++step) {
-      changes.push_back(ValueReported{trial, {step, 1.0, 0, Time{5}, 0}});
+      changes.emplace_back(ValueReported{trial, {step, 1.0, 0, Time{5}, 0}});
     }
-    changes.push_back(ValueReported{trial, {kValues, 1.0, 0, Time{5}, 0}, {{"loss", 0.5}}});
-    changes.push_back(TrialTold{trial, TrialState::kComplete, {1, 2}, Time{4}, Time{6}});
+    changes.emplace_back(ValueReported{trial, {kValues, 1.0, 0, Time{5}, 0}, {{"loss", 0.5}}});
+    changes.emplace_back(TrialTold{trial, TrialState::kComplete, {1, 2}, Time{4}, Time{6}});
   }
   return changes;
 }

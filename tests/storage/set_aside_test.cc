@@ -35,9 +35,9 @@ class SetAside : public testing::Test {
       std::vector<Change> changes = {StudyCreated{study, SpecForTests(name), Time{1}}};
       for (int number = 0; number < kTrialsOfEach; ++number) {
         const TrialId id(10 * study.value + 1 + number);
-        changes.push_back(TrialCreated{id, study, number, {}, Time{2}});
-        changes.push_back(TrialAttributeSet{id, false, "note", "1"});
-        changes.push_back(ValueReported{id, {1, 0.5, 0, Time{3}, 0}});
+        changes.emplace_back(TrialCreated{id, study, number, {}, Time{2}});
+        changes.emplace_back(TrialAttributeSet{id, false, "note", "1"});
+        changes.emplace_back(ValueReported{id, {1, 0.5, 0, Time{3}, 0}});
       }
       EXPECT_TRUE((*storage)->Commit(changes).ok());
       for (const Change& change : changes) state_.Apply(change);
@@ -54,7 +54,7 @@ class SetAside : public testing::Test {
   }
 
   // As if its users had deleted them.
-  void ExpectHoldsAllBut(std::vector<std::int64_t> studies) {
+  void ExpectHoldsAllBut(const std::vector<std::int64_t>& studies) {
     for (const std::int64_t study : studies) {
       state_.Apply(StudyDeleted{StudyId(study), StudyId(3), TrialId(35)});
     }

@@ -90,7 +90,7 @@ TEST_F(SqliteFiles, AServiceReadsTheNewestDecisionsAndWhoOnlyReadsAllOfThem) {
   constexpr std::size_t kMore = 7;
   std::vector<Change> changes = {StudyCreated{StudyId(1), SpecForTests("s"), Time{1}}};
   for (std::size_t i = 0; i < kDecisionsShown + kMore; ++i) {
-    changes.push_back(DecisionMade{
+    changes.emplace_back(DecisionMade{
         StudyId(1), {Time{2}, 0, DecisionKind::kGrow, 1, 2, i == 0 ? "first" : "later"}});
   }
   ASSERT_TRUE(MustOpen()->Commit(changes).ok());

@@ -35,11 +35,11 @@ class Upkeep : public testing::Test {
                                    SuggestionAdded{StudyId(1), {"x", kFloat, "FloatDistribution"}}};
     for (int number = 0; number < 20; ++number) {
       const TrialId id(10 + number);
-      changes.push_back(TrialCreated{id, StudyId(1), number, {}, Time{2}});
-      changes.push_back(ParameterSuggested{id, 0, {0, 0.5}});
-      changes.push_back(TrialAttributeSet{id, false, "note", "NaN"});
+      changes.emplace_back(TrialCreated{id, StudyId(1), number, {}, Time{2}});
+      changes.emplace_back(ParameterSuggested{id, 0, {0, 0.5}});
+      changes.emplace_back(TrialAttributeSet{id, false, "note", "NaN"});
       for (int step = 0; step < 400; ++step) {
-        changes.push_back(ValueReported{id, {step, 0.5, 0, Time{3}, 0}});
+        changes.emplace_back(ValueReported{id, {step, 0.5, 0, Time{3}, 0}});
       }
     }
     EXPECT_TRUE(storage->Commit(changes).ok());
@@ -127,7 +127,7 @@ TEST_F(Upkeep, CheckFindsTrialsThatAreNotNumberedInARow) {
 
 TEST_F(Upkeep, CheckFindsDamagedPages) {
   std::fstream file(path(), std::ios::in | std::ios::out | std::ios::binary);
-  file.seekp(3 * 4096);
+  file.seekp(std::streamoff{3} * 4096);
   file << std::string(8192, '\x5a');
   file.close();
   EXPECT_THAT(Faults(), HasSubstr("structure: "));

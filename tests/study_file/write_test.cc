@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "base/random.h"
 #include "tuner/core/core.h"
 #include "tuner/study_file/study_file.h"
@@ -291,7 +292,8 @@ TEST(DifferencesOf, NamesTheKeysWhoseValuesDiffer) {
   const std::vector<KeyDifference> found =
       DifferencesOf(plain, study(R"(, "trials": 6, "target": 0.5, "policy": "promise_goodput")"));
   std::vector<std::string> told;
-  for (const auto& [key, before, after] : found) told.push_back(key + " " + before + " " + after);
+  for (const auto& [key, before, after] : found)
+    told.push_back(absl::StrCat(key, " ", before, " ", after));
   EXPECT_THAT(told, ::testing::ElementsAre("policy \"promise_goodput\" \"promise_goodput\"",
                                            "trials 4 6", "target null 0.5"));
 }

@@ -39,26 +39,27 @@ std::vector<espalier::Change> PoolTrial(const espalier::StudySpec& spec, std::in
   const espalier::TrialId id(number + 1);
   const Time start{number * 1'000'000};
   std::vector<espalier::Change> changes;
-  changes.push_back(
+  changes.emplace_back(
       espalier::TrialCreated{id, espalier::StudyId(1), number, spec.space.Sample(random), start});
-  changes.push_back(
+  changes.emplace_back(
       espalier::TrialStateChanged{id, espalier::TrialState::kRunning, start, "", {}, ""});
-  changes.push_back(espalier::SlotsHeldChanged{id, start, {{espalier::NodeId(1), 0}}});
-  changes.push_back(espalier::DecisionMade{espalier::StudyId(1),
-                                           {start, number, espalier::DecisionKind::kStart, 0, 1,
-                                            "starts on 1 slot: promise 0.50, 1 slot was free"}});
+  changes.emplace_back(espalier::SlotsHeldChanged{id, start, {{espalier::NodeId(1), 0}}});
+  changes.emplace_back(espalier::DecisionMade{espalier::StudyId(1),
+                                              {start, number, espalier::DecisionKind::kStart, 0, 1,
+                                               "starts on 1 slot: promise 0.50, 1 slot was free"}});
   double value = 1;
   for (int step = 1; step <= values; ++step) {
     value *= random.Uniform(0.8, 1);
-    changes.push_back(espalier::ValueReported{id, {step, value, 0, {start.us + step * 1000}, 64}});
+    changes.emplace_back(
+        espalier::ValueReported{id, {step, value, 0, {start.us + std::int64_t{1000} * step}, 64}});
   }
   const Time end{start.us + 900'000};
-  changes.push_back(espalier::DecisionMade{
+  changes.emplace_back(espalier::DecisionMade{
       espalier::StudyId(1),
       {end, number, espalier::DecisionKind::kFinish, 1, 0, "ran to its end"}});
-  changes.push_back(espalier::TrialStateChanged{id, espalier::TrialState::kComplete, end,
-                                                "ran to its end", value, ""});
-  changes.push_back(espalier::SlotsHeldChanged{id, end, {}});
+  changes.emplace_back(espalier::TrialStateChanged{id, espalier::TrialState::kComplete, end,
+                                                   "ran to its end", value, ""});
+  changes.emplace_back(espalier::SlotsHeldChanged{id, end, {}});
   return changes;
 }
 
@@ -67,16 +68,16 @@ std::vector<espalier::Change> OptunaTrial(std::int64_t number, int values) {
   const espalier::TrialId id(number + 1);
   const Time start{1'700'000'000'000'000 + number * 1'000'000};
   std::vector<espalier::Change> changes;
-  changes.push_back(espalier::TrialCreated{id, espalier::StudyId(1), number, {}, start});
+  changes.emplace_back(espalier::TrialCreated{id, espalier::StudyId(1), number, {}, start});
   for (int i = 0; i < 2; ++i) {
-    changes.push_back(
+    changes.emplace_back(
         espalier::ParameterSuggested{id, i, {i, 0.001 * static_cast<double>(number)}});
   }
   for (int step = 0; step < values; ++step) {
-    changes.push_back(espalier::ValueReported{id, {step, 1.0 / (step + 1), 0, start, 0}});
+    changes.emplace_back(espalier::ValueReported{id, {step, 1.0 / (step + 1), 0, start, 0}});
   }
-  changes.push_back(espalier::TrialAttributeSet{id, false, "note", "\"hello\""});
-  changes.push_back(espalier::TrialTold{
+  changes.emplace_back(espalier::TrialAttributeSet{id, false, "note", "\"hello\""});
+  changes.emplace_back(espalier::TrialTold{
       id, espalier::TrialState::kComplete, {1.0}, start, Time{start.us + 500'000}});
   return changes;
 }
@@ -100,10 +101,10 @@ int main(int argc, char** argv) {
   const espalier::StudyId study(1);
   std::vector<espalier::Change> batch{espalier::StudyCreated{study, *spec, espalier::Time{1}}};
   if (pool) {
-    batch.push_back(espalier::NodeRegistered{espalier::NodeId(1), "local"});
+    batch.emplace_back(espalier::NodeRegistered{espalier::NodeId(1), "local"});
   } else {
     for (const char* name : {"x", "y"}) {
-      batch.push_back(espalier::SuggestionAdded{study, {name, kFloat, "FloatDistribution"}});
+      batch.emplace_back(espalier::SuggestionAdded{study, {name, kFloat, "FloatDistribution"}});
     }
   }
   constexpr std::int64_t kTrialsInCommit = 100;

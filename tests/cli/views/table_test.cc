@@ -21,18 +21,18 @@ TableOptions Size(std::size_t width, std::size_t height) {
 TEST(RenderTable, At100ColumnsShowsTheWholeStudy) {
   const std::vector<std::string> expected = {
       "mnist  RUNNING  20s  about 1m05s left  slots 2/2",
-      "[#########---------------------]  30%  3/10 trials done: 1 r"
-      "unning, 1 waiting, 1 complete, 1 pruned…",
+      ("[#########---------------------]  30%  3/10 trials done: 1 running, "
+       "1 waiting, 1 complete, 1 pruned…"),
       "best (highest) accuracy 0.9123, trial 0: lr=0.01 batch_size=64 scaling_rule=adascale",
-      "trial  state     parameters                                         accuracy    step"
-      "  slots  promise",
-      "    3  RUNNING   lr=0.05 batch_size=64 scaling_rule=square_root          0.8       2"
-      "    1→2     0.70",
+      ("trial  state     parameters                                         accuracy    step"
+       "  slots  promise"),
+      ("    3  RUNNING   lr=0.05 batch_size=64 scaling_rule=square_root          0.8       2"
+       "    1→2     0.70"),
       "    0  COMPLETE  lr=0.01 batch_size=64 scaling_rule=adascale          0.9123       3",
       "    1  PRUNED    lr=1 batch_size=64 scaling_rule=linear                  0.1       2",
       "    2  FAIL      lr=0.2 batch_size=128 scaling_rule=<script>",
-      "    4  WAITING   lr=0.3 batch_size=64 scaling_rule=linear                           "
-      "            0.25",
+      ("    4  WAITING   lr=0.3 batch_size=64 scaling_rule=linear                           "
+       "            0.25"),
   };
   EXPECT_EQ(Texts(RenderTable(SampleStudy(), Size(100, 40))), expected);
 }
@@ -54,7 +54,7 @@ TEST(RenderTable, NeverCutsANumber) {
   v1::StudyDetails details = SampleStudy();
   details.mutable_trials(0)->set_value(-1.235e-07);
   details.mutable_trials(0)->set_step(12345678);
-  for (const std::size_t width : {60, 100, 160}) {
+  for (const std::size_t width : {60U, 100U, 160U}) {
     const std::vector<std::string> texts = Texts(RenderTable(details, Size(width, 40)));
     EXPECT_NE(texts[5].find(" -1.235e-07  12345678"), std::string::npos) << texts[5];
   }

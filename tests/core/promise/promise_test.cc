@@ -43,12 +43,12 @@ constexpr auto kPruned = Curves::State::kPruned;
 
 // A power law with noise: what losses look like.
 struct PowerLaw {
-  double end, gain, power, noise;
+  double end, gain, power;
+  double noise = 0.01;
   explicit PowerLaw(Random& random)
       : end(random.Uniform(0.1, 0.4)),
         gain(random.Uniform(0.3, 1.0)),
-        power(random.Uniform(0.4, 1.0)),
-        noise(0.01) {}
+        power(random.Uniform(0.4, 1.0)) {}
   std::vector<double> Values(Random& random, int steps) const {
     std::vector<double> values;
     for (int s = 1; s <= steps; ++s) {
@@ -204,7 +204,7 @@ TEST(Promise, IsCalibratedOnPowerLaws) {
     }
   }
   const double best_mean = of_best / (kStudies / 2.0);
-  const double other_mean = of_others / (kStudies * (kTrials / 2 - 0.5));
+  const double other_mean = of_others / (kStudies * (kTrials / 2.0 - 0.5));
   EXPECT_GT(best_mean, 0.4);
   EXPECT_LT(other_mean, 0.1);
   ASSERT_GT(said_likely, 30);

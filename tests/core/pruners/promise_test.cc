@@ -110,7 +110,7 @@ Race SixUnderWay(double own_pace_s) {
     const double end = i == 5 ? 0.11 : 0.1 + 0.02 * i;
     for (const double value : Falling(end, 0.5, 0.8, 12)) {
       const std::int64_t step = std::ssize(race.points.back()) + 1;
-      const double wobble = 0.004 * static_cast<double>((7 * step + 3 * i) % 5 - 2);
+      const double wobble = 0.004 * static_cast<double>((7 * step + std::int64_t{3} * i) % 5 - 2);
       race.points.back().push_back(
           {step, value + wobble, 0, TimeFromSeconds(static_cast<double>(step) * pace_s), 0});
     }

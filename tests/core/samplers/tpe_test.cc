@@ -112,7 +112,8 @@ TEST(Tpe, ModelsAnOptionsParametersFromTheTrialsThatChoseIt) {
     std::deque<Parameters> parameters;
     std::vector<Observation> ended;
     for (int i = 0; i < 60; ++i) {
-      const double x = (i / 2 + 0.5) / 30;
+      const int pair = i / 2;
+      const double x = (pair + 0.5) / 30;
       const bool in_a = i % 2 == 0;
       parameters.push_back({{"n", in_a ? "A" : "B"}, {in_a ? "n/A/p" : "n/B/q", x}});
       const double loss = std::abs(x - (in_a ? 0.2 : 0.8)) + (in_a == a_is_better ? 0 : 10);

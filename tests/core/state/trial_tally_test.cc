@@ -90,7 +90,7 @@ class Changes {
   explicit Changes(std::uint64_t seed) : random_(seed) {
     StudySpec spec;
     spec.name = "s";
-    spec.max_step = Draw(2) * 10;
+    spec.max_step = std::int64_t{10} * Draw(2);
     spec.directions = {Draw(2) > 0 ? Direction::kMaximize : Direction::kMinimize};
     if (Draw(8) == 0) spec.directions.push_back(Direction::kMinimize);
     state.Apply(StudyCreated{kTallied, spec, now});

@@ -32,7 +32,7 @@ Json Made(const PodShape& shape, const std::string& user_pod, const MachineOrder
   return Json::parse(PodOf(*pod_template, "vision-join", order));
 }
 
-std::string Refused(PodShape shape, const std::string& user_pod = "") {
+std::string Refused(const PodShape& shape, const std::string& user_pod = "") {
   return std::string(PodTemplate(shape, user_pod).status().message());
 }
 

@@ -119,9 +119,9 @@ PageJson EntryOf(const Row& row) {
   if (has_body) entry["requestBody"] = {{"content", JsonContent(row.request->name())}};
   std::vector<std::string> errors = {"401", "403", "503"};
   const std::vector<std::string> names = row.path_names();
-  if (!names.empty()) errors.push_back("404");
-  if (has_body || std::ranges::count(names, "trial_id") > 0) errors.push_back("400");
-  if (has_body) errors.push_back("413");
+  if (!names.empty()) errors.emplace_back("404");
+  if (has_body || std::ranges::count(names, "trial_id") > 0) errors.emplace_back("400");
+  if (has_body) errors.emplace_back("413");
   std::ranges::sort(errors);
   entry["responses"]["200"] = {{"description", "Success."},
                                {"content", JsonContent(row.response->name())}};
@@ -135,9 +135,10 @@ void Complete(PageJson& given, const PageJson& wanted, bool keep_content) {
   for (const auto& [key, value] : wanted.items()) {
     if (!given.contains(key)) {
       given[key] = value;
-    } else if (key == "content" && keep_content) {
       continue;
-    } else if (value.is_object()) {
+    }
+    if (key == "content" && keep_content) continue;
+    if (value.is_object()) {
       Complete(given[key], value, keep_content);
     } else if (value.is_array()) {
       for (const PageJson& item : value) {

@@ -148,7 +148,8 @@ class CollectivesContract : public testing::TestWithParam<CollectivesUnderTest> 
     if (absl::Status formed = member.Form(plan); !formed.ok()) return formed;
     const CollectiveBuffer values = Place(plan.rank, 1000, static_cast<float>(plan.rank + 1));
     if (absl::Status summed = member.AllReduceSum(values); !summed.ok()) return summed;
-    return Expect(values, static_cast<float>(plan.size * (plan.size + 1) / 2));
+    const int sum_of_ranks = plan.size * (plan.size + 1) / 2;  // counted from 1
+    return Expect(values, static_cast<float>(sum_of_ranks));
   }
 
   void ExpectGroupForms(const Members& members, std::int64_t generation, int size) {
@@ -185,7 +186,7 @@ TEST_P(CollectivesContract, SumsBroadcastsAndGathersOverThreeMembers) {
     const auto bytes = Place<std::uint8_t>(plan.rank, 77, plan.rank == 2 ? 9 : 0);
     if (absl::Status sent = member.Broadcast(bytes, 2); !sent.ok()) return sent;
     if (absl::Status same = Expect<std::uint8_t>(bytes, 9); !same.ok()) return same;
-    const auto table = member.AllGather({plan.rank, 10 * plan.rank});
+    const auto table = member.AllGather({plan.rank, std::int64_t{10} * plan.rank});
     if (!table.ok()) return table.status();
     const std::vector<std::vector<std::int64_t>> expected{{0, 0}, {1, 10}, {2, 20}};
     return *table == expected ? absl::OkStatus() : absl::InternalError("wrong table");
@@ -577,7 +578,7 @@ TEST_P(ContractWithLibTorch, ItsFirstMembersAreAGroupWithoutTheLast) {
       if (absl::Status done = two.WaitAll(); !done.ok()) return done;
       if (absl::Status same = Expect(sum, 3.0F); !same.ok()) return same;
       if (absl::Status same = Expect<std::uint8_t>(from_one, 9); !same.ok()) return same;
-      const auto table = two.AllGather({plan.rank, 10 * plan.rank});
+      const auto table = two.AllGather({plan.rank, std::int64_t{10} * plan.rank});
       if (!table.ok()) return table.status();
       const std::vector<std::vector<std::int64_t>> expected{{0, 0}, {1, 10}};
       if (*table != expected) return absl::InternalError("wrong table");

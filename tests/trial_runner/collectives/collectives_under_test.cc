@@ -37,7 +37,7 @@ CollectiveBuffer PlaceOnGpu(CollectiveBuffer::Type type, const std::vector<std::
 
 std::vector<std::uint8_t> ReadGpu(const CollectiveBuffer& buffer) {
   const at::Tensor host = static_cast<const at::Tensor*>(buffer.owner.get())->cpu();
-  const std::uint8_t* bytes = host.const_data_ptr<std::uint8_t>();
+  const auto* bytes = host.const_data_ptr<std::uint8_t>();
   return {bytes, bytes + host.nbytes()};
 }
 

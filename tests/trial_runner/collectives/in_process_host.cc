@@ -122,7 +122,7 @@ void InProcessHost::Meet(const std::string& what, const CollectiveBuffer& buffer
   ESPALIER_CHECK(!lost_, "called on a group that is lost");
   const MeetingPlace::Key key = Next(what);
   place_.Tell(key, plan_.rank, BytesOf(buffer));
-  begun_.push_back([this, key, owner = buffer.owner, make = std::move(make)] {
+  begun_.emplace_back([this, key, owner = buffer.owner, make = std::move(make)] {
     const auto told = place_.Told(key, plan_.size);
     if (told.empty()) return false;
     make(told);
@@ -131,7 +131,7 @@ void InProcessHost::Meet(const std::string& what, const CollectiveBuffer& buffer
 }
 
 void InProcessHost::StartAllReduceSum(const CollectiveBuffer& buffer) {
-  Meet("sum", buffer, [this, buffer](const auto& told) {
+  Meet("sum", buffer, [buffer](const auto& told) {
     // In the order of the ranks on each, so that all have the same sum.
     std::memset(buffer.start, 0, SizeOf(buffer));
     for (const auto& [rank, bytes] : told) AddTo(buffer, bytes);
@@ -152,7 +152,7 @@ void InProcessHost::StartSend(const CollectiveBuffer& buffer, int to) {
 void InProcessHost::StartReceive(const CollectiveBuffer& buffer, int from) {
   Stops::AtCall();
   const MeetingPlace::Key key = Next(absl::StrCat("send ", from, " to ", plan_.rank));
-  begun_.push_back([this, key, buffer] {
+  begun_.emplace_back([this, key, buffer] {
     const auto told = place_.Told(key, 1);
     if (told.empty()) return false;
     std::memcpy(buffer.start, told.begin()->second.data(), SizeOf(buffer));

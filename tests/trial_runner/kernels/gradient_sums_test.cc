@@ -58,7 +58,7 @@ struct Gradients {
     std::vector<double> sums(static_cast<std::size_t>(3 * groups + 1));
     for (const GradientPiece& piece : pieces) {
       for (std::int64_t i = 0; i < piece.count; ++i) {
-        const double plain = static_cast<double>(piece.gradient[i]);
+        const auto plain = static_cast<double>(piece.gradient[i]);
         double scale = 1;
         if (const float* v = piece.scale.second_moment) {
           scale =

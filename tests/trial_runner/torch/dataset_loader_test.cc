@@ -25,8 +25,6 @@
 namespace espalier {
 namespace {
 
-using ::testing::ElementsAre;
-
 constexpr std::int64_t kSize = 50;
 
 // A trial with a model of one weight.
@@ -91,7 +89,7 @@ TEST_P(Workers, EachSampleComesOnceAnEpochWithItsOwnDraw) {
   for (std::int64_t i = 0; i < kSize; ++i) {
     const auto [first, last] = seen.equal_range(i);
     ASSERT_EQ(std::distance(first, last), 2) << "sample " << i;
-    const double square = static_cast<double>(i * i);
+    const auto square = static_cast<double>(i * i);
     EXPECT_NEAR(first->second, square + draw_of(1, i), 1e-3);
     EXPECT_NEAR(std::next(first)->second, square + draw_of(2, i), 1e-3);
   }

@@ -208,7 +208,7 @@ TEST_P(FixedMode, GivesTheSameModelWhateverTheReplicas) {
 
   const std::string still = NewRun("still");
   parameters[2] = "epochs=" + std::to_string(epochs);
-  parameters.push_back("workers=0");  // what threads prepared is the same as well
+  parameters.emplace_back("workers=0");  // what threads prepared is the same as well
   const auto undisturbed = Harness(still, parameters);
   const auto only = undisturbed->Start();
   undisturbed->AwaitReady(only);

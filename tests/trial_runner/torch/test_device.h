@@ -44,7 +44,7 @@ inline GradientKernel TestKernel() {
 inline std::unique_ptr<Collectives> TestCollectives() {
   CollectivesOptions options;
   options.implementation = "gloo";
-  if (!TestDevice().is_cpu()) options.device = TestDevice().index();
+  if (!TestDevice().is_cpu()) options.device = int{TestDevice().index()};
   auto made = MakeCollectives(options);
   EXPECT_TRUE(made.ok()) << made.status();
   return *std::move(made);

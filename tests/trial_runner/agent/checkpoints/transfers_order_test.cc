@@ -38,7 +38,7 @@ TEST(TransfersOrder, AStartDoesNotWaitForCopies) {
   CheckpointTransfers transfers(store, [&] {
     if (!std::exchange(told, true)) done.set_value();
   });
-  for (std::int64_t copy = 1; copy <= 2 * kCheckpointThreads; ++copy) {
+  for (std::int64_t copy = 1; copy <= std::int64_t{2} * kCheckpointThreads; ++copy) {
     ASSERT_TRUE(transfers.Put(OrderOfTrial(copy), 0, /*replica_id=*/0).ok());
   }
   ASSERT_TRUE(transfers.Put(OrderOfTrial(kQuickTrial), 0, /*replica_id=*/7).ok());

@@ -176,7 +176,7 @@ TEST_F(NativeZygotesTest, EachHasWhatItsOrderSays) {
   other.environment["MINE"] = "1";
   EXPECT_FALSE(forks(other));
   other = order;
-  other.command.push_back("more");
+  other.command.emplace_back("more");
   EXPECT_FALSE(forks(other));
   other = order;
   other.cpus = {0};

@@ -84,7 +84,9 @@ TEST_F(CheckpointFileTest, TellsWhatIsSafeOnTheDiskWhileItIsWritten) {
   std::vector<std::int64_t> synced;
   CheckpointFile file{folder_.string(), 5};
   file.synced = [&synced](std::int64_t bytes) { synced.push_back(bytes); };
-  const auto path = WriteCheckpointFile(file, Archive(std::string(200'000'000, 'x')));
+  std::string large;
+  large.resize(200'000'000, 'x');
+  const auto path = WriteCheckpointFile(file, Archive(large));
   ASSERT_TRUE(path.ok()) << path.status();
   EXPECT_GE(synced.size(), 3u);
   EXPECT_EQ(std::accumulate(synced.begin(), synced.end(), std::int64_t{0}),

@@ -33,49 +33,50 @@ constexpr std::int64_t kExamples = 24;
 class RehearsingProgram {
  public:
   // `bucket_operations`: steps as on a GPU.
-  explicit RehearsingProgram(DataParallelOptions options = {}, bool bucket_operations = false)
-      : parallel_(With(trial_, bucket_operations), *net_, optimizer_, std::move(options)) {}
+  explicit RehearsingProgram(const DataParallelOptions& options = {},
+                             bool bucket_operations = false)
+      : parallel(With(trial, bucket_operations), *net, optimizer, options) {}
 
   void Microbatch(const at::Tensor& indices) {
-    seen_.Add("samples", static_cast<double>(indices.numel()));
-    parallel_.Step(net_->forward(examples_.index_select(0, indices)).pow(2).mean());
+    seen.Add("samples", static_cast<double>(indices.numel()));
+    parallel.Step(net->forward(examples.index_select(0, indices)).pow(2).mean());
   }
   void Rehearse() {
-    parallel_.Rehearse([this] { Microbatch(at::arange(8)); });
+    parallel.Rehearse([this] { Microbatch(at::arange(8)); });
   }
   // All that the model is, and a draw of the program's own.
   std::vector<at::Tensor> State() const {
     std::vector<at::Tensor> all;
-    for (const at::Tensor& p : net_->parameters()) all.push_back(p.detach().clone());
-    for (const at::Tensor& b : net_->buffers()) all.push_back(b.clone());
+    for (const at::Tensor& p : net->parameters()) all.push_back(p.detach().clone());
+    for (const at::Tensor& b : net->buffers()) all.push_back(b.clone());
     all.push_back(at::rand({4}));
     return all;
   }
   // What it has learnt in an epoch.
   std::vector<at::Tensor> Train() {
-    while (loader_.NextEpoch(1)) {
-      while (const auto indices = loader_.NextBatch()) Microbatch(*indices);
-      EXPECT_EQ(seen_.Synchronize().at("samples"), kExamples) << "the rehearsal's are not counted";
+    while (loader.NextEpoch(1)) {
+      while (const auto indices = loader.NextBatch()) Microbatch(*indices);
+      EXPECT_EQ(seen.Synchronize().at("samples"), kExamples) << "the rehearsal's are not counted";
     }
-    EXPECT_EQ(parallel_.steps(), 3);
+    EXPECT_EQ(parallel.steps(), 3);
     return State();
   }
 
-  static Trial& With(Trial& trial, bool bucket_operations) {
-    trial.context().bucket_operations = bucket_operations;
-    return trial;
+  static Trial& With(Trial& given, bool bucket_operations) {
+    given.context().bucket_operations = bucket_operations;
+    return given;
   }
 
-  char name_[5] = "test";
-  char* arguments_[1] = {name_};
-  Trial trial_{1, arguments_};
-  at::Tensor examples_ = at::randn({kExamples, 4});
-  torch::nn::Sequential net_{torch::nn::Linear(4, 6), torch::nn::BatchNorm1d(6),
-                             torch::nn::Dropout(0.3), torch::nn::Linear(6, 1)};
-  torch::optim::Adam optimizer_{net_->parameters(), 0.01};
-  AdaptiveDataParallel parallel_;
-  AdaptiveDataLoader loader_{parallel_, kExamples, {.batch_size = 8}};
-  Accumulator seen_{parallel_, "seen", {"samples"}};
+  char name[5] = "test";
+  char* arguments[1] = {name};
+  Trial trial{1, arguments};
+  at::Tensor examples = at::randn({kExamples, 4});
+  torch::nn::Sequential net{torch::nn::Linear(4, 6), torch::nn::BatchNorm1d(6),
+                            torch::nn::Dropout(0.3), torch::nn::Linear(6, 1)};
+  torch::optim::Adam optimizer{net->parameters(), 0.01};
+  AdaptiveDataParallel parallel;
+  AdaptiveDataLoader loader{parallel, kExamples, {.batch_size = 8}};
+  Accumulator seen{parallel, "seen", {"samples"}};
 };
 
 void ExpectSameTensors(const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& b) {
@@ -90,9 +91,9 @@ TEST(Rehearsal, LeavesModelBuffersDrawsAndGradientsAsTheyWere) {
     RehearsingProgram rehearsed({}, bucket_operations);
     rehearsed.Rehearse();
     ExpectSameTensors(before, rehearsed.State());
-    for (const at::Tensor& p : rehearsed.net_->parameters()) EXPECT_FALSE(p.grad().defined());
-    EXPECT_TRUE(rehearsed.optimizer_.state().empty());
-    EXPECT_EQ(rehearsed.parallel_.steps(), 0);
+    for (const at::Tensor& p : rehearsed.net->parameters()) EXPECT_FALSE(p.grad().defined());
+    EXPECT_TRUE(rehearsed.optimizer.state().empty());
+    EXPECT_EQ(rehearsed.parallel.steps(), 0);
   }
 }
 
@@ -114,23 +115,23 @@ TEST(Rehearsal, AsOnAGpuGoesThroughMeasuringAndTheFusedStep) {
 TEST(Rehearsal, RunsBackwardThroughTheWholeModel) {
   RehearsingProgram program;
   int gradients = 0;
-  for (const at::Tensor& p : program.net_->parameters()) {
+  for (const at::Tensor& p : program.net->parameters()) {
     p.register_hook([&gradients](const at::Tensor&) { ++gradients; });
   }
   program.Rehearse();
-  EXPECT_EQ(gradients, std::ssize(program.net_->parameters()));
+  EXPECT_EQ(gradients, std::ssize(program.net->parameters()));
 }
 
 TEST(Rehearsal, DropsWhatOneModelsBackwardLeavesInAnother) {
   RehearsingProgram program;
   torch::nn::Linear second(6, 4);
   torch::optim::Adam optimizer(second->parameters(), 0.01);
-  AdaptiveDataParallel parallel(program.trial_, *second, optimizer, {.name = "second"});
-  program.parallel_.Rehearse([&] {
+  AdaptiveDataParallel parallel(program.trial, *second, optimizer, {.name = "second"});
+  program.parallel.Rehearse([&] {
     program.Microbatch(at::arange(8));
-    parallel.Step(program.net_->forward(second->forward(at::randn({8, 6}))).mean());
+    parallel.Step(program.net->forward(second->forward(at::randn({8, 6}))).mean());
   });
-  for (const at::Tensor& p : program.net_->parameters()) EXPECT_FALSE(p.grad().defined());
+  for (const at::Tensor& p : program.net->parameters()) EXPECT_FALSE(p.grad().defined());
 }
 
 TEST(Rehearsal, ChangesNothingInWhatIsLearntAfterIt) {
@@ -150,8 +151,8 @@ TEST(Rehearsal, LeavesNothingWhereItsFunctionThrows) {
   RehearsingProgram plain;
   const auto before = plain.State();
   RehearsingProgram rehearsed;
-  EXPECT_THROW(rehearsed.parallel_.Rehearse([&] {
-    rehearsed.net_->forward(rehearsed.examples_);
+  EXPECT_THROW(rehearsed.parallel.Rehearse([&] {
+    rehearsed.net->forward(rehearsed.examples);
     throw std::runtime_error("out of memory");
   }),
                std::runtime_error);
@@ -166,27 +167,27 @@ TEST(RehearsalDeathTest, MisuseEndsTheProgramAndSaysWhy) {
   EXPECT_EXIT(
       {
         RehearsingProgram program;
-        program.loader_.NextEpoch(1);
+        program.loader.NextEpoch(1);
         program.Rehearse();
       },
       bad_use, "Rehearse was called after the first NextEpoch");
-  EXPECT_EXIT(RehearsingProgram().parallel_.Rehearse([] {}), bad_use,
+  EXPECT_EXIT(RehearsingProgram().parallel.Rehearse([] {}), bad_use,
               "called Step for 0 of 1 models");
   EXPECT_EXIT(
       {
         RehearsingProgram program;
         torch::nn::Linear second(4, 1);
         torch::optim::Adam optimizer(second->parameters(), 0.01);
-        const AdaptiveDataParallel parallel(program.trial_, *second, optimizer, {.name = "second"});
+        const AdaptiveDataParallel parallel(program.trial, *second, optimizer, {.name = "second"});
         program.Rehearse();
       },
       bad_use, "called Step for 1 of 2 models");
   EXPECT_EXIT(
       {
         RehearsingProgram program;
-        program.parallel_.Rehearse([&] {
+        program.parallel.Rehearse([&] {
           program.Microbatch(at::arange(8));
-          program.loader_.NextEpoch(1);
+          program.loader.NextEpoch(1);
         });
       },
       bad_use, "NextEpoch was called within Rehearse");

@@ -45,7 +45,7 @@ struct LoneModel {
   }
 
   void Step(int number, bool finite) {
-    at::manual_seed(100 + number);
+    at::manual_seed(100 + static_cast<std::uint64_t>(number));
     const double factor = finite ? 1 : std::numeric_limits<double>::quiet_NaN();
     const at::Tensor loss = net->forward(torch::randn({8, 6}).to(device)).pow(2).mean() * factor;
     model->Backward(loss, {}, position, *collectives, 1);
@@ -122,7 +122,8 @@ TEST(TrainedModel, ALossScaleOfTheProgramsOwnIsNoNoise) {
       for (LoneModel* lone : {&plain, &scaled}) {
         const double own = lone == &scaled ? scale : 1;
         for (int i = 0; i < microbatches; ++i) {
-          at::manual_seed(100 * step + i);
+          const int seed = 100 * step + i;
+          at::manual_seed(static_cast<std::uint64_t>(seed));
           const at::Tensor loss = lone->net->forward(torch::randn({8, 6})).pow(2).mean();
           lone->model->Backward(
               loss * own,

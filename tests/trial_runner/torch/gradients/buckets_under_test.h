@@ -127,7 +127,7 @@ inline void ExpectNear(const std::vector<double>& a, const std::vector<double>& 
 
 // Preconditioners that differ within a group, as a parameter's do which had a gradient less often.
 inline std::vector<Preconditioner> SomePreconditioners(Net& net, int step) {
-  at::manual_seed(100 + step);
+  at::manual_seed(100 + static_cast<std::uint64_t>(step));
   std::vector<Preconditioner> all;
   for (const auto& p : ParametersOf(net)) {
     all.push_back({torch::rand(p.tensor.sizes()).to(p.tensor.device()), 1.0 + 0.1 * step, 1e-3});

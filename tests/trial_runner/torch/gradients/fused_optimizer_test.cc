@@ -76,7 +76,7 @@ struct Model {
   }
   // The last parameter has no gradient in the first steps, and none now and then.
   void SetGradients(int step, double factor = 1) {
-    at::manual_seed(50 + step);
+    at::manual_seed(50 + static_cast<std::uint64_t>(step));
     for (at::Tensor& p : parameters) p.mutable_grad() = torch::randn_like(p) * factor;
     if (step < 2 || step % 3 == 0) parameters[3].mutable_grad().reset();
   }

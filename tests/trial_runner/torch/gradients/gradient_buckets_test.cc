@@ -547,7 +547,7 @@ TEST_P(GradientBucketsTest, GradientsLieInTheOrderOfTheirParameters) {
     (plain.tanh() * x).sum().backward();
     EXPECT_EQ(ordered.grad().strides(), ordered.strides());
     EXPECT_TRUE(at::allclose(ordered.grad(), plain.grad(), 1e-5, 1e-6));
-    const double sqr = plain.grad().pow(2).sum().item<double>();
+    const auto sqr = plain.grad().pow(2).sum().item<double>();
     const auto norms = buckets.MeasureStep(true);
     EXPECT_NEAR(norms.sqr[0], sqr, 1e-4 * sqr);
     for (const double product : norms.product) EXPECT_NEAR(product, sqr, 1e-4 * sqr);

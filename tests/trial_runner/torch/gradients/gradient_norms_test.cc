@@ -384,26 +384,26 @@ TEST_P(GradientNormsTest, ScalesLieInTheOrderOfTheirParameters) {
   buckets.Begin({.keep = true}, *collectives, 1);
   (weight * x).sum().backward();
   buckets.End();
-  const double expected = (x / (moment.sqrt() * 1.5 + 1e-3)).pow(2).sum().item<double>();
+  const auto expected = (x / (moment.sqrt() * 1.5 + 1e-3)).pow(2).sum().item<double>();
   EXPECT_NEAR(buckets.MeasureStep(false).sqr.at(0), expected, 1e-5 * expected);
 }
 
 TEST(NormKernels, EqualSumsInDouble) {
   for (const std::int64_t size : {0, 1, 17, 4096, 10001}) {
-    at::manual_seed(size);
+    at::manual_seed(static_cast<std::uint64_t>(size));
     const at::Tensor g = torch::randn({size});
     const at::Tensor p = torch::randn({size});
     const at::Tensor v = torch::rand({size});
     const auto n = static_cast<std::size_t>(size);
-    const float* gradient = g.const_data_ptr<float>();
-    const float* previous = p.const_data_ptr<float>();
+    const auto* gradient = g.const_data_ptr<float>();
+    const auto* previous = p.const_data_ptr<float>();
     const at::Tensor divisor = v.to(at::kDouble).sqrt() * 1.25 + 0.01;
     for (const bool scaled : {false, true}) {
       const ElementScale scale =
           scaled ? ElementScale{v.const_data_ptr<float>(), 1.25F, 0.01F} : ElementScale{};
       const at::Tensor a = scaled ? g.to(at::kDouble) / divisor : g.to(at::kDouble);
       const at::Tensor b = scaled ? p.to(at::kDouble) / divisor : p.to(at::kDouble);
-      const double sqr = a.pow(2).sum().item<double>();
+      const auto sqr = a.pow(2).sum().item<double>();
       const double tolerance = 1e-6 * (1 + sqr);
       EXPECT_NEAR(SquaredNorm(gradient, n, scale), sqr, tolerance);
       const PairNorms pair = NormsWithPrevious(gradient, previous, n, scale);

@@ -287,7 +287,7 @@ TEST(StateTransfer, OffersThatAreMadeAheadTakeOneGatheringLess) {
     const Replicas replicas = ReplicasOf(std::make_unique<TransferringReplica>(0.5),
                                          std::make_unique<TransferringReplica>(0.1),
                                          std::make_unique<TransferringReplica>(0.5));
-    for (const int trained : {0, 2}) {
+    for (const std::size_t trained : {0U, 2U}) {
       replicas[trained]->Train(2);
       replicas[trained]->offers = ahead;
     }
@@ -305,7 +305,7 @@ TEST(StateTransfer, AnOfferIsMadeByWhoeverIsAsked) {
   const Replicas replicas = ReplicasOf(std::make_unique<TransferringReplica>(0.5),
                                        std::make_unique<TransferringReplica>(0.5),
                                        std::make_unique<TransferringReplica>(0.1));
-  for (const int trained : {0, 1}) replicas[trained]->Train(2);
+  for (const std::size_t trained : {0U, 1U}) replicas[trained]->Train(2);
   replicas[1]->offers = true;
   ExpectAllOk(Equalise(replicas));
   EXPECT_THAT(replicas[0]->collectives.sent_to, ElementsAre(2));
@@ -318,7 +318,7 @@ TEST(StateTransfer, ALargeStateTravelsInRoundsToWhichAllCome) {
   const Replicas replicas = ReplicasOf(std::make_unique<TransferringReplica>(0.1, MakeSgd, kWide),
                                        std::make_unique<TransferringReplica>(0.5, MakeSgd, kWide),
                                        std::make_unique<TransferringReplica>(0.5, MakeSgd, kWide));
-  for (const int trained : {1, 2}) replicas[trained]->state.position.step = 7;
+  for (const std::size_t trained : {1U, 2U}) replicas[trained]->state.position.step = 7;
   ExpectAllOk(Equalise(replicas));
   ExpectEqualStates(*replicas[1], *replicas[0]);
   const ReplicaForming taken = replicas[0]->progress.Read();
