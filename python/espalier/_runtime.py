@@ -241,17 +241,17 @@ class Runtime:
     def _model(self, number, what):
         model = self.models[number]
         if what in (0, 1):
-            named = model.parameters() if what == 0 else model.buffers()
+            named = model.state.parameters() if what == 0 else model.state.buffers()
             for name in named:
                 self.library.give(name.encode())
             self.ops.give(list(named.values()))
         elif what == 2:
             names = [name.decode() for name in self.library.incoming()]
-            model.set_buffers(dict(zip(names, self.ops.incoming())))
+            model.state.set_buffers(dict(zip(names, self.ops.incoming())))
         elif what == 3:
-            self.library.give(model.other_state())
+            self.library.give(model.state.other())
         elif what == 4:
-            model.set_other_state(self.library.incoming()[0])
+            model.state.set_other(self.library.incoming()[0])
         elif what == 5:
             model.hooks.defer()
         else:

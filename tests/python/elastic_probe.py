@@ -117,6 +117,7 @@ def main():
                "base_batch_size": trial.get("base_batch_size", 0),
                "max_gradient_norm": trial.get("max_gradient_norm", 0.0),
                "max_skipped_steps": trial.get("max_skipped_steps", 10)}
+    leaves_out, drawn = trial.get("leaves_out", 0), trial.get("drawn", False)
     nan_from = trial.get("nan_from", 0)
     nan_to = nan_from + trial.get("nan_steps", 1)
     schedule_of = trial.get("schedule", "")
@@ -157,6 +158,8 @@ def main():
         for indices, inputs, targets in loader:
             step = parallel.steps + 1
             record.add(espalier._runtime.runtime().position.generation, epoch, step, indices.tolist())
+            if leaves_out and parallel.rank + 1 == parallel.replicas and step % leaves_out == 0:
+                continue
             if seen is not None:
                 seen["samples"] += len(indices)
                 seen["indices"] += indices.sum().item()
@@ -171,6 +174,10 @@ def main():
                 output = net(inputs) + second(inputs)  # through the first one, which this is not to disturb
                 (torch.nn.functional.mse_loss(output, targets) * factor).backward()
                 second_optimizer.step()
+            if drawn:
+                with torch.no_grad():
+                    for p in net.parameters():
+                        p.add_(0.01 * torch.randn_like(p))
         if schedule_of == "epoch":
             schedule.step()
         error = 0.0
@@ -191,9 +198,11 @@ def main():
             stop = adl.evaluate(lambda _: {"stop": float((pathlib.Path(log) / "stop").exists())}, 1, 1)
             if stop["stop"] > 0:
                 break
-    if log and parallel.rank == 0:
+    all_parameters = trial.get("all_parameters", False)
+    if log and (parallel.rank == 0 or all_parameters):
         trained = list(net.parameters()) + (list(second_net.parameters()) if second is not None else [])
-        with open(pathlib.Path(log) / "parameters", "w", encoding="utf-8") as out:
+        name = f"parameters-{parallel.rank}" if all_parameters else "parameters"
+        with open(pathlib.Path(log) / name, "w", encoding="utf-8") as out:
             for p in trained:
                 print(*(f"{v:.9g}" for v in p.detach().reshape(-1).tolist()), sep="\n", file=out)
 

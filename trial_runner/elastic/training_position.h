@@ -55,9 +55,7 @@ struct TrainingPosition {
 
   // Grows with everything that members do together: when two positions are compared, the one with
   // the larger order is further.
-  std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t> Order() const {
-    return {step, epoch, evaluations, models_stepped, left_out};
-  }
+  auto Order() const { return std::tuple(step, epoch, evaluations, models_stepped, left_out); }
 
   // Over all models and groups: |true gradient|^2, and the variance of a gradient of `samples`.
   GradientNoise Noise(double samples) const;

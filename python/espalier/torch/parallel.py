@@ -12,15 +12,17 @@ import torch
 from torch.autograd import profiler
 from torch.optim import optimizer as of_torch
 
-from espalier import _library, _pickles, checkpoint
+from espalier import _library, _pickles
 from espalier._runtime import runtime
 from espalier._the_trial import the_trial
 from espalier.errors import TrialError, UsageError
 from espalier.torch import _amp
 from espalier.torch import scaling_rules as rules
 from espalier.torch._gradients import DeferredHooks, StepGuard, Zeroing, drop_untrained, watch_backward
+from espalier.torch._module_state import ModuleState
 from espalier.torch._refusals import (others_watch_steps, refuse, refuse_hooks_of_sums, refuse_schedules_elsewhere,
                                       refuse_types)
+from espalier.torch._schedules import Schedule, WithState
 
 _DEFAULT_NAME = "adaptdl-dataparallel"
 _IGNORED = {"find_unused_parameters", "static_graph", "gradient_as_bucket_view", "broadcast_buffers", "device_ids",
@@ -29,61 +31,6 @@ _IGNORED = {"find_unused_parameters", "static_graph", "gradient_as_bucket_view",
 _ADAM_FIRST_STEPS = 5
 _NOT_TAKEN = (_library.ACCUMULATED, _library.DROPPED, _library.LEFT_OUT)
 _LABELLING = torch.optim.Optimizer.profile_hook_step(lambda: None).__code__  # of what torch puts around each step()
-
-
-class _WithState(checkpoint.State):
-    """A schedule or scaler, by its state_dict."""
-
-    def __init__(self, name, of):
-        super().__init__(name)
-        self._of = of
-
-    def save(self, fileobj):
-        state = self._of.state_dict()
-        _pickles.dump(state, pickle.Pickler(fileobj), {f"the state_dict() of the {type(self._of).__name__}": state},
-                      "leave it out of the state_dict()")
-
-    def load(self, fileobj):
-        self._of.load_state_dict(pickle.load(fileobj))
-
-
-class _Schedule(_WithState):
-    """A schedule, and how often it was stepped between the loops of its epoch. A replica that joins there, or goes
-    on from a checkpoint of that place, comes through that part of its program again: what the schedule it was given
-    has done is left out. Within loops over data nothing is done again."""
-
-    def __init__(self, name, of, run):
-        super().__init__(name, of)
-        self._run = run
-        self._done = (-1, 0)    # the epoch, and how often what the schedule is now was stepped in it
-        self._called = (-1, 0)  # the epoch, and how often this process called step() in it
-
-    def _present(self, epoch):
-        return max(self._done, (epoch, 0))
-
-    def admits(self):
-        """Asked for each call of step(): whether it is to be done."""
-        epoch = self._run.in_epoch
-        if epoch is None or self._run.current_loader is not None:
-            return True
-        self._called = (epoch, max(self._called, (epoch, 0))[1] + 1)
-        # A spare that comes back when the others have gone on is in an earlier epoch than its schedule.
-        if self._called <= self._present(epoch):
-            return False
-        self._done = self._called
-        return True
-
-    def save(self, fileobj):
-        super().save(fileobj)
-        epoch = self._run.in_epoch if self._run.in_epoch is not None else self._run.left_epoch
-        pickle.dump(self._done if epoch is None else self._present(epoch), fileobj)
-
-    def load(self, fileobj):
-        super().load(fileobj)
-        try:
-            self._done = pickle.load(fileobj)
-        except EOFError:  # a checkpoint of a version that did not count
-            self._done = (-1, 0)
 
 
 class _TensorPickler(pickle.Pickler):
@@ -302,6 +249,7 @@ class _TrainedModel:
         self._adapt_norms()
         self._number = len(self._run.models)
         self.hooks = DeferredHooks(self)
+        self.state = ModuleState(self.model, self.name)
         self._run.models.append(self)  # the library asks for its parameters while it is added
         try:
             self._add(options)
@@ -312,9 +260,9 @@ class _TrainedModel:
         self._patch()
         suffix = f".{name}" if name else ""
         for i, each in enumerate(self.schedules):
-            self._hold_back(each, _Schedule(f"scheduler-{i}{suffix}" if i else f"scheduler{suffix}", each, self._run))
+            self._hold_back(each, Schedule(f"scheduler-{i}{suffix}" if i else f"scheduler{suffix}", each, self._run))
         if scaler is not None:
-            _WithState(f"scaler{suffix}", scaler)
+            WithState(f"scaler{suffix}", scaler)
 
     def _set_rule(self, wrapper, rule):
         self._rule_name = rule if isinstance(rule, str) else ""
@@ -543,53 +491,6 @@ class _TrainedModel:
         return self._outcome
 
     # ---- from replica to replica
-
-    def parameters(self):
-        return dict(self.model.named_parameters())
-
-    def buffers(self):
-        """At this moment: a program may assign some anew in each forward pass, or register them there."""
-        return dict(self.model.named_buffers())
-
-    def set_buffers(self, buffers):
-        """Each under its name, in place of those that the model has."""
-        names = {id(buffer): name for name, buffer in self.buffers().items()}
-        for module in self.model.modules():
-            for leaf, buffer in module._buffers.items():
-                if buffer is not None:
-                    module._buffers[leaf] = buffers.get(names[id(buffer)])
-        for name, buffer in buffers.items():
-            path, _, leaf = name.rpartition(".")
-            try:
-                module = self.model.get_submodule(path)
-            except AttributeError as error:
-                raise TrialError(f'the group that this replica joins has a buffer "{name}", and the model of this replica no '
-                                 f"module {path}: do all replicas run the same program with the same parameters?") from error
-            vars(module).pop(leaf, None)
-            module._buffers[leaf] = buffer
-
-    def other_state(self):
-        """What state_dict() has beside parameters and buffers, and which buffers it has not."""
-        buffers = dict(self.model.named_buffers(remove_duplicate=False))
-        known = {name for name, _ in self.model.named_parameters(remove_duplicate=False)} | buffers.keys()
-        whole = self.model.state_dict()
-        more = {name: value for name, value in whole.items() if name not in known}
-        fleeting = [name for name in buffers if name not in whole]
-        if not more and not fleeting:
-            return b""
-        out = io.BytesIO()
-        of = f"model.{self.name}" if self.name else "model"
-        _pickles.dump((more, fleeting), pickle.Pickler(out), {f"the state_dict() of {of}": more},
-                      "leave it out of the state_dict()")
-        return out.getvalue()
-
-    def set_other_state(self, pickled):
-        more, fleeting = pickle.loads(pickled)
-        for name in fleeting:
-            path, _, leaf = name.rpartition(".")
-            self.model.get_submodule(path)._non_persistent_buffers_set.add(leaf)
-        if more:
-            self.model.load_state_dict({**self.model.state_dict(), **more}, strict=False)
 
     def write_state(self):
         states = []

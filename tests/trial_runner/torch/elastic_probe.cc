@@ -239,8 +239,10 @@ class Models {
     for (at::Tensor& p : net_->parameters()) p.add_(0.01 * at::randn_like(p));
   }
 
-  void Write(const std::string& path) const {
-    std::ofstream out(path);
+  // On rank 0; `each`: on each, with its rank in the file's name.
+  void Write(const std::string& path, bool each) const {
+    if (!each && parallel_.rank() > 0) return;
+    std::ofstream out(each ? absl::StrCat(path, "-", parallel_.rank()) : path);
     out.precision(9);
     std::vector<at::Tensor> trained = net_->parameters();
     if (second_) {
@@ -303,7 +305,6 @@ int main(int argc, char** argv) {
   const int compute_ms = trial.Get("compute_ms", 0);
   const std::string log = trial.Get("log", "");
   const auto leaves_out = trial.Get("leaves_out", std::int64_t{0});
-  const bool all_parameters = trial.Get("all_parameters", false);
   Record record(log);
 
   const auto generator = at::detail::createCPUGenerator(7);
@@ -355,9 +356,6 @@ int main(int argc, char** argv) {
     trial.Report(epoch, error / static_cast<double>(samples), figures);
     if (given_epochs == 0 && IsToStop(parallel, log)) break;
   }
-  const std::string of_rank = all_parameters ? absl::StrCat("-", parallel.rank()) : "";
-  if (!log.empty() && (parallel.rank() == 0 || all_parameters)) {
-    models.Write(log + "/parameters" + of_rank);
-  }
+  if (!log.empty()) models.Write(log + "/parameters", trial.Get("all_parameters", false));
   trial.Finish();
 }

@@ -1,0 +1,59 @@
+"""What a model's state is at the moment, beside its optimizers: what a replica that joins is given."""
+import io
+import pickle
+
+from espalier import _pickles
+from espalier.errors import TrialError
+
+
+class ModuleState:
+    """Of one model. A program may assign buffers anew in each forward pass, or register some there."""
+
+    def __init__(self, module, name):
+        self._module = module
+        self._name = f"model.{name}" if name else "model"
+
+    def parameters(self):
+        return dict(self._module.named_parameters())
+
+    def buffers(self):
+        return dict(self._module.named_buffers())
+
+    def set_buffers(self, buffers):
+        """Each under its name, in place of those that the model has."""
+        names = {id(buffer): name for name, buffer in self.buffers().items()}
+        for module in self._module.modules():
+            for leaf, buffer in module._buffers.items():
+                if buffer is not None:
+                    module._buffers[leaf] = buffers.get(names[id(buffer)])
+        for name, buffer in buffers.items():
+            path, _, leaf = name.rpartition(".")
+            try:
+                module = self._module.get_submodule(path)
+            except AttributeError as error:
+                raise TrialError(f'the group that this replica joins has a buffer "{name}", and the model of this replica no '
+                                 f"module {path}: do all replicas run the same program with the same parameters?") from error
+            vars(module).pop(leaf, None)
+            module._buffers[leaf] = buffer
+
+    def other(self):
+        """What state_dict() has beside parameters and buffers, and which buffers it has not, as bytes; none: nothing."""
+        buffers = dict(self._module.named_buffers(remove_duplicate=False))
+        known = {name for name, _ in self._module.named_parameters(remove_duplicate=False)} | buffers.keys()
+        whole = self._module.state_dict()
+        more = {name: value for name, value in whole.items() if name not in known}
+        fleeting = [name for name in buffers if name not in whole]
+        if not more and not fleeting:
+            return b""
+        out = io.BytesIO()
+        _pickles.dump((more, fleeting), pickle.Pickler(out), {f"the state_dict() of {self._name}": more},
+                      "leave it out of the state_dict()")
+        return out.getvalue()
+
+    def set_other(self, pickled):
+        more, fleeting = pickle.loads(pickled)
+        for name in fleeting:
+            path, _, leaf = name.rpartition(".")
+            self._module.get_submodule(path)._non_persistent_buffers_set.add(leaf)
+        if more:
+            self._module.load_state_dict({**self._module.state_dict(), **more}, strict=False)
