@@ -20,8 +20,8 @@ class Callbacks(ctypes.Structure):
     FACTOR = ctypes.CFUNCTYPE(ctypes.c_double, _i64, _i64, *[ctypes.c_double] * 6)
     BEFORE_EXIT = ctypes.CFUNCTYPE(None)
     REHEARSE = ctypes.CFUNCTYPE(ctypes.c_int)
-    _fields_ = [("step", STEP), ("model", OF_MODEL), ("write_optimizer", MODEL), ("read_optimizer", MODEL),
-                ("clear_optimizer", MODEL), ("state", NAMED), ("checkpoint", NAMED), ("sums", SUMS), ("factor", FACTOR),
+    _fields_ = [("step", STEP), ("model", OF_MODEL), ("compared", OF_MODEL), ("write_optimizer", MODEL),
+                ("read_optimizer", MODEL), ("clear_optimizer", MODEL), ("state", NAMED), ("checkpoint", NAMED), ("sums", SUMS), ("factor", FACTOR),
                 ("before_exit", BEFORE_EXIT), ("rehearse", REHEARSE)]
 
 

@@ -225,6 +225,7 @@ class Runtime:
         return Callbacks(
             step=guard(Callbacks.STEP, self._step_optimizer),
             model=guard(Callbacks.OF_MODEL, self._model),
+            compared=guard(Callbacks.OF_MODEL, self._compared),
             write_optimizer=guard(Callbacks.MODEL, self._write_optimizer),
             read_optimizer=guard(Callbacks.MODEL, self._read_optimizer),
             clear_optimizer=guard(Callbacks.MODEL, lambda model: self.models[model].clear_state()),
@@ -256,6 +257,13 @@ class Runtime:
             model.hooks.defer()
         else:
             model.hooks.call()
+
+    def _compared(self, number, what):
+        names, tensors, numbers = self.models[number].compared()
+        for text in names if what == 1 else [repr(numbers)]:
+            self.library.give(text.encode())
+        if what == 0:
+            self.ops.give(tensors)
 
     def _write_optimizer(self, model):
         pickled, tensors = self.models[model].write_state()

@@ -26,6 +26,9 @@ typedef struct {
   // bytes, 4 takes these over. 5: hooks on its parameters' gradients stand back from here on where
   // esp_defers_hooks says so; 6: they are called with the gradients that there are.
   int (*model)(int64_t model, int what);
+  // Of a model's optimizers. `what`: 0 gives the tensors of their state and, as a text, its numbers
+  // and those of options and schedules; 1 the names of the tensors.
+  int (*compared)(int64_t model, int what);
   // Hands over and takes over an optimizer's state: a text and tensors, in parcels.
   int (*write_optimizer)(int64_t model);
   int (*read_optimizer)(int64_t model);

@@ -100,6 +100,18 @@ std::vector<Preconditioner> PythonOptimizer::Preconditioners(
   return all;
 }
 
+OptimizerPart::Compared PythonOptimizer::WhatToCompare() const {
+  Parcel parcel = The().Ask(
+      {}, [&](const EspalierCallbacks& python) { return python.compared(model_, 0); });
+  return {.tensors = std::move(parcel.tensors), .numbers = std::move(parcel.texts.at(0))};
+}
+
+std::vector<std::string> PythonOptimizer::NamesOfTensors() const {
+  return The()
+      .Ask({}, [&](const EspalierCallbacks& python) { return python.compared(model_, 1); })
+      .texts;
+}
+
 void PythonOptimizer::Write(StateWriter& to) const {
   const Parcel state = The().Ask(
       {}, [&](const EspalierCallbacks& python) { return python.write_optimizer(model_); });

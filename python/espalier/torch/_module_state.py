@@ -1,6 +1,9 @@
-"""What a model's state is at the moment, beside its optimizers: what a replica that joins is given."""
+"""What the state of a model and its optimizers is at the moment: what a replica that joins is given of a model, and what replicas
+compare."""
 import io
 import pickle
+
+import torch
 
 from espalier import _pickles
 from espalier.errors import TrialError
@@ -57,3 +60,32 @@ class ModuleState:
             self._module.get_submodule(path)._non_persistent_buffers_set.add(leaf)
         if more:
             self._module.load_state_dict({**self._module.state_dict(), **more}, strict=False)
+
+
+def compared(optimizers, others, names):
+    """Of optimizers and what has a state_dict() beside them (schedules, scalers): names of the tensors, the tensors, and the
+    numbers, in an order that is the same where they are equal. `names`: of parameters, by id."""
+    found, tensors, numbers = [], [], []
+
+    def walk(value, name):
+        if isinstance(value, torch.Tensor):
+            if value.layout == torch.strided and value.device.type != "meta":
+                found.append(name)
+                tensors.append(value.detach())
+        elif isinstance(value, (bool, int, float, str)):
+            numbers.append(value)
+        elif isinstance(value, dict):
+            for key in sorted(value, key=str):
+                walk(value[key], f"{key} of {name}")
+        elif isinstance(value, (list, tuple)):
+            for each in value:
+                walk(each, name)
+
+    for optimizer in optimizers:
+        for group in optimizer.param_groups:
+            walk({key: value for key, value in group.items() if key != "params"}, "a parameter group")
+            for p in group["params"]:
+                walk(optimizer.state.get(p, {}), f'"{names.get(id(p), "a parameter")}"')
+    for other in others:
+        walk(other.state_dict(), f"the {type(other).__name__}")
+    return found, tensors, numbers

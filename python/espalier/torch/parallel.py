@@ -19,7 +19,7 @@ from espalier.errors import TrialError, UsageError
 from espalier.torch import _amp
 from espalier.torch import scaling_rules as rules
 from espalier.torch._gradients import DeferredHooks, StepGuard, Zeroing, drop_untrained, watch_backward
-from espalier.torch._module_state import ModuleState
+from espalier.torch._module_state import ModuleState, compared
 from espalier.torch._refusals import (others_watch_steps, refuse, refuse_hooks_of_sums, refuse_schedules_elsewhere,
                                       refuse_types)
 from espalier.torch._schedules import Schedule, WithState
@@ -491,6 +491,11 @@ class _TrainedModel:
         return self._outcome
 
     # ---- from replica to replica
+
+    def compared(self):
+        """What all replicas have alike of the optimizers and schedules: names of tensors, these, and numbers."""
+        return compared(self._optimizers, [*self.schedules, *([self._scaler] if self._scaler is not None else [])],
+                        {id(p): name for name, p in self.model.named_parameters()})
 
     def write_state(self):
         states = []

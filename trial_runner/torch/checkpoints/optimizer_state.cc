@@ -166,6 +166,27 @@ const OptimizerKind* FindOptimizerKind(const optim::Optimizer& optimizer) {
   return nullptr;
 }
 
+OptimizerNumbers NumbersOf(const optim::Optimizer& optimizer, std::vector<at::Tensor>& tensors) {
+  OptimizerNumbers numbers;
+  const OptimizerKind* kind = FindOptimizerKind(optimizer);
+  if (kind == nullptr) return numbers;
+  for (const optim::OptimizerParamGroup& group : optimizer.param_groups()) {
+    for (const double option : kind->options(group.options())) numbers.push_back(option);
+    for (const at::Tensor& parameter : group.params()) {
+      const auto state = optimizer.state().find(parameter.unsafeGetTensorImpl());
+      if (state == optimizer.state().end()) continue;
+      const OptimizerKind::Fields fields = kind->fields(*state->second);
+      for (const std::int64_t* integer : fields.integers) {
+        numbers.push_back(static_cast<double>(*integer));
+      }
+      for (const at::Tensor* tensor : fields.tensors) {
+        if (tensor->defined()) tensors.push_back(*tensor);
+      }
+    }
+  }
+  return numbers;
+}
+
 void WriteOptimizer(const optim::Optimizer& optimizer, StateWriter& to) {
   const OptimizerKind* kind = FindOptimizerKind(optimizer);
   to.Text(kind != nullptr ? kind->name : kArchived);

@@ -43,6 +43,12 @@ struct OptimizerKind {
 // By the optimizer's exact class: derived ones may keep more. Null if there is no row for it.
 const OptimizerKind* FindOptimizerKind(const torch::optim::Optimizer& optimizer);
 
+// The numbers of the optimizer's options and state, and the tensors of the latter, in an order that
+// is the same for equal optimizers. Of kinds that have no row: nothing.
+using OptimizerNumbers = std::vector<double>;
+OptimizerNumbers NumbersOf(const torch::optim::Optimizer& optimizer,
+                           std::vector<at::Tensor>& tensors);
+
 // Writes the optimizer's options and state, without the parameters. LibTorch may throw.
 void WriteOptimizer(const torch::optim::Optimizer& optimizer, StateWriter& to);
 absl::Status ReadOptimizer(torch::optim::Optimizer& optimizer, StateReader& from);

@@ -81,7 +81,10 @@ absl::Status TrainingEngine::TakeBuffersOfRank0() {
   if (group_.size() == 1 || step_.models().empty()) return absl::OkStatus();
   state_.extent = TrainingState::Extent::kBuffers;
   const absl::Cleanup restore = [this] { state_.extent = TrainingState::Extent::kAll; };
-  return group_.TakeStateOfRank0();
+  ESPALIER_RETURN_IF_ERROR(step_.CompareBuffers());
+  ESPALIER_RETURN_IF_ERROR(group_.TakeStateOfRank0());
+  step_.KeepBuffers();
+  return absl::OkStatus();
 }
 
 std::vector<double> TrainingEngine::Evaluate(std::int64_t size, std::int64_t batch_size,

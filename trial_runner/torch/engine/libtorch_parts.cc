@@ -116,6 +116,23 @@ std::vector<Preconditioner> LibTorchOptimizer::Preconditioners(
   return espalier::Preconditioners(optimizer_, parameters, groups);
 }
 
+OptimizerPart::Compared LibTorchOptimizer::WhatToCompare() const {
+  Compared compared;
+  const OptimizerNumbers numbers = NumbersOf(optimizer_, compared.tensors);
+  compared.numbers.assign(reinterpret_cast<const char*>(numbers.data()),
+                          numbers.size() * sizeof(double));
+  return compared;
+}
+
+std::vector<std::string> LibTorchOptimizer::NamesOfTensors() const {
+  const Compared compared = WhatToCompare();
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < compared.tensors.size(); ++i) {
+    names.push_back(absl::StrCat("tensor ", i, " of the optimizer's state"));
+  }
+  return names;
+}
+
 void LibTorchOptimizer::Write(StateWriter& to) const { WriteOptimizer(optimizer_, to); }
 absl::Status LibTorchOptimizer::Read(StateReader& from) { return ReadOptimizer(optimizer_, from); }
 void LibTorchOptimizer::Clear() { optimizer_.state().clear(); }

@@ -48,6 +48,8 @@ class LibTorchOptimizer final : public OptimizerPart {
   bool IsAdam() const override;
   std::vector<Preconditioner> Preconditioners(const std::vector<at::Tensor>& parameters,
                                               const std::vector<std::size_t>& groups) override;
+  Compared WhatToCompare() const override;
+  std::vector<std::string> NamesOfTensors() const override;
   void Write(StateWriter& to) const override;
   absl::Status Read(StateReader& from) override;
   void Clear() override;

@@ -8,7 +8,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/random.h"
+#include "trial_runner/kernels/bit_hash.h"
 
 namespace espalier {
 
@@ -31,13 +33,18 @@ std::size_t OptimizerStep::AddModel(std::unique_ptr<ModelPart> model,
   if (!added.ok()) EndProcess(added, kBadUseExitCode);
   state_.position.models.push_back((*made)->FirstPosition());
   models_.push_back(*std::move(made));
-  left_late_.push_back(false);
   backwards_.push_back(0);
   usual_backwards_.push_back(0);
   return models_.size() - 1;
 }
 
 void OptimizerStep::StartGroup() {
+  check_.StartGroup();
+  if (check_.on()) {
+    if (state_.kept_buffers.empty()) KeepBuffers();
+    const std::string changed = absl::StrJoin(ChangedBuffers(), "\n");
+    check_.SetChangedBuffers(HashBits(changed.data(), changed.size()));
+  }
   for (const auto& model : models_) model->StartGroup(collectives_.FromDeviceToDevice());
 }
 
@@ -251,7 +258,8 @@ void OptimizerStep::FillTail(std::size_t number) {
                     static_cast<double>(model.non_finite_losses()));
   gradients.SetTail(GradientBuckets::kLeftOut, leaving_ == number ? 1 : 0);
   gradients.SetTail(GradientBuckets::kLeftOutPart, leaving_ != number && left_out_part_ ? 1 : 0);
-  gradients.SetTail(GradientBuckets::kLeftOutLate, left_late_[number] ? 1 : 0);
+  gradients.SetTail(GradientBuckets::kLeftOutLate, left_late_ ? 1 : 0);
+  if (number == 0 && group_.size() > 1 && check_.on()) check_.Fill(gradients, state_.position);
   const auto proposed = group_.rank() == 0 ? batches_.proposal() : BatchPlanner::Proposal{};
   gradients.SetTail(GradientBuckets::kNextBatch, static_cast<double>(proposed.batch_size));
   gradients.SetTail(GradientBuckets::kNextAtomic, static_cast<double>(proposed.atomic_batch_size));
@@ -264,11 +272,14 @@ bool OptimizerStep::ReduceModel(std::size_t number) {
   meter_.BeginSync();
   if (!model.Reduce().ok()) return false;
   meter_.EndSync();
-  left_late_[number] = false;
+  left_late_ = false;
   if (model.kept()) return true;
   const double late = model.gradients().tail(GradientBuckets::kLeftOutLate);
   disagreed_ = late > 0 && late < group_.size();
-  return !disagreed_;
+  if (disagreed_) return false;
+  if (number > 0 || group_.size() == 1 || !check_.on()) return true;
+  if (!check_.Agree(model.gradients(), group_.size(), state_.position)) FailAsUnlike();
+  return true;
 }
 
 // Of the model's step, after its sums: by whatever member.

@@ -13,6 +13,7 @@
 #include "trial_runner/collectives/collectives.h"
 #include "trial_runner/elastic/batch_planner.h"
 #include "trial_runner/elastic/step_schedule.h"
+#include "trial_runner/torch/engine/replica_check.h"
 #include "trial_runner/torch/engine/step_meter.h"
 #include "trial_runner/torch/engine/trained_model.h"
 #include "trial_runner/torch/engine/training_state.h"
@@ -90,6 +91,14 @@ class OptimizerStep {
   // Beside kGroupLost and the like: the group is whole, but some members have left out the step
   // before, which others have taken.
   bool disagreed() const { return disagreed_; }
+  // Has all members compare all that they should have alike, as before a checkpoint; the trial
+  // fails where they do not. Ends with the group's own error.
+  absl::Status CompareReplicas();
+  // The same of buffers, before rank 0's are shared: one that has changed on some members and on
+  // others not since they last had the same.
+  absl::Status CompareBuffers();
+  void KeepBuffers();  // all have the same now
+  std::int64_t replica_checks() const { return check_.checks(); }
   // From here on all members draw the same random numbers, until a step begins.
   void DrawAlike();
   // The seed with which they do so, for other generators; once each time.
@@ -171,6 +180,10 @@ class OptimizerStep {
   void FillTail(std::size_t model);
   void DrawOwn();
   void DrawAlikeInStep();
+  std::vector<std::string> ChangedBuffers() const;
+  [[noreturn]] void FailAsUnlike();
+  [[noreturn]] void FailAsUnlike(const std::string& difference);
+  absl::StatusOr<std::string> FindDifference();
   void TakeProposal(const TrainedModel& model);
   void MeasureStep();
   void FailAfterSkippedSteps(const TrainedModel& model, const ModelPosition& position);
@@ -204,10 +217,13 @@ class OptimizerStep {
   // Steps that are left out.
   bool program_steps_ = false;          // the program runs backward and steps the optimizers itself
   std::optional<std::size_t> leaving_;  // the model whose step this member is leaving out
-  bool left_out_part_ = false;   // ... has left out a microbatch before the last one of the step
-  std::vector<bool> left_late_;  // by model: this member has left out its last step, after its sums
+  bool left_out_part_ = false;  // ... has left out a microbatch before the last one of the step
+  bool left_late_ = false;      // this member has left out the last step, after its sums
   bool parted_ = false;
   bool disagreed_ = false;
+
+  ReplicaCheck check_{models_, ReplicaCheck::ModeOfEnvironment()};
+  bool unlike_said_ = false;
 
   bool own_draws_ = false;
   std::optional<std::uint64_t> seed_of_all_;

@@ -78,6 +78,15 @@ class OptimizerPart {
   virtual std::vector<Preconditioner> Preconditioners(const std::vector<at::Tensor>& parameters,
                                                       const std::vector<std::size_t>& groups) = 0;
 
+  // What is compared between replicas: the tensors of its state, in an order that is the same on
+  // each, and the numbers of its state and options (schedules' among them) as bytes.
+  struct Compared {
+    std::vector<at::Tensor> tensors;
+    std::string numbers;
+  };
+  virtual Compared WhatToCompare() const = 0;
+  virtual std::vector<std::string> NamesOfTensors() const = 0;  // of those, for messages
+
   // Options and state, without the parameters.
   virtual void Write(StateWriter& to) const = 0;
   // Takes over what Write wrote on another replica. Its large tensors have not arrived yet.

@@ -179,9 +179,10 @@ bool OptimizerStep::LeaveOut() {
       if (!std::exchange(unstepped_said_, true)) SayUnstepped(state_.position.step + 1);
     }
     const bool parts = Parts(next_model_);
-    left_late_[next_model_] = late && !model.kept() && !IsLeftOut(next_model_);
+    const bool left_late = late && !model.kept() && !IsLeftOut(next_model_);
     // This member's state is what the others go on from.
-    if (left_late_[next_model_] || (parts && !late)) ++state_.position.left_out;
+    if (left_late || (parts && !late)) ++state_.position.left_out;
+    left_late_ = left_late_ || left_late;
     parted_ = parted_ || parts;
     LeaveOutModel(next_model_);
   }

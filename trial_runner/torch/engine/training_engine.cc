@@ -152,7 +152,7 @@ void TrainingEngine::FinishEpoch() {
     const ProgramPlace end{
         .kind = ProgramPlace::Kind::kEpochEnd, .epoch = local_epoch_, .step = p.step};
     const absl::Status met = group_.Meet(end);
-    if (!met.ok() || !sums_.Merge(all_know).ok()) {
+    if (!met.ok() || !sums_.Merge(all_know).ok() || !step_.CompareReplicas().ok()) {
       StartOver(met);
       continue;
     }

@@ -3,6 +3,7 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty_like.h>
 
+#include <bit>
 #include <cstdio>
 #include <map>
 #include <set>
@@ -91,6 +92,11 @@ absl::StatusOr<StateOffer> TrainingState::Offer() {
       to.Text(BytesOf(*state));
     }
     to.Text("");  // the program has no more states
+    to.Integer(std::ssize(kept_buffers));
+    for (const auto& [name, hash] : kept_buffers) {
+      to.Text(name);
+      to.Integer(std::bit_cast<std::int64_t>(hash));
+    }
     return std::move(to).Take();
   } catch (const std::exception& e) {
     return absl::InternalError(absl::StrCat("cannot hand over the training state: ", FirstLine(e)));
@@ -183,6 +189,13 @@ absl::StatusOr<std::vector<CollectiveBuffer>> TrainingState::Expect(
       ESPALIER_RETURN_IF_ERROR(LoadBytes(*state, std::string(bytes)));
     }
     ESPALIER_RETURN_IF_ERROR(ReadName("the program's states", "", from));
+    ESPALIER_ASSIGN_OR_RETURN(const std::int64_t kept, from.Integer());
+    kept_buffers.clear();
+    for (std::int64_t i = 0; i < kept; ++i) {
+      ESPALIER_ASSIGN_OR_RETURN(const std::string_view name, from.Text());
+      ESPALIER_ASSIGN_OR_RETURN(const std::int64_t hash, from.Integer());
+      kept_buffers.emplace(name, std::bit_cast<std::uint64_t>(hash));
+    }
     detours_ = from.TakeDetours();
     return from.expected();
   } catch (const std::exception& e) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -28,6 +30,8 @@ class TrainingState final : public SharedState {
 
   TrainingPosition position;
   AccumulatedSums sums;
+  // Hashes of buffers as they were when all members last had the same, by model and name.
+  std::map<std::string, std::uint64_t> kept_buffers;
   // What is handed over: all, or the position and what belongs to the program, where models and
   // optimizers are known to be equal, or of models what is no parameter. Alike on all members.
   enum class Extent : std::int64_t { kAll, kProgram, kBuffers };

@@ -62,8 +62,15 @@ class GradientBuckets {
     kLeftOutLate,    // ... has left out the one before when its gradients had been summed
     kInParts,        // replicas whose gradient came in parts: see in_parts()
     kLate,           // replicas with gradients that came when their bucket was under way
-    kFixedTail,
+    // Of two numbers that all members should have alike, the digits and their squares: see
+    // ReplicaCheck.
+    kReplicaCheck,
+    kMachineCheck = kReplicaCheck + 22,
+    kFixedTail = kMachineCheck + 10,
   };
+
+  static constexpr int kCheckDigits = (kMachineCheck - kReplicaCheck) / 2;
+  static constexpr int kMachineDigits = (kFixedTail - kMachineCheck) / 2;
 
   // `group` is the index of the parameter's optimizer group. Parameters are dense, of float,
   // bfloat16 or half; the memory, in which gradients are summed, is of float.

@@ -1,0 +1,43 @@
+"""Replicas one of which has a bit that the others have not: the trial fails, says which, and leaves no checkpoint of it."""
+import json
+import pathlib
+import sys
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests/e2e"))
+from harness import LONG_S, SharedPoolTest  # noqa: E402
+
+FOUND = {"parameter": r'replica 1 has other values than the others: parameter "\d\.\w+", since a step after 59, found after '
+                      r"step 60\. Likely reasons: ",
+         "moment": r'replica 1 has other values than the others: exp_avg\w* of "\d\.\w+", since',
+         "step": r'replica 1 has other values than the others: step of "\d\.\w+", since',
+         "buffer": r'buffer "constant" has changed on replica 1 and not on all, found after step 100\.'}
+
+
+class Parted(SharedPoolTest):
+    def check(self, kinds):
+        space = {"of": {"_type": "choice", "_value": list(FOUND)}, "kind": {"_type": "choice", "_value": kinds},
+                 "draw": {"_type": "choice", "_value": [1]}, "evaluates": {"_type": "choice", "_value": [True]}}
+        study = self.study([sys.executable, str(ROOT / "tests/python/parted.py")], trials=len(FOUND) * len(kinds),
+                           max_restarts=0, sampler="grid", search_space=space, slots={"min": 2, "max": 2}, max_failures=100)
+        self.run_tuner("submit", study, "--service", self.grpc, "--wait", timeout=LONG_S, check=False)
+        trials = self.export()["trials"]
+        self.assertEqual(len(trials), len(FOUND) * len(kinds))
+        for trial in trials:
+            of = next(v for p in trial["parameters"] if (v := json.loads(p["json"])) in FOUND)
+            with self.subTest(of=of):
+                self.assertEqual(trial["state"], "TRIAL_FAIL")
+                self.assertRegex(trial["reason"], "replicas that train one model have parted: .*" + FOUND[of])
+                self.assertEqual(trial["values"], [], "found before the epoch's end")
+        self.assertEqual(list(self.dir.rglob("checkpoints/*/step-*")), [])
+
+    def test_is_found_and_named(self):
+        self.check(["float32"])
+
+    def test_in_other_types(self):
+        self.check(["bfloat16", "int64"])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,169 @@
+// OptimizerStep's comparisons of replicas: what becomes of a trial whose replicas have parted.
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdio>
+#include <map>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "base/status.h"
+#include "trial_runner/kernels/bit_hash.h"
+#include "trial_runner/torch/engine/optimizer_step.h"
+
+namespace espalier {
+namespace {
+
+constexpr std::size_t kMostNamed = 3;
+// By which norms may differ where replicas round differently.
+constexpr double kMostUnlike = 1e-2;
+
+constexpr char kReasons[] =
+    "Likely reasons: one replica alone changes parameters or the optimizer (`if rank == 0`), "
+    "random "
+    "numbers of a generator of the program's own, decisions by a replica's own loss or clock, "
+    "parameters or a state that replicas which join are not given, or faulty memory. "
+    "ESPALIER_CHECK_REPLICAS=off trains on without comparing";
+
+// The rank whose number most have not, where there are three or more; of two the second.
+std::size_t OddOneOut(const std::vector<std::vector<std::int64_t>>& all, std::size_t number) {
+  std::map<std::int64_t, int> votes;
+  for (const auto& of_rank : all) ++votes[of_rank[number]];
+  const auto most = std::max_element(
+      votes.begin(), votes.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  const std::int64_t usual = most->second > 1 ? most->first : all.front()[number];
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    if (all[rank][number] != usual) return rank;
+  }
+  return 0;
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> OptimizerStep::FindDifference() {
+  const std::vector<std::uint64_t> own = check_.OfEach(state_.position);
+  std::vector<std::int64_t> told{std::ssize(own)};
+  ESPALIER_ASSIGN_OR_RETURN(auto all, group_.collectives().AllGather(told));
+  for (std::size_t rank = 1; rank < all.size(); ++rank) {
+    if (all[rank] == all[0]) continue;
+    return absl::StrCat("replica ", rank, " has ", all[rank][0] - 1,
+                        " tensors of parameters and optimizers, and replica 0 ", all[0][0] - 1);
+  }
+  told.clear();
+  for (const std::uint64_t number : own) told.push_back(std::bit_cast<std::int64_t>(number));
+  ESPALIER_ASSIGN_OR_RETURN(all, group_.collectives().AllGather(told));
+  std::vector<std::string> names;
+  std::size_t count = 0;
+  std::size_t rank = 0;
+  std::int64_t since = state_.position.step;
+  for (std::size_t i = 0; i < own.size(); ++i) {
+    const bool same = std::ranges::all_of(all, [&](const auto& of) { return of[i] == all[0][i]; });
+    if (same) continue;
+    if (count++ == 0) rank = OddOneOut(all, i);
+    if (names.size() < kMostNamed) names.push_back(check_.NameOf(i));
+    since = std::min(since, check_.LastAgreed(i));
+  }
+  if (count == 0) {
+    // Where a group has just formed the first step tells of buffers, too.
+    ESPALIER_RETURN_IF_ERROR(CompareBuffers());
+    return std::string("what differed is the same again");
+  }
+  const std::string more =
+      count > names.size() ? absl::StrCat(" and ", count - names.size(), " more") : "";
+  const std::string when =
+      since < 0
+          ? absl::StrCat("since the group formed, found after step ", state_.position.step)
+          : absl::StrCat("since a step after ", since, ", found after step ", state_.position.step);
+  return absl::StrCat("replica ", rank,
+                      " has other values than the others: ", absl::StrJoin(names, ", "), more, ", ",
+                      when);
+}
+
+std::vector<std::string> OptimizerStep::ChangedBuffers() const {
+  std::vector<std::string> changed;
+  for (const auto& [name, hash] : check_.OfBuffers()) {
+    const auto kept = state_.kept_buffers.find(name);
+    if (kept == state_.kept_buffers.end() || kept->second != hash) changed.push_back(name);
+  }
+  return changed;
+}
+
+void OptimizerStep::KeepBuffers() { state_.kept_buffers = check_.OfBuffers(); }
+
+absl::Status OptimizerStep::CompareBuffers() {
+  if (group_.size() == 1 || !check_.on()) return absl::OkStatus();
+  // By name, since a program may add buffers.
+  const std::string changed = absl::StrJoin(ChangedBuffers(), "\n");
+  const std::vector<std::int64_t> told{
+      std::bit_cast<std::int64_t>(HashBits(changed.data(), changed.size())), std::ssize(changed)};
+  ESPALIER_ASSIGN_OR_RETURN(const auto all, group_.collectives().AllGather(told));
+  if (std::ranges::all_of(all, [&all](const auto& of) { return of == all[0]; })) {
+    return absl::OkStatus();
+  }
+  std::int64_t longest = 0;
+  for (const auto& of_rank : all) longest = std::max(longest, of_rank[1]);
+  std::vector<std::int64_t> letters(changed.begin(), changed.end());
+  letters.resize(static_cast<std::size_t>(longest), '\n');
+  ESPALIER_ASSIGN_OR_RETURN(const auto texts, group_.collectives().AllGather(letters));
+  std::map<std::string, std::vector<std::size_t>> ranks;
+  for (std::size_t rank = 0; rank < texts.size(); ++rank) {
+    const std::string text(texts[rank].begin(), texts[rank].end());
+    for (const auto& name : absl::StrSplit(text, '\n', absl::SkipEmpty())) {
+      ranks[std::string(name)].push_back(rank);
+    }
+  }
+  for (const auto& [name, of] : ranks) {
+    if (of.size() == texts.size()) continue;
+    FailAsUnlike(absl::StrCat("since all had the same, buffer \"", name.substr(name.find('/') + 1),
+                              "\" has changed on replica ", absl::StrJoin(of, ", "),
+                              " and not on all, found after step ", state_.position.step));
+  }
+  FailAsUnlike("buffers have changed on some of them and not on others");
+}
+
+void OptimizerStep::FailAsUnlike() {
+  const absl::StatusOr<std::string> difference = FindDifference();
+  FailAsUnlike(difference.ok() ? *difference : std::string(difference.status().message()));
+}
+
+void OptimizerStep::FailAsUnlike(const std::string& difference) {
+  const std::string failure =
+      absl::StrCat("replicas that train one model have parted: ", difference, ". ", kReasons);
+  trial_.finish_group({.value = std::nullopt, .failure = failure});
+  if (group_.rank() != 0) EndProcess(0);
+  EndProcess(absl::AbortedError(failure), 1);
+}
+
+absl::Status OptimizerStep::CompareReplicas() {
+  if (group_.size() == 1 || models_.empty() || !check_.on()) return absl::OkStatus();
+  const std::vector<std::int64_t> told{
+      std::bit_cast<std::int64_t>(check_.OfAll(state_.position)),
+      std::bit_cast<std::int64_t>(ReplicaCheck::OfMachine()),
+      std::bit_cast<std::int64_t>(check_.unlike() ? check_.Norm() : 0.0)};
+  ESPALIER_ASSIGN_OR_RETURN(const auto all, group_.collectives().AllGather(told));
+  const auto same = [&all](std::size_t i) {
+    return std::ranges::all_of(all, [&](const auto& of) { return of[i] == all[0][i]; });
+  };
+  if (check_.unlike() || !same(1)) {
+    const double norm = std::bit_cast<double>(all[0][2]);
+    for (const auto& of_rank : all) {
+      const double other = std::bit_cast<double>(of_rank[2]);
+      if (!(std::abs(other - norm) <= kMostUnlike * std::abs(norm))) FailAsUnlike();
+    }
+    if (group_.rank() == 0 && !std::exchange(unlike_said_, true)) {
+      std::fprintf(stderr,
+                   "espalier: replicas are on unlike processors or GPUs, or libraries, and round "
+                   "differently: they are compared by norm, and go on from rank 0's state after "
+                   "each epoch\n");
+    }
+    return group_.TakeStateOfRank0();
+  }
+  if (!same(0)) FailAsUnlike();
+  check_.CountAll(state_.position);
+  return absl::OkStatus();
+}
+
+}  // namespace espalier
