@@ -4,18 +4,26 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <utility>
+#include <optional>
 
 #include "base/file_descriptor.h"
 #include "base/protocol.h"
+#include "trial_runner/agent/terminal_text.h"
 
 namespace espalier {
 namespace {
 
 // As much of a log is looked through for the start of a traceback.
-constexpr std::size_t kLongestTraceback_bytes = 64 << 10;
-constexpr std::string_view kTracebackBegin = "Traceback (most recent call last):\n";
+constexpr std::size_t kMostLookedThrough_bytes = 1 << 20;
+// Where more than so many times the limit follows a traceback, the program has lived on.
+constexpr std::size_t kLongestMessage = 4;
+constexpr std::string_view kTracebackBegin = "Traceback (most recent call last)";
+constexpr std::string_view kGroupBegin = "+ Exception Group ";
+constexpr std::string_view kChained[] = {
+    "\nDuring handling of the above exception, another exception occurred:\n\n",
+    "\nThe above exception was the direct cause of the following exception:\n\n"};
 constexpr std::string_view kLeftOut = "  [lines are left out here: the trial's log has them]\n";
+constexpr std::string_view kLeftOutOfLine = " [...] ";
 
 bool IsContinuation(char c) { return (static_cast<unsigned char>(c) & 0xc0U) == 0x80U; }
 
@@ -35,24 +43,114 @@ std::size_t SequenceLength(std::string_view text) {
   return std::all_of(rest.begin(), rest.end(), IsContinuation) ? length : 0;
 }
 
-// Where the text's last traceback begins, npos if there is none.
-std::size_t LastTraceback(std::string_view text) {
-  const std::size_t begin = text.rfind(kTracebackBegin);
-  const bool starts_line =
-      begin == 0 || (begin != std::string_view::npos && text[begin - 1] == '\n');
-  return starts_line ? begin : std::string_view::npos;
+// After the line that `at` is on.
+std::size_t NextLine(std::string_view text, std::size_t at) {
+  return std::min(text.find('\n', at), text.size() - 1) + 1;
 }
 
-// Where the traceback ends that begins there: after its error, and what is indented below that.
-std::size_t TracebackEnd(std::string_view text, std::size_t begin) {
-  bool in_error = false;
-  std::size_t at = begin + kTracebackBegin.size();
-  while (at < text.size()) {
-    const bool indented = text[at] == ' ' || text[at] == '\t' || text[at] == '\n';
-    if (!indented && std::exchange(in_error, true)) break;
-    at = std::min(text.find('\n', at), text.size() - 1) + 1;
+// Box drawing, of which programs make frames around tracebacks.
+bool IsBoxed(std::string_view line) {
+  return line.starts_with("\xe2\x94") || line.starts_with("\xe2\x95");
+}
+
+// Whether it is a line within a traceback, above its error.
+bool IsOfFrame(std::string_view line) {
+  return line.starts_with(' ') || line.starts_with('\t') || line.starts_with('\n') || IsBoxed(line);
+}
+
+// Places in a text.
+struct Traceback {
+  std::size_t begin = 0;
+  std::size_t error = 0;    // of the line that names it
+  std::size_t message = 0;  // what comes after that line: more of its message, other output
+};
+
+// Of the traceback whose heading is there: the heading need not begin its line, where a progress
+// bar was left without an end.
+Traceback TracebackAt(std::string_view text, std::size_t heading) {
+  const std::size_t line = text.rfind('\n', heading) + 1;
+  const std::string_view before = text.substr(line, heading - line);
+  Traceback found{.begin = IsBoxed(before) ? line : heading};
+  const bool in_group =
+      before.starts_with("  ") &&
+      (before.find_first_not_of(" |") == std::string_view::npos || before.ends_with(kGroupBegin));
+  const std::size_t group = in_group ? text.rfind(kGroupBegin, heading) : std::string_view::npos;
+  if (group != std::string_view::npos) found.begin = text.rfind('\n', group) + 1;
+  found.error = NextLine(text, heading);
+  while (found.error < text.size() && IsOfFrame(text.substr(found.error))) {
+    found.error = NextLine(text, found.error);
   }
-  return at;
+  found.message = found.error < text.size() ? NextLine(text, found.error) : found.error;
+  return found;
+}
+
+std::optional<Traceback> LastTraceback(std::string_view text) {
+  std::size_t end = text.size();
+  while (end > 0) {
+    const std::size_t heading = text.substr(0, end).rfind(kTracebackBegin);
+    if (heading == std::string_view::npos) break;
+    const std::size_t next = NextLine(text, heading);
+    if (next < text.size() && IsOfFrame(text.substr(next))) return TracebackAt(text, heading);
+    end = heading;
+  }
+  return std::nullopt;
+}
+
+// The first one of the chain of exceptions of which `last` is the last one.
+Traceback FirstOfChain(std::string_view text, const Traceback& last) {
+  Traceback first = last;
+  std::optional<Traceback> before = last;
+  while (before) {
+    first = *before;
+    before.reset();
+    for (const std::string_view link : kChained) {
+      const std::string_view above = text.substr(0, first.begin);
+      if (above.ends_with(link))
+        before = LastTraceback(above.substr(0, above.size() - link.size()));
+    }
+  }
+  return first;
+}
+
+// Lines of at most so many bytes: the middle of longer ones is left out.
+std::string ClippedLines(std::string_view text, std::size_t longest) {
+  std::string clipped;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t next = NextLine(text, at);
+    const std::string_view line = text.substr(at, next - at);
+    if (line.size() <= longest) {
+      clipped.append(line);
+    } else {
+      std::size_t head = (longest - kLeftOutOfLine.size()) / 2;
+      std::size_t tail = line.size() - head;
+      while (head > 0 && IsContinuation(line[head])) --head;
+      while (tail < line.size() && IsContinuation(line[tail])) ++tail;
+      clipped.append(line.substr(0, head)).append(kLeftOutOfLine).append(line.substr(tail));
+    }
+    at = next;
+  }
+  return clipped;
+}
+
+// The end of a text, and that there was more.
+std::string MarkedEnd(std::string_view text, std::size_t limit) {
+  if (text.size() <= limit) return std::string(text);
+  if (limit < kLeftOut.size()) return "";
+  return std::string(kLeftOut) + LastLines(text, limit - kLeftOut.size());
+}
+
+// Both ends of a text, and that there was more between them.
+std::string BothEnds(std::string_view text, std::size_t limit) {
+  if (text.size() <= limit) return std::string(text);
+  const std::string_view head = text.substr(0, text.substr(0, limit / 2).rfind('\n') + 1);
+  return std::string(head) + MarkedEnd(text.substr(head.size()), limit - head.size());
+}
+
+// The same, with the line that names the error.
+std::string ShortenedTraceback(std::string_view text, const Traceback& of, std::size_t limit) {
+  const std::string_view error = text.substr(of.error, of.message - of.error);
+  const std::string_view frames = text.substr(of.begin, of.error - of.begin);
+  return BothEnds(frames, limit - std::min(limit, error.size())).append(error);
 }
 
 }  // namespace
@@ -87,15 +185,26 @@ std::string LastLines(std::string_view text, std::size_t limit) {
   return ValidUtf8(text);
 }
 
-std::string LastLinesOfProgram(std::string_view text, std::size_t limit) {
-  const std::size_t begin = LastTraceback(text);
+std::string LastLinesOfProgram(std::string_view printed, std::size_t limit) {
+  const std::string valid = ValidUtf8(TerminalText(printed));
+  if (valid.size() <= limit) return valid;
+  const std::string clipped = ClippedLines(valid, limit / 8);
+  const std::string_view text = clipped;
   const std::size_t cut = text.size() - std::min(text.size(), limit);
-  if (begin >= cut || TracebackEnd(text, begin) <= cut) return LastLines(text, limit);
-  std::string_view head = text.substr(begin, limit / 2);
-  head = head.substr(0, head.rfind('\n') + 1);
-  std::string kept = ValidUtf8(head);
-  kept += kLeftOut;
-  return kept + LastLines(text.substr(begin + head.size()), limit - kept.size());
+  const std::optional<Traceback> last = LastTraceback(text);
+  if (!last || last->message + kLongestMessage * limit < text.size()) return LastLines(text, limit);
+  const Traceback first = FirstOfChain(text, *last);
+  if (first.begin >= cut) return LastLines(text, limit);
+  std::string kept;
+  if (first.begin != last->begin) {
+    kept = ShortenedTraceback(text, first, limit / 4);
+    kept += MarkedEnd(text.substr(first.message, last->begin - first.message), limit / 6);
+  }
+  const std::size_t room = limit - kept.size();
+  const std::size_t traceback = std::min(room, last->message - last->begin);
+  const std::string end =
+      MarkedEnd(text.substr(last->message), std::max(room / 3, room - traceback));
+  return kept + ShortenedTraceback(text, *last, room - end.size()) + end;
 }
 
 std::string FileTail(const std::string& path, std::size_t most) {
@@ -110,7 +219,7 @@ std::string FileTail(const std::string& path, std::size_t most) {
 }
 
 std::string LastOutput(const std::string& log_path) {
-  return LastLinesOfProgram(FileTail(log_path, kLongestTraceback_bytes), kMaxLastOutput_bytes);
+  return LastLinesOfProgram(FileTail(log_path, kMostLookedThrough_bytes), kMaxLastOutput_bytes);
 }
 
 }  // namespace espalier
