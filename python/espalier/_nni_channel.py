@@ -28,7 +28,7 @@ class Channel(TrialCommandChannel):
         elif runtime().step_was_dropped():
             nni.trial.overwrite_intermediate_seq(sequence - 1)  # NNI adds 1; it is reported again with its step
         else:
-            trial.report(sequence + 1, number, **extra)
+            trial.report_beside(sequence + 1, number, extra)
 
 
 def _figures(value):

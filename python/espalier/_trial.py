@@ -134,6 +134,10 @@ class Trial:
     def report(self, step: int, value: typing.SupportsFloat, **extra: typing.SupportsFloat) -> None:
         """Reports one value of the study's metric, and further figures of the same step. Steps count from 1 and grow
         (usually they are epochs). Call it on every replica with the same values: one of them sends it."""
+        self.report_beside(step, value, extra)
+
+    def report_beside(self, step: int, value: typing.SupportsFloat, extra: Mapping[str, typing.SupportsFloat]) -> None:
+        """The same, with further figures of whatever names, "step" and "value" among them."""
         step = int(step)
         self._check_step(step)
         names = (ctypes.c_char_p * len(extra))(*[name.encode() for name in extra])
@@ -154,7 +158,7 @@ class Trial:
     def _warn(self, message):
         if not self._has_warned:
             self._has_warned = True
-            warnings.warn(message, stacklevel=4)
+            warnings.warn(message, stacklevel=5)
 
     def finish(self, value: typing.SupportsFloat | None = None) -> None:
         """Completes the trial; its result is `value` or, if that is not given, the last reported value. At the end of a

@@ -1,7 +1,6 @@
 """Lightning's loops over epochs and batches, where replicas share them: which batch comes next, the step, the end of an epoch,
 and the state of training."""
 import math
-import numbers
 import pickle
 
 import torch
@@ -17,10 +16,10 @@ import espalier.torch as adl
 from espalier._runtime import runtime
 from espalier.errors import UsageError
 from espalier.integrations._lightning_loaders import EpochLength, elastic_loader, refuse_validation_loaders
+from espalier.integrations._lightning_reports import EpochReports
 from espalier.integrations._lightning_strategy import NAME
 
 _ENDLESS = 2**62
-_METRIC = "val_loss"
 
 
 class _Batches(_DataFetcher):
@@ -90,37 +89,21 @@ class FitLoop(_FitLoop):
         self.on_run_start()
         refuse_validation_loaders(self.trainer)
         until = self.max_epochs if self.max_epochs != -1 else _ENDLESS
+        reports, first = EpochReports(self.trainer), None
         for epoch in adl.remaining_epochs_until(until):  # joins the group; the state is that of the trial from here on
             self.epoch_loop.note_group()
+            first = epoch if first is None else first
             for counts in (self.epoch_progress.current, self.epoch_progress.total):
                 counts.ready = counts.started = counts.processed = counts.completed = epoch
             self.on_advance_start()
             self.advance()
             self.on_advance_end()
-            self._report(epoch + 1)
+            reports.report(epoch + 1)
             if self.done:
                 break
         self.epoch_progress.current.completed = self.epoch_progress.current.processed
+        reports.end(self.epoch_progress.current.processed if first == 0 else 0)
         self.on_run_end()
-
-    def _report(self, epoch):
-        trainer, loop = self.trainer, self.epoch_loop
-        if trainer.enable_validation and not loop.validated:
-            return
-        metrics = {name: value.item() if isinstance(value, torch.Tensor) else value
-                   for name, value in trainer.callback_metrics.items()}
-        metrics = {name: value for name, value in metrics.items() if isinstance(value, numbers.Real)}
-        wanted = trainer.trial_metric
-        if wanted is not None and wanted not in metrics:
-            raise UsageError(f'ElasticTrainer: trial_metric is "{wanted}", and logged are '
-                             f'{", ".join(sorted(metrics)) or "none"}')
-        if wanted is None and _METRIC in metrics:
-            wanted = _METRIC
-        value = loop.mean_loss if wanted is None else metrics.pop(wanted)
-        if wanted is None and not loop.has_loss:
-            raise UsageError("ElasticTrainer: training_step returns no loss, and no val_loss is logged: want a trial_metric, "
-                             f"one of {', '.join(sorted(metrics)) or 'those that the module is to log'}")
-        espalier.trial().report(epoch, value, **metrics)
 
 
 class EpochLoop(_TrainingEpochLoop):

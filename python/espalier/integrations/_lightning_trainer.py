@@ -30,7 +30,8 @@ class ElasticTrainer(Trainer):
     each once a batch or not at all, in one order. A batch starts afresh: gradients do not add up over batches.
 
     trial_metric: which of the logged metrics is reported to the trial after each epoch with a validation, or each epoch where
-    there is none (default: "val_loss" where it is logged, else the epoch's mean training loss), with the other ones beside it.
+    there is none (default: "val_loss" where it is logged, of several validation loaders the first one's, else the epoch's mean
+    training loss), with the other ones beside it.
     scaling_rule: as of AdaptiveDataParallel.
     step_order: of manual optimization, in which order training_step steps its optimizers: [1, 0] where it steps the second one
     of configure_optimizers first (default: in the order in which that gives them).

@@ -9,7 +9,6 @@ The loop is Trainer's in everything but what replicas share: the batches, the st
 """
 import dataclasses
 import math
-import numbers
 import pickle
 import time
 import warnings
@@ -28,9 +27,11 @@ import espalier.torch as adl
 from espalier import _library
 from espalier._runtime import runtime
 from espalier.errors import UsageError
+from espalier.integrations._reported import Reports
 
 __all__ = ["ElasticTrainer"]
 
+_LOSS = "eval_loss"
 _TESTED = "5.24."
 if not transformers.__version__.startswith(_TESTED):
     warnings.warn(f"ElasticTrainer was tested with transformers {_TESTED}*, and this is {transformers.__version__}: its Trainer "
@@ -52,8 +53,8 @@ class ElasticTrainer(transformers.Trainer):
     are handed to replicas that join.
 
     trial_metric: which of the evaluation's metrics is reported to the trial (default: `metric_for_best_model`, else
-    "eval_loss"), with the other ones beside it. Without evaluations: the loss of each epoch. Steps are epochs, or with
-    eval_strategy="steps" the trial's steps.
+    "eval_loss", of several evaluation data sets the first one's), with the other ones beside it. With eval_strategy="no":
+    the loss of each epoch. Steps are epochs, or with eval_strategy="steps" the trial's steps.
     scaling_rule: as of AdaptiveDataParallel.
     """
 
@@ -62,7 +63,10 @@ class ElasticTrainer(transformers.Trainer):
         args = args or transformers.TrainingArguments()
         _refuse(args, self._elastic_trial.device)
         super().__init__(model, args, *more, **kwargs)
-        self._trial_metric = _prefixed(trial_metric or self.args.metric_for_best_model or "loss")
+        named = trial_metric or self.args.metric_for_best_model
+        self._named_by = "trial_metric" if trial_metric else "metric_for_best_model"
+        self._reports = Reports(_prefixed(named) if named else None)
+        self._reported = 0
         self._scaling_rule = scaling_rule
         self._summed_until = 0  # the step up to which _loss_sum goes
         self._loss_sum = 0.0    # of the means of all steps
@@ -117,6 +121,8 @@ class ElasticTrainer(transformers.Trainer):
         if resume_from_checkpoint is not None:
             raise UsageError("ElasticTrainer.train: resume_from_checkpoint is not taken: a trial goes on from its own "
                              "checkpoints by itself. To begin with a trained model, load it before")
+        if args.eval_strategy == "no":
+            self._note_no_evaluation()
         loader = self.get_train_dataloader()
         steps = len(loader)
         max_steps = args.max_steps if args.max_steps > 0 else math.ceil(args.num_train_epochs * steps)
@@ -129,7 +135,9 @@ class ElasticTrainer(transformers.Trainer):
         self._total_loss_scalar = 0.0
         start = time.time()
         self.control = self.callback_handler.on_train_begin(args, self.state, self.control)
+        first = epochs
         for epoch in adl.remaining_epochs_until(epochs):  # joins the group; the state is that of the trial from here on
+            first = min(first, epoch)
             self._note_rank()
             self.control = self.callback_handler.on_epoch_begin(args, self.state, self.control)
             look = _Look(self, model, epoch, ignore_keys_for_eval, start)
@@ -138,9 +146,12 @@ class ElasticTrainer(transformers.Trainer):
             self.control = self.callback_handler.on_epoch_end(args, self.state, self.control)
             look()
             if args.eval_strategy == "no":
-                self._elastic_trial.report(epoch + 1, loss)
+                self._report(epoch + 1, loss, {})
             if self.control.should_training_stop:
                 break
+        if first == 0 and not self._reported:
+            self._reports.say(f'nothing was reported to the trial, since there was no evaluation: eval_strategy is "'
+                              f'{args.eval_strategy}", eval_steps {args.eval_steps}, and eval_delay {args.eval_delay}')
         self._tr_loss.zero_()
         self._total_loss_scalar = self._loss_sum
         return self._finalize_training(None, loader.samples * epochs, start)
@@ -204,20 +215,49 @@ class ElasticTrainer(transformers.Trainer):
 
     # ---- what the trial hears
 
+    def _report(self, step, value, others):
+        self._reports.send(step, value, others)
+        self._reported += 1
+
+    def _note_no_evaluation(self):
+        wanted = self._reports.wanted
+        if wanted is not None and self._named_by == "trial_metric":
+            raise UsageError(f'ElasticTrainer: trial_metric is "{wanted}", and eval_strategy is "no": want "epoch" or "steps"')
+        if wanted is not None or self.eval_dataset is not None:
+            self._reports.say('eval_strategy is "no", and reported to the trial is the mean training loss of each epoch: for '
+                              f'"{wanted or "eval_loss"}" want "epoch" or "steps"')
+
     def evaluate(self, eval_dataset=None, ignore_keys=None, metric_key_prefix="eval"):
         if self.is_in_train:
             runtime().begin_whole_evaluation()
         metrics = super().evaluate(eval_dataset, ignore_keys, metric_key_prefix)
-        if self.is_in_train and metric_key_prefix == "eval":
-            if self._trial_metric not in metrics:
-                raise UsageError(f'ElasticTrainer: trial_metric is "{self._trial_metric}", and the evaluation gives '
-                                 f"{', '.join(sorted(metrics))}")
-            step = self.state.global_step if self.args.eval_strategy == "steps" else math.ceil(self.state.epoch)
-            others = {name: value for name, value in metrics.items()
-                      if name not in (self._trial_metric, "epoch") and isinstance(value, numbers.Real)
-                      and not name.endswith(("_runtime", "_per_second"))}
-            self._elastic_trial.report(step, metrics[self._trial_metric], **others)
+        if not self.is_in_train or metric_key_prefix != "eval":
+            return metrics
+        if self.args.eval_strategy == "no":  # else a trial's values would be of two kinds
+            self._reports.say('an evaluation is not reported to the trial, since eval_strategy is "no": want "epoch" or "steps"')
+            return metrics
+        figures = self._reports.figures({name: value for name, value in metrics.items()
+                                         if name != "epoch" and not name.endswith(("_runtime", "_per_second"))})
+        wanted = self._chosen(figures, self.eval_dataset if eval_dataset is None else eval_dataset)
+        step = self.state.global_step if self.args.eval_strategy == "steps" else math.ceil(self.state.epoch)
+        self._report(step, figures.pop(wanted), figures)
         return metrics
+
+    def _chosen(self, figures, dataset):
+        """Which of them is the trial's value."""
+        wanted, given = self._reports.wanted, ", ".join(sorted(figures)) or "none"
+        if wanted is not None:
+            if wanted not in figures:
+                raise UsageError(f'ElasticTrainer: {self._named_by} is "{wanted}", and the evaluation gives {given}')
+            return wanted
+        if _LOSS in figures:
+            return _LOSS
+        of_sets = [name for of in (dataset if isinstance(dataset, dict) else ()) if (name := f"eval_{of}_loss") in figures]
+        if not of_sets:
+            raise UsageError(f'ElasticTrainer: the evaluation gives no "{_LOSS}": want a trial_metric, one of {given}')
+        self._reports.say(f'there are several evaluation data sets, and reported to the trial is "{of_sets[0]}": for another '
+                          f"value name one of {given} as trial_metric")
+        return of_sets[0]
 
 
 class _Look:

@@ -12,6 +12,7 @@ sys.path[:0] = [str(HERE.parent), str(ROOT / "tests/e2e"), str(ROOT / "examples/
 import torch  # noqa: E402
 import train  # noqa: E402
 from forked import alone  # noqa: E402
+from said import listened  # noqa: E402
 from two_replicas import TwoReplicas  # noqa: E402
 from transformers import EarlyStoppingCallback, Trainer, TrainerCallback  # noqa: E402
 
@@ -25,16 +26,18 @@ FIXED = {"batch_size": BATCH, "dropout": 0.0, "lr": 0.0003, "seed": 7}
 
 
 class Alone(unittest.TestCase):
-    def trained(self, kind, samples=320, set_=("dropout=0.0",), epochs=2, callbacks=(), **arguments):
+    def trained(self, kind, samples=320, set_=("dropout=0.0",), epochs=2, callbacks=(), trial_metric=None, eval_dataset=None,
+                compute_metrics=train.accuracy, **arguments):
         sys.argv = ["train.py", *[word for name in set_ for word in ("--set", name)]]
         trial = espalier.trial()
         with tempfile.TemporaryDirectory() as folder:
             own = train.make_arguments(trial, folder, epochs, train_sampling_strategy="sequential")
             for name, value in arguments.items():
                 setattr(own, name, value)
+            more = {"trial_metric": trial_metric} if trial_metric else {}
             trainer = kind(train.make_model(trial), own, train_dataset=train.Sentences(samples, seed=1),
-                           eval_dataset=train.Sentences(100, seed=2), compute_metrics=train.accuracy,
-                           callbacks=list(callbacks))
+                           eval_dataset=eval_dataset or train.Sentences(100, seed=2), compute_metrics=compute_metrics,
+                           callbacks=list(callbacks), **more)
             trainer.train()
         return trainer
 
@@ -90,6 +93,82 @@ class Alone(unittest.TestCase):
                             ("train_sampling_strategy", "group_by_length")):
             with self.assertRaisesRegex(espalier.UsageError, name):
                 self.trained(ElasticTrainer, **{name: value})
+
+
+class Reports(unittest.TestCase):
+    """What the trial hears, and what is said where that is not what one would expect."""
+
+    def reported(self, **more):
+        with listened() as said:
+            Alone.trained(self, ElasticTrainer, **more)
+        self.notes = [line for line in said.stderr.splitlines() if line.startswith("espalier: ElasticTrainer: ")]
+        return said.reports
+
+    def assert_said_once(self, *parts):
+        self.assertEqual(len(self.notes), 1, self.notes)
+        for part in parts:
+            self.assertIn(part, self.notes[0])
+
+    @alone
+    def test_of_several_data_sets_the_first_ones_loss(self):
+        sets = {"long": train.Sentences(100, seed=2), "short": train.Sentences(20, seed=3)}
+        reports = self.reported(eval_dataset=sets)
+        self.assertEqual([step for step, _, _ in reports], [1, 2])
+        self.assertLessEqual({"eval_short_loss", "eval_long_accuracy", "eval_short_accuracy"}, reports[0][2].keys())
+        self.assertNotIn("eval_long_loss", reports[0][2])
+        self.assert_said_once('reported to the trial is "eval_long_loss"', "eval_short_loss as trial_metric")
+
+    @alone
+    def test_the_data_set_that_is_named(self):
+        sets = {"long": train.Sentences(100, seed=2), "short": train.Sentences(20, seed=3)}
+        (_, _, figures), *_ = self.reported(eval_dataset=sets, metric_for_best_model="eval_short_loss")
+        self.assertIn("eval_long_loss", figures)
+        self.assertEqual(self.notes, [])
+
+    def refused(self, wanted, **more):
+        with self.assertRaisesRegex(espalier.UsageError, wanted):
+            self.reported(**more)
+
+    @alone
+    def test_a_best_metric_that_there_is_not(self):
+        self.refused('metric_for_best_model is "eval_f1", and the evaluation gives eval_accuracy, ', metric_for_best_model="f1")
+
+    @alone
+    def test_a_metric_that_there_is_not(self):
+        self.refused('trial_metric is "eval_f1", and the evaluation gives eval_accuracy, ', trial_metric="f1")
+
+    @alone
+    def test_a_metric_of_no_evaluation(self):
+        self.refused('trial_metric is "eval_accuracy", and eval_strategy is "no"', trial_metric="accuracy", eval_strategy="no")
+
+    @alone
+    def test_no_evaluation_is_the_training_loss_and_said(self):
+        self.assertEqual([step for step, _, _ in self.reported(eval_strategy="no")], [1, 2])
+        self.assert_said_once('eval_strategy is "no"', "the mean training loss", '"eval_loss"')
+
+    @alone
+    def test_evaluations_that_a_callback_asks_for(self):
+        class Asks(TrainerCallback):
+            def on_epoch_end(self, args, state, control, **kwargs):
+                control.should_evaluate = True
+                return control
+
+        reports = self.reported(eval_strategy="no", callbacks=[Asks()])
+        self.assertEqual([(step, figures) for step, _, figures in reports], [(1, {}), (2, {})])
+        self.assertEqual(len(self.notes), 2, self.notes)
+        self.assertIn("an evaluation is not reported", self.notes[1])
+
+    @alone
+    def test_no_evaluation_comes(self):
+        self.assertEqual(self.reported(eval_delay=9), [])
+        self.assert_said_once("nothing was reported", "eval_delay 9")
+
+    @alone
+    def test_what_is_no_single_number_is_left_out_and_said(self):
+        metrics = lambda _: {"table": torch.eye(2).numpy(), "step": 3, "value": torch.tensor([4.0])}
+        (_, _, figures), *_ = self.reported(compute_metrics=metrics)
+        self.assertEqual((figures["eval_step"], figures["eval_value"]), ("3", "4"))
+        self.assert_said_once('"eval_table" is a ndarray of shape (2, 2)')
 
 
 class Tuner(TwoReplicas):
