@@ -59,7 +59,7 @@ class Evaluation(ctypes.Structure):
 class Position(ctypes.Structure):
     _fields_ = [("epoch", _i64), ("step", _i64), ("cursor", _i64), ("batch_size", _i64), ("skipped_steps", _i64),
                 ("generation", _i64), ("rank", _i64), ("replicas", _i64), ("nodes", _i64), ("microbatches", _i64),
-                ("progress", ctypes.c_double), ("gain", ctypes.c_double), ("factor", ctypes.c_double)]
+                ("next_batch_size", _i64), ("progress", ctypes.c_double), ("gain", ctypes.c_double), ("factor", ctypes.c_double)]
 
 
 STEPPED, SKIPPED, ACCUMULATED, DROPPED, LEFT_OUT = range(5)  # what has come of a step
@@ -74,6 +74,7 @@ _FUNCTIONS = {
     "fail": (ctypes.c_int, _c_text),
     "add_model": (_i64, ctypes.POINTER(ModelOptions)),
     "set_data": (ctypes.c_int, ctypes.POINTER(Data)),
+    "set_batch_size": (ctypes.c_int, _i64),
     "rehearse": (ctypes.c_int,),
     "next_epoch": (ctypes.c_int, _i64),
     "next_microbatch": (ctypes.c_int, ctypes.POINTER(Microbatch)),

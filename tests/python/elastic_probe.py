@@ -152,7 +152,10 @@ def main():
     def evaluate():
         return adl.evaluate(error_of, samples, 256)["error"]
 
+    batch_size, batches = trial.get("batch_size", 32), trial.get("batches", "")
     for epoch in adl.epochs(epochs):
+        if batches == "start":
+            loader.set_batch_size(batch_size * (1 + (epoch - 1) % 3))
         before = evaluate() if evaluate_first else 0.0
         net.train()
         for indices, inputs, targets in loader:
@@ -193,6 +196,8 @@ def main():
             figures["last_epoch"] = last_epoch.epoch
             last_epoch.epoch = epoch
         trial.report(epoch, error / samples, **figures)
+        if batches == "end":
+            loader.set_batch_size(batch_size * (1 + epoch % 3))
         # All have to come to the same answer: so it goes through a sum.
         if given_epochs == 0:
             stop = adl.evaluate(lambda _: {"stop": float((pathlib.Path(log) / "stop").exists())}, 1, 1)

@@ -73,6 +73,8 @@ for epoch in adl.epochs(2):
     for each in sums if apart != "epochs" else ():
         with each.synchronized():
             pass
+    if apart == "batch":
+        loader.set_batch_size(20 + 20 * model.rank)
 """
 SCHEDULED = """
 import pathlib, sys
@@ -207,6 +209,7 @@ class Tuner(SharedPoolTest):
     def test_replicas_whose_loops_differ_are_told_where_each_of_them_waits(self):
         where = {"steps": ("step 7", "the sums of Accumulator 1 after step 6"),
                  "epochs": ("step 7", "the end of epoch 0 after step 6"),
+                 "batch": [f"the end of epoch 0 after step 20, with a batch of {n} samples for the next one" for n in (20, 40)],
                  "evaluation": ("the sums of Accumulator 1 after step 20", "evaluation 0 after step 20"),
                  "sums": ("the sums of Accumulator 1 after step 20", "the sums of Accumulator 2 after step 20")}
         study = self.study([sys.executable, self.write("apart.py", APART)], trials=len(where), max_restarts=0, sampler="grid",

@@ -11,7 +11,9 @@
 namespace espalier {
 namespace {
 
-constexpr std::string_view kVersion = "espalier-position-2";
+constexpr std::string_view kVersion = "espalier-position-3";
+// Without what was set of the batch since training began.
+constexpr std::string_view kFormerVersion = "espalier-position-2";
 
 // Doubles travel as their bits: NaN and infinities included, and nothing is rounded.
 class Writer {
@@ -31,9 +33,8 @@ class Reader {
  public:
   explicit Reader(std::string_view text) : in_(std::string(text)) {
     in_.imbue(std::locale::classic());
-    std::string version;
-    in_ >> version;
-    if (version != kVersion) in_.setstate(std::ios::failbit);
+    in_ >> version_;
+    if (version_ != kVersion && version_ != kFormerVersion) in_.setstate(std::ios::failbit);
   }
   Reader& operator>>(std::int64_t& v) {
     in_ >> v;
@@ -46,10 +47,11 @@ class Reader {
     return *this;
   }
   bool ok() const { return !in_.fail(); }
-  bool more() { return !(in_ >> std::ws).eof(); }
+  bool former() const { return version_ == kFormerVersion; }
 
  private:
   std::istringstream in_;
+  std::string version_;
 };
 
 ModelPosition ReadModel(Reader& in) {
@@ -123,7 +125,7 @@ std::string TrainingPosition::Encode() const {
     out << key.epoch << key.step << key.call << static_cast<std::int64_t>(values.size());
     for (const double v : values) out << v;
   }
-  out << left_out;
+  out << next_batch_size << loader_batch_size << left_out;
   return out.Take();
 }
 
@@ -145,7 +147,7 @@ absl::StatusOr<TrainingPosition> TrainingPosition::Decode(std::string_view text)
     for (double& v : values) in >> v;
     p.evaluation_results[key] = std::move(values);
   }
-  if (in.ok() && in.more()) in >> p.left_out;  // positions of former versions end here
+  if (!in.former()) in >> p.next_batch_size >> p.loader_batch_size >> p.left_out;
   if (!in.ok() || p.step < 0 || p.epoch < 0 || p.cursor < 0 ||
       static_cast<std::int64_t>(p.evaluation_results.size()) != results) {
     return absl::DataLossError("training position is damaged or of another version");

@@ -42,6 +42,12 @@ struct TrainingPosition {
   std::int64_t evaluations = 0;        // done in all
   std::int64_t batch_size = 0;         // global, of the next step; 0: not chosen yet
   std::int64_t atomic_batch_size = 0;  // chosen along with it in adaptive mode; 0: by schedule
+  // Of the epoch after the present one, as the program has said since that one's steps ended; 0: as
+  // it is. Fixed mode only, like loader_batch_size.
+  std::int64_t next_batch_size = 0;
+  // The batch with which the program began; 0: not known. Where it begins with another one, what it
+  // has set since does not count.
+  std::int64_t loader_batch_size = 0;
   double progress = 0;                 // scale-invariant steps
   std::int64_t skipped_steps = 0;      // in all: their gradients were not finite
   // Steps that this member's program left out where those of others did not. Members that have more

@@ -141,6 +141,10 @@ int esp_set_data(const EspalierData* data) {
   });
 }
 
+int esp_set_batch_size(int64_t batch_size) {
+  return Done([&] { Engine().SetBatchSize(batch_size); });
+}
+
 int esp_rehearse() {
   return Done([&] {
     Engine().RehearsePasses([] {

@@ -106,6 +106,8 @@ typedef struct {
   int64_t accumulation;
 } EspalierData;
 int esp_set_data(const EspalierData* data);
+// After training began: see TrainingEngine::SetBatchSize.
+int esp_set_batch_size(int64_t batch_size);
 
 // Before the first epoch: has a microbatch rehearsed, of which nothing is left in models,
 // optimizers and random generators. esp_step comes to 3 in it.
@@ -173,7 +175,8 @@ typedef struct {
   int64_t rank;
   int64_t replicas;
   int64_t nodes;
-  int64_t microbatches;  // of the present step on this replica
+  int64_t microbatches;     // of the present step on this replica
+  int64_t next_batch_size;  // of the next epoch, as far as is known
   double progress;
   double gain;
   double factor;  // by which the last step's rate was scaled, of the first group

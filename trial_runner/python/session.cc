@@ -82,6 +82,7 @@ void Session::Fill(EspalierPosition& position) const {
   position.step = p.step;
   position.cursor = p.cursor;
   position.batch_size = p.batch_size;
+  position.next_batch_size = p.next_batch_size > 0 ? p.next_batch_size : p.batch_size;
   position.skipped_steps = p.skipped_steps;
   position.generation = engine_->generation();
   position.progress = p.progress;

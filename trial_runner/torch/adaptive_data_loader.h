@@ -32,6 +32,13 @@ class EpochLoader {
   void AutoscaleBatchSize(std::int64_t max_batch_size, AtomicBatchRange per_replica = {},
                           bool accumulation = true);
 
+  // The global batch is of so many samples from the next epoch on; where the present one's first
+  // batch is yet to come, from that on. Learning rates are meant for it, unless the options of
+  // AdaptiveDataParallel name a base_batch_size. All replicas call it alike; one that joins later,
+  // and a trial that goes on from a checkpoint, has what was set. Not in mid-epoch, and not in
+  // adaptive mode once training has begun.
+  void SetBatchSize(std::int64_t batch_size);
+
   // Goes on to the next epoch, unless `epochs` are done. The first call waits until this replica is
   // part of a group. Each call after it saves a checkpoint.
   bool NextEpoch(std::int64_t epochs);

@@ -3,6 +3,7 @@ import collections
 import contextlib
 import ctypes
 import math
+import numbers
 import random
 import typing
 import warnings
@@ -80,8 +81,7 @@ class AdaptiveDataLoader(DataLoader):
         if streams and shuffle:
             raise UsageError("AdaptiveDataLoader: shuffle=True, and the data set is an IterableDataset, which has an "
                              "order of its own: want shuffle=False, and a data set that shuffles its stream")
-        if not isinstance(batch_size, int) or batch_size < 1:
-            raise UsageError(f"AdaptiveDataLoader: batch_size is {batch_size!r}: want a positive whole number")
+        batch_size = _checked_batch_size(batch_size)
         if not streams and len(dataset) < 1:
             raise UsageError("AdaptiveDataLoader: the data set is empty")
         self._drops_last = bool(kwargs.pop("drop_last", False))  # DataLoader's own goes by batches of one process
@@ -164,13 +164,46 @@ class AdaptiveDataLoader(DataLoader):
 
     @property
     def batch_size(self) -> int:
-        """Samples of a step over all replicas, as the loader was made; `current_batch_size` is what a trial has grown to."""
-        return self._global_batch
+        """Samples of a step over all replicas, as the program asks for it; `current_batch_size` is what a trial has grown
+        to."""
+        return runtime().position.batch_size if self._is_set_by_program() else self._global_batch
 
     @batch_size.setter
     def batch_size(self, value: int | None) -> None:  # DataLoader's constructor says None
         if value is not None:
             self._global_batch = value
+
+    @property
+    def next_batch_size(self) -> int:
+        """That of the next epoch, as far as the program has said."""
+        return runtime().position.next_batch_size if self._is_set_by_program() else self._global_batch
+
+    def set_batch_size(self, batch_size: int) -> None:
+        """From the next epoch on, or from the present one on where its first batch is yet to come, the batch of all replicas
+        together has so many samples; it is the batch for which learning rates are meant, if the wrap named no
+        `base_batch_size`. All replicas call it alike. One that joins later, and a trial that goes on from a checkpoint, has
+        what was set. Not within an epoch's loop, and not where the trial chooses its batch itself."""
+        batch_size = _checked_batch_size(batch_size)
+        run = runtime()
+        if batch_size == self.next_batch_size:
+            return
+        for wrong, why in ((self.grows, "autoscale_batch_size lets the trial choose it"),
+                           (run.joined and not self.training, "this is not the training loader, and training has begun"),
+                           (run.joined and self._drops_last, "drop_last=True, by which an epoch's samples would change"),
+                           (self.under_training, "its loop is under way: call it before the loop or after it")):
+            if wrong:
+                raise UsageError(f"AdaptiveDataLoader.set_batch_size({batch_size}): {why}")
+        if batch_size > self.samples:
+            raise UsageError(f"AdaptiveDataLoader.set_batch_size({batch_size}): an epoch has {self.samples} samples: want no "
+                             "more than these")
+        if run.joined:
+            run.library.set_batch_size(batch_size)
+        else:
+            self._global_batch = batch_size
+
+    def _is_set_by_program(self):
+        run = runtime()
+        return run.joined and self.training and not run.facts.adaptive_batch
 
     def autoscale_batch_size(self, max_batch_size: int,
                              local_bsz_bounds: tuple[int | None, int | None] | None = None,
@@ -232,7 +265,7 @@ class AdaptiveDataLoader(DataLoader):
         return self._accumulating
 
     def __len__(self) -> int:
-        return math.ceil(self.samples / self._global_batch)
+        return math.ceil(self.samples / self.batch_size)
 
     def to_tensorboard(self, writer: typing.Any, global_step: int, tag_prefix: str = "") -> None:
         """Writes what AdaptDL writes: the global batch size, this replica's part of it, and the accumulation steps."""
@@ -455,6 +488,12 @@ class AdaptiveDataLoader(DataLoader):
                 asked_again = True
                 self._forget_forecast(wanted.begin - 1)
         return batch
+
+
+def _checked_batch_size(batch_size):
+    if not isinstance(batch_size, numbers.Integral) or isinstance(batch_size, bool) or batch_size < 1:
+        raise UsageError(f"AdaptiveDataLoader: batch_size is {batch_size!r}: want a positive whole number")
+    return int(batch_size)
 
 
 def current_dataloader() -> AdaptiveDataLoader | None:

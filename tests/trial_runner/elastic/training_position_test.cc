@@ -27,6 +27,8 @@ TrainingPosition Sample() {
   p.models[1].skipped_steps = 2;
   p.AddEvaluation({0, 8, 0}, {0.7, std::numeric_limits<double>::infinity()});
   p.AddEvaluation({1, 16, 1}, {-0.0});
+  p.next_batch_size = 256;
+  p.loader_batch_size = 32;
   return p;
 }
 
@@ -50,6 +52,21 @@ TEST(TrainingPosition, DecodesToWhatWasEncoded) {
   EXPECT_EQ(decoded->models[1].good_steps, 11);
   EXPECT_EQ(decoded->models[1].skipped_steps, 2);
   EXPECT_EQ(decoded->evaluation_results, p.evaluation_results);
+  EXPECT_EQ(decoded->next_batch_size, 256);
+  EXPECT_EQ(decoded->loader_batch_size, 32);
+}
+
+TEST(TrainingPosition, OneOfTheFormerVersionIsRead) {
+  const std::string text = Sample().Encode();
+  ASSERT_TRUE(text.starts_with("espalier-position-3 ") && text.ends_with(" 256 32"));
+  const std::string without = text.substr(0, text.size() - std::string(" 256 32").size());
+  EXPECT_FALSE(TrainingPosition::Decode(without).ok()) << "it is damaged";
+  const auto former =
+      TrainingPosition::Decode("espalier-position-2" + without.substr(without.find(' ')));
+  ASSERT_TRUE(former.ok()) << former.status();
+  EXPECT_EQ(former->batch_size, 64);
+  EXPECT_EQ(former->evaluation_results, Sample().evaluation_results);
+  EXPECT_EQ(former->loader_batch_size, 0);
 }
 
 TEST(TrainingPosition, AnEvaluationMayHaveManySums) {

@@ -6,12 +6,14 @@
 // accumulator and a state of its own), bucket_operations (steps on the CPU as on a GPU) and
 // gradient_kernel (with the blocks and threads of our kernel), channels_last (a convolution first,
 // whose weights lie in that order), schedule
-// ("epoch": the rate falls before an epoch's evaluations, "batch": in each batch), leaves_out (of
-// every so many steps the last replica leaves one out), drawn (each step is followed by one in a
-// direction that is drawn), all_parameters (each replica writes down what it comes to), those of
-// probe_data.h. With epochs=0 it trains until there is a file "stop" in that folder, to the end of
-// an epoch. While there is a folder "hold" in it a replica stays in an evaluation, and leaves a
-// file there that says so. With --thread-first it has a thread of its own before its Trial.
+// ("epoch": the rate falls before an epoch's evaluations, "batch": in each batch), batches (another
+// batch size in each epoch, which is set where it begins, "start", or the one before ends, "end"),
+// leaves_out (of every so many steps the last replica leaves one out), drawn (each step is followed
+// by one in a direction that is drawn), all_parameters (each replica writes down what it comes to),
+// those of probe_data.h. With epochs=0 it trains until there is a file "stop" in that folder, to
+// the end of an epoch. While there is a folder "hold" in it a replica stays in an evaluation, and
+// leaves a file there that says so. With --thread-first it has a thread of its own before its
+// Trial.
 
 #include <poll.h>
 #include <torch/nn/functional/loss.h>
@@ -268,6 +270,29 @@ class Models {
   const std::int64_t nan_to_;
 };
 
+// Another batch size in each epoch, set where it begins or where the one before ends.
+class SetBatches {
+ public:
+  SetBatches(espalier::Trial& trial, espalier::EpochLoader& loader)
+      : where_(trial.Get("batches", "")),
+        batch_size_(trial.Get("batch_size", std::int64_t{32})),
+        loader_(loader) {}
+
+  void Begin(std::int64_t epoch) {
+    if (where_ == "start") loader_.SetBatchSize(Of(epoch));
+  }
+  void End(std::int64_t epoch) {
+    if (where_ == "end") loader_.SetBatchSize(Of(epoch + 1));
+  }
+
+ private:
+  std::int64_t Of(std::int64_t epoch) const { return batch_size_ * (1 + (epoch - 1) % 3); }
+
+  const std::string where_;
+  const std::int64_t batch_size_;
+  espalier::EpochLoader& loader_;
+};
+
 void SetUp(espalier::Trial& trial) {
   if (std::getenv("ESPALIER_TEST_DEVICE") != nullptr) {  // the steps of tests/gpu want to know
     std::fprintf(stderr, "on %s\n", trial.device().str().c_str());
@@ -333,7 +358,9 @@ int main(int argc, char** argv) {
       return (guesses - y.index_select(0, indices).to(trial.device())).pow(2).sum().item<double>();
     });
   };
+  SetBatches batches(trial, data.loader());
   for (const std::int64_t epoch : data.loader().RemainingEpochsUntil(epochs)) {
+    batches.Begin(epoch);
     const double before = evaluate_first ? evaluate() : 0;
     models.net()->train();
     while (const auto batch = data.Next()) {
@@ -354,6 +381,7 @@ int main(int argc, char** argv) {
     if (evaluate_first) figures["before"] = before / static_cast<double>(samples);
     if (sums) sums->EndEpoch(epoch, figures);
     trial.Report(epoch, error / static_cast<double>(samples), figures);
+    batches.End(epoch);
     if (given_epochs == 0 && IsToStop(parallel, log)) break;
   }
   if (!log.empty()) models.Write(log + "/parameters", trial.Get("all_parameters", false));

@@ -226,11 +226,11 @@ TEST_P(FixedMode, GivesTheSameModelWhateverTheReplicas) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(WaysOfDealing, FixedMode,
-                         ::testing::Values(WayOfDealing{"data=indices"},
-                                           WayOfDealing{"data=map", "noise=0.5", "workers=2"},
-                                           WayOfDealing{"data=stream", "noise=0.5", "workers=1",
-                                                        "says=500"}));
+INSTANTIATE_TEST_SUITE_P(
+    WaysOfDealing, FixedMode,
+    ::testing::Values(WayOfDealing{"data=indices"},
+                      WayOfDealing{"data=map", "noise=0.5", "workers=2", "batches=start"},
+                      WayOfDealing{"data=stream", "noise=0.5", "workers=1", "says=500"}));
 
 // The service hears of a loss from the agent, and tells the survivors.
 class LostReplica : public ElasticTraining, public ::testing::WithParamInterface<int> {};
@@ -361,6 +361,12 @@ INSTANTIATE_TEST_SUITE_P(
                        ::testing::Values(WayOfDealing{"data=map", "workers=2", "prefetch=3"},
                                          WayOfDealing{"data=torch", "workers=1"},
                                          WayOfDealing{"data=stream", "workers=2"})));
+
+INSTANTIATE_TEST_SUITE_P(
+    OtherBatches, AnyMixOfEvents,
+    ::testing::Combine(::testing::Range(21, 23),
+                       ::testing::Values(WayOfDealing{"data=indices", "batches=start"},
+                                         WayOfDealing{"data=map", "workers=1", "batches=end"})));
 
 TEST_F(ElasticTraining, PausesIntoACheckpointAndResumesOnAnotherNumberOfReplicas) {
   const std::vector<std::string> parameters{"samples=700", "batch_size=35", "epochs=0",

@@ -20,6 +20,15 @@ void EpochLoader::AutoscaleBatchSize(std::int64_t max_batch_size, AtomicBatchRan
   engine_.SetData(dataset_size_, options_);
 }
 
+void EpochLoader::SetBatchSize(std::int64_t batch_size) {
+  if (engine_.group().joined()) {
+    engine_.SetBatchSize(batch_size);
+    return;
+  }
+  options_.batch_size = batch_size;
+  engine_.SetData(dataset_size_, options_);
+}
+
 bool EpochLoader::NextEpoch(std::int64_t epochs) { return engine_.NextEpoch(epochs); }
 std::int64_t EpochLoader::epoch() const { return engine_.epoch(); }
 

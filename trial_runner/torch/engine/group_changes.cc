@@ -108,6 +108,7 @@ void TrainingEngine::Regroup(bool broken) {
   // The global batch stays; its best division for the new group is to be seen.
   p.atomic_batch_size = 0;
   batches_.DropProposal();
+  FollowBatchSize();
   step_.StartGroup();
   step_.DrawAlike();
   trial_.progress = p.progress;

@@ -64,6 +64,10 @@ class OptimizerStep {
   void StartGroup();
   void DropGradients();
   void PrepareGradients();
+  // The next step's gradients are not to be compared with the last one's.
+  void DropPrevious() {
+    for (const auto& model : models_) model->DropPrevious();
+  }
 
   // See AdaptiveDataParallel, and TrainingEngine for RehearsePasses.
   void Rehearse(const std::function<void()>& microbatch);

@@ -88,15 +88,66 @@ void TrainingEngine::SetData(std::int64_t dataset_size, const DataLoaderOptions&
   if (!bounds.ok()) EndProcess(bounds.status(), kBadUseExitCode);
   batches_.SetData(dataset_size, *bounds);
   order_.emplace(dataset_size, trial_.seed);
+  data_options_ = options;
+}
+
+// ---- another batch size between epochs --------------------------------------------------------
+
+BatchBounds TrainingEngine::CheckedBounds(std::int64_t batch_size) const {
+  DataLoaderOptions options = data_options_;
+  options.batch_size = batch_size;
+  const absl::StatusOr<BatchBounds> bounds =
+      BoundsOf(options, order_->size(), trial_.adaptive_batch);
+  if (!bounds.ok()) EndProcess(bounds.status(), kBadUseExitCode);
+  return *bounds;
+}
+
+void TrainingEngine::SetBounds(const BatchBounds& bounds) {
+  batches_.SetData(order_->size(), bounds);
+  BatchBounds final = bounds;
+  final.max_unsplit = MaxUnsplit();
+  batches_.SetData(order_->size(), final);
+}
+
+void TrainingEngine::FollowBatchSize() {
+  const std::int64_t batch_size = state_.position.batch_size;
+  if (trial_.adaptive_batch || batch_size <= 0 || batch_size == batches_.bounds().initial) return;
+  SetBounds(CheckedBounds(batch_size));
+  step_.DropPrevious();
+}
+
+void TrainingEngine::SetBatchSize(std::int64_t batch_size) {
+  if (!group_.joined()) BadUse("SetBatchSize was called before the first NextEpoch");
+  if (trial_.adaptive_batch) {
+    BadUse(absl::StrCat("the batch size was set to ", batch_size,
+                        " after training began, and the study's batch is adaptive: the trial "
+                        "itself chooses it"));
+  }
+  CheckedBounds(batch_size);
+  TrainingPosition& p = state_.position;
+  // A spare that comes back when the others have gone on: it comes to their epoch by itself.
+  if (p.epoch != local_epoch_) return;
+  if (loop_ended_) {
+    p.next_batch_size = batch_size == p.batch_size ? 0 : batch_size;
+    return;
+  }
+  if (batch_size == p.batch_size) return;
+  if (p.cursor > 0 || p.models_stepped > 0 || step_.plan()) {
+    BadUse(absl::StrCat("the batch size was set to ", batch_size, " within an epoch, where it is ",
+                        p.batch_size,
+                        ": set it before the epoch's first batch or after its last one"));
+  }
+  step_.Settle();
+  p.batch_size = batch_size;
+  FollowBatchSize();
 }
 
 // ---- epochs and microbatches ------------------------------------------------------------------
 
 void TrainingEngine::Join(std::int64_t epochs) {
   if (!order_) BadUse("AdaptiveDataParallel: make an AdaptiveDataLoader first");
-  BatchBounds bounds = batches_.bounds();
-  bounds.max_unsplit = MaxUnsplit();
-  batches_.SetData(order_->size(), bounds);
+  SetBounds(batches_.bounds());
+  const BatchBounds bounds = batches_.bounds();
   if (trial_.adaptive_batch) batches_.Tune();
   if (!trial_.checkpoint.empty()) {
     const absl::Status loaded = state_.LoadCheckpoint(trial_.checkpoint);
@@ -106,10 +157,15 @@ void TrainingEngine::Join(std::int64_t epochs) {
   const absl::Status warmed = state_.WarmUp();
   if (!warmed.ok()) EndProcess(warmed, 1);
   group_.Join({.address = "", .batch = bounds, .total_steps = epochs});
-  if (!trial_.adaptive_batch || state_.position.batch_size == 0) {
-    state_.position.batch_size = bounds.initial;
+  TrainingPosition& p = state_.position;
+  const bool set_since = !trial_.adaptive_batch && p.loader_batch_size == bounds.initial;
+  if (p.batch_size == 0 || (!trial_.adaptive_batch && !set_since)) {
+    p.batch_size = bounds.initial;
+    p.next_batch_size = 0;
   }
-  state_.position.atomic_batch_size = 0;  // as Regroup does in those that were there before
+  p.loader_batch_size = bounds.initial;
+  FollowBatchSize();
+  p.atomic_batch_size = 0;  // as Regroup does in those that were there before
   step_.StartGroup();
   step_.DrawAlike();
   trial_.progress = state_.position.progress;
@@ -149,8 +205,11 @@ void TrainingEngine::FinishEpoch() {
   }
   while (p.epoch == local_epoch_) {
     bool all_know = false;  // the next step will tell as well
-    const ProgramPlace end{
-        .kind = ProgramPlace::Kind::kEpochEnd, .epoch = local_epoch_, .step = p.step};
+    const std::int64_t next = p.next_batch_size > 0 ? p.next_batch_size : p.batch_size;
+    const ProgramPlace end{.kind = ProgramPlace::Kind::kEpochEnd,
+                           .epoch = local_epoch_,
+                           .step = p.step,
+                           .batch_size = next};
     const absl::Status met = group_.Meet(end);
     if (!met.ok() || !sums_.Merge(all_know).ok() || !step_.CompareReplicas().ok()) {
       StartOver(met);
@@ -158,6 +217,8 @@ void TrainingEngine::FinishEpoch() {
     }
     ++p.epoch;
     p.cursor = 0;
+    if (p.next_batch_size > 0) p.batch_size = std::exchange(p.next_batch_size, 0);
+    FollowBatchSize();
     state_.SyncStates();
     if (group_.rank() == 0) state_.SaveCheckpoint();
     step_.DrawAlike();
@@ -274,7 +335,7 @@ void TrainingEngine::SendProgress() {
   message.epoch = static_cast<double>(p.epoch) +
                   static_cast<double>(p.cursor) / static_cast<double>(order_->size());
   message.global_batch_size = p.batch_size;
-  message.noise = p.Noise(initial);
+  message.noise = p.Noise(static_cast<double>(data_options_.batch_size));  // as the group was told
   meter_.Report(group_.members(), message);
   const double scale = static_cast<double>(p.batch_size) / initial;
   TrainingFigures& figures = message.figures;

@@ -54,6 +54,11 @@ class TrainingEngine {
   }
 
   void SetData(std::int64_t dataset_size, const DataLoaderOptions& options);
+  // Once training has begun: the global batch is of so many samples from the next epoch on, or
+  // where the present one's first step is yet to come, from that on. All replicas call it alike at
+  // the same place; one that joins later is told. It is also the batch for which learning rates are
+  // meant, where the program named none. An error in adaptive mode, and in mid-epoch.
+  void SetBatchSize(std::int64_t batch_size);
   // See AdaptiveDataParallel.
   void Rehearse(const std::function<void()>& microbatch) { step_.Rehearse(microbatch); }
   // The same for a program that runs backward and steps its optimizers itself: these steps come to
@@ -192,6 +197,10 @@ class TrainingEngine {
   static ProgramPlace PlaceOf(const EvaluationKey& key, std::int64_t accumulator = 0);
   void FinishEpoch();
   std::int64_t MaxUnsplit() const;
+  void SetBounds(const BatchBounds& bounds);
+  // Fixed mode: the bounds are those of the batch in the position, which others may have brought.
+  void FollowBatchSize();
+  BatchBounds CheckedBounds(std::int64_t batch_size) const;
 
   TrialContext& trial_;
   const std::unique_ptr<CheckpointFormat> format_;
@@ -201,6 +210,7 @@ class TrainingEngine {
   SharedSums sums_;
 
   // Set by the loader.
+  DataLoaderOptions data_options_;
   std::optional<SampleOrder> order_;
   BatchPlanner batches_;
   StepMeter meter_;

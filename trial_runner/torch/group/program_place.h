@@ -25,11 +25,12 @@ struct ProgramPlace {
   std::int64_t step = 0;         // the one that is taken, or else the last one that was
   std::int64_t call = 0;         // how many evaluations and sums there were since that step
   std::int64_t accumulator = 0;  // the accumulator that is summed: a number from the program
+  std::int64_t batch_size = 0;   // at an epoch's end: of the next one
 
-  static constexpr std::size_t kNumbers = 5;
+  static constexpr std::size_t kNumbers = 6;
   std::vector<std::int64_t> ToNumbers() const {
-    return std::vector<std::int64_t>{static_cast<std::int64_t>(kind), epoch, step, call,
-                                     accumulator};
+    return std::vector<std::int64_t>{
+        static_cast<std::int64_t>(kind), epoch, step, call, accumulator, batch_size};
   }
   // The place of another member, from kNumbers numbers.
   static ProgramPlace Of(const std::int64_t* numbers) {
@@ -37,7 +38,8 @@ struct ProgramPlace {
             .epoch = numbers[1],
             .step = numbers[2],
             .call = numbers[3],
-            .accumulator = numbers[4]};
+            .accumulator = numbers[4],
+            .batch_size = numbers[5]};
   }
 
   std::string text() const {
@@ -64,10 +66,16 @@ struct ProgramPlace {
 // Why a group at two places cannot go on.
 inline std::string PlacesDiffer(int rank, const ProgramPlace& place, int other,
                                 const ProgramPlace& others) {
-  return absl::StrCat("the replicas' loops differ: replica ", rank, " waits at ", place.text(),
-                      ", replica ", other, " at ", others.text(),
-                      ": all of them must take the same steps, and evaluate, sum up and leave a "
-                      "loop at the same places");
+  const bool of_batch = place.kind == others.kind && place.batch_size != others.batch_size;
+  const auto text_of = [&](const ProgramPlace& at) {
+    if (!of_batch) return at.text();
+    return absl::StrCat(at.text(), ", with a batch of ", at.batch_size,
+                        " samples for the next one");
+  };
+  return absl::StrCat("the replicas' loops differ: replica ", rank, " waits at ", text_of(place),
+                      ", replica ", other, " at ", text_of(others),
+                      ": all of them must take the same steps, and evaluate, sum up, leave a loop "
+                      "and set the batch size at the same places");
 }
 
 }  // namespace espalier
