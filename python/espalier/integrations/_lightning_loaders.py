@@ -1,7 +1,9 @@
-"""Lightning's loaders as a trial's, and how many of their batches make an epoch."""
+"""Lightning's loaders as a trial's, how many of their batches make a step, and how many of these an epoch."""
 import math
+import numbers
 
 import torch
+from lightning.pytorch.callbacks import GradientAccumulationScheduler
 from lightning.pytorch.trainer.connectors.data_connector import _parse_num_batches
 from lightning.pytorch.trainer.states import RunningStage
 from torch.utils.data import DataLoader, RandomSampler, SequentialSampler
@@ -13,9 +15,7 @@ from espalier.errors import UsageError
 def elastic_loader(loader, accumulation):
     """The training loader in the place of a plain one with the same samples and options."""
     if isinstance(loader, adl.AdaptiveDataLoader):
-        if accumulation != 1:
-            raise UsageError(f"ElasticTrainer: accumulate_grad_batches is {accumulation}, and the training loader is an "
-                             "AdaptiveDataLoader, which accumulates by local_bsz_bounds: want 1")
+        refuse_of_adaptive_loader(accumulation)
         return loader
     if type(loader) is not DataLoader:
         raise UsageError(f"ElasticTrainer: the training loader is a {type(loader).__name__}: want one DataLoader")
@@ -44,13 +44,87 @@ def refuse_validation_loaders(trainer):
                              "replica validates on the whole of it")
 
 
+class Accumulation:
+    """How many of the training loader's batches make a step: what Trainer calls accumulate_grad_batches. The group weighs
+    microbatches by their samples, so that this says of how many samples a step is. Once training has begun it is the group's."""
+
+    def __init__(self, trainer):
+        self._trainer = trainer
+        self._asked = 1
+        self._loader = None   # the trial's, once there is one
+        self._batch = None    # of the program's own; None: it has given an AdaptiveDataLoader
+        self._drops_last = False
+
+    def made(self, loader, given):
+        """The trial's loader, in the place of the given one."""
+        self._loader = loader
+        self._batch = None if given is loader else given.batch_size
+        self._drops_last = getattr(given, "drop_last", False)
+        plans = [c.scheduling.values() for c in self._trainer.callbacks if isinstance(c, GradientAccumulationScheduler)]
+        for count in {self._asked}.union(*plans):
+            self._refuse(count)
+        return self.length()
+
+    @property
+    def count(self):
+        """That of the next step to come, as far as the program has said."""
+        return self._asked if self._batch is None else self._loader.next_batch_size // self._batch
+
+    def set(self, count):
+        """From the next epoch on, or from the present one on where its first batch is yet to come."""
+        if not isinstance(count, numbers.Integral) or isinstance(count, bool) or count < 1:
+            raise UsageError(f"ElasticTrainer: accumulate_grad_batches is {count!r}: want a positive whole number")
+        # StochasticWeightAveraging says of its pass over the data, in which no step is taken, that none is due.
+        if count == self.count or self._trainer.fit_loop._skip_backward:
+            return
+        if self._loader is not None:
+            self._refuse(count)
+            if self._loader.under_training:
+                raise UsageError(f"ElasticTrainer: accumulate_grad_batches was set to {count} within an epoch, where it is "
+                                 f"{self.count}: set it where an epoch begins or ends, as in on_train_epoch_start")
+            self._loader.set_batch_size(self._batch * count)
+        self._asked = int(count)
+
+    def _refuse(self, count):
+        """What cannot be done, before it is tried."""
+        self.refuse_manual(count, self._trainer.lightning_module)
+        if self._batch is None:
+            refuse_of_adaptive_loader(count)
+            return
+        self._trainer.strategy.refuse_frequencies(count)
+        length = self.length(count)
+        if count > 1 and self._batch * count > self._loader.samples and length.steps:
+            raise UsageError(f"ElasticTrainer: accumulate_grad_batches is {count}, and {count} batches of {self._batch} samples "
+                             f"are more than an epoch's {self._loader.samples}: want less")
+
+    @staticmethod
+    def refuse_manual(count, module):
+        if count != 1 and not module.automatic_optimization:
+            raise UsageError(f"ElasticTrainer: accumulate_grad_batches is {count}, and the module has "
+                             "automatic_optimization=False: want 1, and a larger batch_size")
+
+    def length(self, count=None):
+        """Of the present epoch, or of one with that number of batches a step."""
+        if self._batch is None:
+            return EpochLength(self._trainer, self._loader, self._loader.batch_size, 1, False)
+        return EpochLength(self._trainer, self._loader, self._batch, count or self._loader.batch_size // self._batch,
+                           self._drops_last)
+
+
+def refuse_of_adaptive_loader(accumulation):
+    if accumulation != 1:
+        raise UsageError(f"ElasticTrainer: accumulate_grad_batches is {accumulation}, and the training loader is an "
+                         "AdaptiveDataLoader, which accumulates by local_bsz_bounds: want 1")
+
+
 class EpochLength:
     """Of how many steps an epoch is, and after how many of them it is validated. All replicas take part in a step, so that
     they come to both at the same place of the program."""
 
-    def __init__(self, trainer, loader, drop_last):
-        self._loader = loader
-        self._accumulation = trainer.elastic_accumulation
+    def __init__(self, trainer, loader, batch, accumulation, drop_last):
+        """batch: samples of one of the program's batches, of which `accumulation` make a step."""
+        self.accumulation = accumulation
+        self._step_samples = batch * accumulation
         # The batch of a loader that grows it is not known ahead, and neither are steps.
         self.known = not loader.grows
         self._limit, self._interval = trainer.limit_train_batches, trainer.val_check_interval
@@ -63,17 +137,16 @@ class EpochLength:
                                      "by autoscale_batch_size: want 1.0, or a loader without it")
             self.steps, self.limited, self.samples = len(loader), False, loader.samples
             return
-        batch = loader.batch_size // self._accumulation
         samples = loader.samples
         whole = samples // batch if drop_last else math.ceil(samples / batch)
         batches = _parse_num_batches(RunningStage.TRAINING, whole, self._limit)
         self.limited = batches * batch < samples
-        if self.limited and batches % self._accumulation != 0:
+        if self.limited and batches % accumulation != 0:
             what = f"limit_train_batches={self._limit!r}" if batches < whole else "drop_last=True"
             raise UsageError(f"ElasticTrainer: {what} makes an epoch of {batches} batches, and accumulate_grad_batches is "
-                             f"{self._accumulation}: want a multiple of it: an epoch ends with a step")
-        self.steps = batches // self._accumulation if self.limited else math.ceil(samples / loader.batch_size)
-        self.samples = min(samples, self.steps * loader.batch_size)
+                             f"{accumulation}: want a multiple of it: an epoch ends with a step")
+        self.steps = batches // accumulation if self.limited else math.ceil(samples / self._step_samples)
+        self.samples = min(samples, self.steps * self._step_samples)
         self._every = self._steps_between_validations(batches)
 
     def _steps_between_validations(self, batches):
@@ -86,15 +159,15 @@ class EpochLength:
             if every > batches and not self._over_epochs:
                 raise UsageError(f"ElasticTrainer: val_check_interval is {every}, and an epoch has {batches} batches: want no "
                                  "more, or check_val_every_n_epoch=None, with which it counts over epochs")
-        if every % self._accumulation != 0:
+        if every % self.accumulation != 0:
             raise UsageError(f"ElasticTrainer: val_check_interval={self._interval!r} is {every} batches, and "
-                             f"accumulate_grad_batches is {self._accumulation}: want a multiple of it: replicas validate after "
+                             f"accumulate_grad_batches is {self.accumulation}: want a multiple of it: replicas validate after "
                              "a step")
-        return every // self._accumulation
+        return every // self.accumulation
 
     def step_of(self, position):
         """The step of the epoch that is under way there, or due, from 0."""
-        return position.cursor // self._loader.batch_size
+        return position.cursor // self._step_samples
 
     def is_over(self, position):
         """Whether the epoch ends here, before its last sample."""

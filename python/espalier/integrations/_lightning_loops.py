@@ -7,6 +7,7 @@ import torch
 from lightning.fabric.utilities.rank_zero import rank_zero_only
 from lightning.pytorch.loops.fetchers import _DataFetcher
 from lightning.pytorch.loops.fit_loop import _FitLoop
+from lightning.pytorch.loops.optimization.automatic import ClosureResult, _AutomaticOptimization
 from lightning.pytorch.loops.training_epoch_loop import _TrainingEpochLoop
 from lightning.pytorch.trainer import call
 from lightning.pytorch.trainer.connectors.data_connector import _DataLoaderSource
@@ -15,7 +16,7 @@ import espalier
 import espalier.torch as adl
 from espalier._runtime import runtime
 from espalier.errors import UsageError
-from espalier.integrations._lightning_loaders import EpochLength, elastic_loader, refuse_validation_loaders
+from espalier.integrations._lightning_loaders import elastic_loader, refuse_validation_loaders
 from espalier.integrations._lightning_reports import EpochReports
 from espalier.integrations._lightning_strategy import NAME
 
@@ -67,9 +68,9 @@ class FitLoop(_FitLoop):
         if trainer.strategy.manual and isinstance(given, adl.AdaptiveDataLoader):
             raise UsageError("ElasticTrainer: the module has automatic_optimization=False, and the training loader is an "
                              "AdaptiveDataLoader, which may cut a step into several batches: want a plain DataLoader")
-        loader = elastic_loader(given, trainer.elastic_accumulation)
+        loader = elastic_loader(given, trainer.accumulate_grad_batches)
         self._data_source = _DataLoaderSource(loader, "")
-        length = EpochLength(trainer, loader, getattr(given, "drop_last", False))
+        length = trainer.accumulation.made(loader, given)
         asked = trainer.limit_train_batches, trainer.val_check_interval
         trainer.limit_train_batches = trainer.val_check_interval = 1.0  # Lightning would count batches of one replica
         super().setup_data()
@@ -106,6 +107,21 @@ class FitLoop(_FitLoop):
         self.on_run_end()
 
 
+class _WholeLoss(ClosureResult):
+    """A batch's, as it is: the group weighs it by its samples, where Lightning would divide it by the batches of a step."""
+
+    @classmethod
+    def from_training_step_output(cls, training_step_output, normalize=1):
+        return super().from_training_step_output(training_step_output, 1)
+
+
+class _Optimization(_AutomaticOptimization):
+    output_result_cls = _WholeLoss
+
+    def _make_zero_grad_fn(self, batch_idx, optimizer):
+        return super()._make_zero_grad_fn(0, optimizer)  # the first of a step as each other: the loader begins with none
+
+
 class EpochLoop(_TrainingEpochLoop):
     """Over the batches of an epoch, of which this replica has its share. An epoch's end is where the loader ends."""
 
@@ -120,6 +136,10 @@ class EpochLoop(_TrainingEpochLoop):
     _step = 0          # of the epoch, of the present batch
     _last = False      # it is the epoch's last one
 
+    def __init__(self, trainer, min_steps, max_steps):
+        super().__init__(trainer, min_steps, max_steps)
+        self.automatic_optimization = _Optimization(trainer)
+
     def note_group(self):
         rank_zero_only.rank = adl.rank()
         strategy = self.trainer.strategy
@@ -132,6 +152,8 @@ class EpochLoop(_TrainingEpochLoop):
 
     def run(self, data_fetcher):
         self._over = self.validated = self._last = False
+        self.length = self.trainer.accumulation.length()
+        self.trainer.fit_loop.max_batches = self.length.steps
         self.reset()
         data_fetcher._start_profiler, data_fetcher._stop_profiler = self._on_before_fetch, self._on_after_fetch
         iter(data_fetcher)
@@ -168,7 +190,7 @@ class EpochLoop(_TrainingEpochLoop):
         if not self.length.known:
             return False
         self._step = step = self.length.step_of(runtime().position)
-        if self.trainer.elastic_accumulation == 1:
+        if self.length.accumulation == 1:
             counts = self.batch_progress.current
             counts.ready = counts.started = counts.processed = counts.completed = step
         self._last = step + 1 >= self.length.steps

@@ -42,16 +42,20 @@ class ReplicaStrategy(InGroup, SingleDeviceStrategy):
         if len(self.optimizers) != 1:
             raise UsageError(f"ElasticTrainer: configure_optimizers gives {len(self.optimizers)} optimizers: want one, or "
                              "several with automatic_optimization=False")
+        self.refuse_frequencies(trainer.accumulate_grad_batches)
         for config in self.lr_scheduler_configs:
-            if config.interval == "step" and config.frequency != 1 and trainer.elastic_accumulation != 1:
-                raise UsageError(f'ElasticTrainer: a scheduler has interval "step" and frequency {config.frequency}, and '
-                                 f"accumulate_grad_batches is {trainer.elastic_accumulation}: want 1 for one of them: replicas "
-                                 "count batches of their own where a step has several")
             if config.interval == "step" and config.reduce_on_plateau:
                 raise UsageError('ElasticTrainer: a ReduceLROnPlateau has interval "step": want "epoch": within one each '
                                  "replica has seen samples of its own")
         self.parallel = adl.AdaptiveDataParallel(self.lightning_module, self.optimizers[0], schedulers, scaler,
                                                  self._scaling_rule)
+
+    def refuse_frequencies(self, accumulation):
+        for config in self.lr_scheduler_configs:
+            if config.interval == "step" and config.frequency != 1 and accumulation != 1:
+                raise UsageError(f'ElasticTrainer: a scheduler has interval "step" and frequency {config.frequency}, and '
+                                 f"accumulate_grad_batches is {accumulation}: want 1 for one of them: replicas count batches "
+                                 "of their own where a step has several")
 
     def dropped(self):
         """Whether the last batch came to nothing here: it is done again, or others have done it."""

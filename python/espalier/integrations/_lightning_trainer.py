@@ -8,6 +8,7 @@ from lightning.pytorch.callbacks import Checkpoint
 
 import espalier
 from espalier.errors import UsageError
+from espalier.integrations._lightning_loaders import Accumulation
 from espalier.integrations._lightning_loops import EpochLoop, FitLoop
 from espalier.integrations._lightning_strategy import ReplicaStrategy
 
@@ -17,8 +18,9 @@ _TESTED = "2.6."
 class ElasticTrainer(Trainer):
     """A Trainer for trials that are resized while they train. `fit` is called once in a process.
 
-    The batch_size of the training loader times `accumulate_grad_batches` is the batch of all replicas together, and stays it;
-    a `training_step` gets at most batch_size samples. Loaders are plain DataLoaders (or, for training, AdaptiveDataLoaders).
+    The batch_size of the training loader times `accumulate_grad_batches` is the batch of all replicas together; a
+    `training_step` gets at most batch_size samples. What is set as `accumulate_grad_batches` later, as
+    GradientAccumulationScheduler does, is that of the next epoch, or of the present one before its first batch. Loaders are plain DataLoaders (or, for training, AdaptiveDataLoaders).
     Without accumulation `batch_idx` is the step of the epoch, which all replicas share, and so are the batches that
     `limit_train_batches` and `val_check_interval` count.
     What `training_step` logs for an epoch is of all samples of all replicas, but for what a replica that is lost had logged in
@@ -48,10 +50,9 @@ class ElasticTrainer(Trainer):
         callbacks = callbacks if isinstance(callbacks, (list, tuple)) else [callbacks]
         defaults = {"logger": False, "enable_progress_bar": not trial.elastic, "enable_model_summary": not trial.elastic,
                     "enable_checkpointing": any(isinstance(c, Checkpoint) for c in callbacks)}
+        self.accumulation = Accumulation(self)
         super().__init__(**defaults | arguments, devices=1, accelerator="cpu" if trial.device.type == "cpu" else "gpu",
                          strategy=ReplicaStrategy(trial.device, scaling_rule, step_order))
-        self.elastic_accumulation = self.accumulate_grad_batches
-        self.accumulate_grad_batches = 1  # the group weighs microbatches by their samples
         self.trial_metric = trial_metric
         epoch_loop = EpochLoop(self, min_steps=self.fit_loop.min_steps, max_steps=self.fit_loop.max_steps)
         self.fit_loop = FitLoop(self, min_epochs=self.fit_loop.min_epochs, max_epochs=self.fit_loop.max_epochs)
@@ -61,10 +62,28 @@ class ElasticTrainer(Trainer):
         if ckpt_path is not None:
             raise UsageError(f"ElasticTrainer.fit: ckpt_path is {ckpt_path!r}: want None: a trial goes on from its own "
                              "checkpoints by itself. To begin with a trained model, make it by its load_from_checkpoint(path)")
-        if not model.automatic_optimization and self.elastic_accumulation != 1:
-            raise UsageError(f"ElasticTrainer: accumulate_grad_batches is {self.elastic_accumulation}, and the module has "
-                             "automatic_optimization=False: want 1, and a larger batch_size")
+        self.accumulation.refuse_manual(self.accumulate_grad_batches, model)
         super().fit(model, train_dataloaders, val_dataloaders, datamodule, weights_only=weights_only)
+
+
+    @property
+    def accumulate_grad_batches(self):
+        """How many of the training loader's batches make a step: of the next step to come, as far as is known."""
+        return self.accumulation.count
+
+    @accumulate_grad_batches.setter
+    def accumulate_grad_batches(self, count):
+        self.accumulation.set(count)
+
+    @property
+    def estimated_stepping_batches(self):
+        """Steps of the trial, if `accumulate_grad_batches` stays what it is."""
+        if self.max_epochs == -1:
+            return super().estimated_stepping_batches
+        if self.train_dataloader is None:
+            self.fit_loop.setup_data()
+        steps = self.num_training_batches * max(self.max_epochs, 1)
+        return steps if self.max_steps == -1 else min(steps, self.max_steps)
 
 
 def _refuse_arguments(given):

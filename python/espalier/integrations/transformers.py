@@ -9,6 +9,7 @@ The loop is Trainer's in everything but what replicas share: the batches, the st
 """
 import dataclasses
 import math
+import numbers
 import pickle
 import time
 import warnings
@@ -43,8 +44,9 @@ _OWN = ("is_local_process_zero", "is_world_process_zero", "stateful_callbacks") 
 class ElasticTrainer(transformers.Trainer):
     """A Trainer for trials that are resized while they train. `train()` is called once in a process.
 
-    `per_device_train_batch_size` times `gradient_accumulation_steps` is the batch of all replicas together, and stays it;
-    a forward pass has at most `per_device_train_batch_size` samples. A batch's loss is the mean over its samples.
+    `per_device_train_batch_size` times `gradient_accumulation_steps` is the batch of all replicas together; a forward pass
+    has at most `per_device_train_batch_size` samples. A callback may set another number of steps where an epoch begins, or
+    where one ends for the next. A batch's loss is the mean over its samples.
     Evaluations are done whole by each replica. Mid-epoch logs tell the loss of the replica's own samples, those at an
     epoch's end that of all samples. The trial's checkpoints are Espalier's; what `save_strategy` asks for is written by
     rank 0, and is for other programs.
@@ -134,17 +136,23 @@ class ElasticTrainer(transformers.Trainer):
         self._tr_loss = torch.tensor(0.0, device=args.device)
         self._total_loss_scalar = 0.0
         start = time.time()
+        accumulation = _Accumulation(args, loader)
         self.control = self.callback_handler.on_train_begin(args, self.state, self.control)
+        accumulation.follow()
         first = epochs
         for epoch in adl.remaining_epochs_until(epochs):  # joins the group; the state is that of the trial from here on
             first = min(first, epoch)
             self._note_rank()
+            accumulation.tell()
             self.control = self.callback_handler.on_epoch_begin(args, self.state, self.control)
+            accumulation.follow()
             look = _Look(self, model, epoch, ignore_keys_for_eval, start)
-            self._run_batches(model, loader, epoch, look)
+            self._run_batches(model, loader, epoch, look, accumulation)
+            accumulation.refuse()
             loss = self._sum_up()
             self.control = self.callback_handler.on_epoch_end(args, self.state, self.control)
             look()
+            accumulation.follow()
             if args.eval_strategy == "no":
                 self._report(epoch + 1, loss, {})
             if self.control.should_training_stop:
@@ -156,11 +164,12 @@ class ElasticTrainer(transformers.Trainer):
         self._total_loss_scalar = self._loss_sum
         return self._finalize_training(None, loader.samples * epochs, start)
 
-    def _run_batches(self, model, loader, epoch, look):
+    def _run_batches(self, model, loader, epoch, look, accumulation):
         args, handler = self.args, self.callback_handler
         self.current_gradient_accumulation_steps = 1  # the group weighs microbatches by their samples
         begun, loss, samples = False, 0.0, 0  # of the step under way
         for inputs in loader:
+            accumulation.refuse()
             if not begun:
                 self._note_rank()
                 self.control = handler.on_step_begin(args, self.state, self.control)
@@ -258,6 +267,36 @@ class ElasticTrainer(transformers.Trainer):
         self._reports.say(f'there are several evaluation data sets, and reported to the trial is "{of_sets[0]}": for another '
                           f"value name one of {given} as trial_metric")
         return of_sets[0]
+
+
+class _Accumulation:
+    """What callbacks set of gradient_accumulation_steps while it trains: of the group's batch, as that is the group's."""
+
+    def __init__(self, args, loader):
+        self._args, self._loader, self._batch = args, loader, args.per_device_train_batch_size
+
+    def _present(self):
+        return self._loader.next_batch_size // self._batch
+
+    def tell(self):
+        """Others may have set it before this replica joined them."""
+        self._args.gradient_accumulation_steps = self._present()
+
+    def follow(self):
+        """Where an epoch begins or ends."""
+        asked = self._args.gradient_accumulation_steps
+        if not isinstance(asked, numbers.Integral) or isinstance(asked, bool) or asked < 1:
+            raise UsageError(f"ElasticTrainer: gradient_accumulation_steps is {asked!r}: want a positive whole number")
+        if asked != self._present() and self._batch * asked > self._loader.samples:
+            raise UsageError(f"ElasticTrainer: gradient_accumulation_steps is {asked}, and {asked} batches of {self._batch} "
+                             f"samples are more than an epoch's {self._loader.samples}: want less")
+        self._loader.set_batch_size(self._batch * asked)
+
+    def refuse(self):
+        asked = self._args.gradient_accumulation_steps
+        if asked != self._present():
+            raise UsageError(f"ElasticTrainer: gradient_accumulation_steps was set to {asked!r} within an epoch, where it is "
+                             f"{self._present()}: set it where an epoch begins or ends, in on_epoch_begin or on_epoch_end")
 
 
 class _Look:

@@ -22,7 +22,7 @@ class Curves(TwoReplicas):
 
     def outlasts(self, arguments, steps, batches=30, validations=1, rate=lambda epoch: 0.003, losses=1):
         """The trial keeps its curve over a second replica and the loss of the first. `steps`, `batches` and `validations`: of
-        an epoch; `rate`: after an epoch; `losses`: of the first replica, at whatever moment of an epoch."""
+        an epoch (`steps` may be a function: of the first so many epochs); `rate`: after an epoch; `losses`: of the first replica, at whatever moment of an epoch."""
         command = [sys.executable, str(PROBE), str(self.dir / "stop"), *arguments]
         self.submit(command)
 
@@ -38,7 +38,8 @@ class Curves(TwoReplicas):
         self.assertEqual([int(v["step"]) for v in done["values"]], list(range(1, len(done["values"]) + 1)))
         for epoch, value in enumerate(done["values"], 1):
             extra = value["extra"]
-            self.assertEqual((extra["steps"], extra["validations"]), (epoch * steps, epoch * validations))
+            self.assertEqual((extra["steps"], extra["validations"]), (steps(epoch) if callable(steps) else epoch * steps,
+                                                                      epoch * validations))
             self.assertAlmostEqual(extra["rate"] / rate(epoch), 1, 4)
         logged = [v["extra"].get("samples", 0.0) for v in done["values"]]
         partly = [samples for samples in logged if samples != batches * 32]

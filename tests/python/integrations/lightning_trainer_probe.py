@@ -48,6 +48,21 @@ class Validations(Callback):
         self.count = state["count"]
 
 
+class Accumulation(Callback):
+    """Sets another one for each epoch: where it begins, or where the one before ends."""
+
+    def __init__(self, where):
+        self.where = where
+
+    def on_train_epoch_start(self, trainer, module):
+        if self.where == "start":
+            trainer.accumulate_grad_batches = 1 + trainer.current_epoch % 3
+
+    def on_train_epoch_end(self, trainer, module):
+        if self.where == "end":
+            trainer.accumulate_grad_batches = 1 + (trainer.current_epoch + 1) % 3
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("stop", type=pathlib.Path)
@@ -55,6 +70,7 @@ def main():
     parser.add_argument("--manual", help="the way of a module that takes its steps by itself")
     parser.add_argument("--interval", type=int, help="batches between validations")
     parser.add_argument("--limit", type=int, help="batches of an epoch")
+    parser.add_argument("--accumulation", help="where it is set")
     parser.add_argument("--set", action="append")
     arguments = parser.parse_args()
     trial = espalier.trial()
@@ -71,6 +87,11 @@ def main():
         trainer.fit(Regression(lr=lr, pause_s=pause_s, adam=False), training, held_out)
         return
     module = Regression(lr=lr, pause_s=pause_s, adam=False)
+    if arguments.accumulation:
+        trainer = ElasticTrainer(max_epochs=arguments.epochs, trial_metric="val_loss",
+                                 callbacks=[Validations(arguments.stop), Accumulation(arguments.accumulation)])
+        trainer.fit(module, training, held_out)
+        return
     trainer = ElasticTrainer(max_epochs=arguments.epochs, trial_metric="val_loss", gradient_clip_val=5.0,
                              callbacks=[Validations(arguments.stop)])
     trainer.fit(module, training, held_out)

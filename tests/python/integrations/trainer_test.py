@@ -11,7 +11,7 @@ ROOT = HERE.parents[2]
 sys.path[:0] = [str(HERE.parent), str(ROOT / "tests/e2e"), str(ROOT / "examples/python_transformers")]
 import torch  # noqa: E402
 import train  # noqa: E402
-from forked import alone  # noqa: E402
+from forked import alone, resumed  # noqa: E402
 from said import listened  # noqa: E402
 from two_replicas import TwoReplicas  # noqa: E402
 from transformers import EarlyStoppingCallback, Trainer, TrainerCallback  # noqa: E402
@@ -93,6 +93,95 @@ class Alone(unittest.TestCase):
                             ("train_sampling_strategy", "group_by_length")):
             with self.assertRaisesRegex(espalier.UsageError, name):
                 self.trained(ElasticTrainer, **{name: value})
+
+
+class Sets(TrainerCallback):
+    """gradient_accumulation_steps, in that event of an epoch."""
+
+    def __init__(self, event, number, epoch=0):
+        self.number, self.epoch = number, epoch
+        setattr(self, event, self.set)
+
+    def set(self, args, state, control, **kwargs):
+        if int(state.epoch or 0) == self.epoch:
+            args.gradient_accumulation_steps = self.number
+
+
+class Ends(TrainerCallback):
+    """Steps at each epoch's end."""
+
+    def __init__(self):
+        self.steps = []
+
+    def on_epoch_end(self, args, state, control, **kwargs):
+        self.steps.append(state.global_step)
+
+
+class Dividing(Trainer):
+    """Of the means of a step's batches it takes the mean, and not the sum where the model leaves what it is told unused."""
+
+    def __init__(self, *arguments, **more):
+        super().__init__(*arguments, **more)
+        self.model_accepts_loss_kwargs = False
+
+
+class Accumulation(unittest.TestCase):
+    """That a callback sets while it trains: 10 batches of 32 an epoch."""
+
+    def trained(self, kind, *callbacks, **more):
+        self.ends = Ends()
+        return Alone.trained(self, kind, per_device_train_batch_size=32, callbacks=[*callbacks, self.ends],
+                             **{"epochs": 3} | more)
+
+    def compare(self, made, ends):
+        more = {"optim": "sgd", "set_": ("dropout=0.0", "lr=0.1")}
+        plain = self.trained(Dividing, *made(), **more)
+        self.assertEqual(self.ends.steps, ends)
+        ours = self.trained(ElasticTrainer, *made(), **more)
+        self.assertEqual(self.ends.steps, ends)
+        for (name, a), b in zip(plain.model.named_parameters(), ours.model.parameters()):
+            torch.testing.assert_close(b, a, rtol=1e-4, atol=1e-6, msg=name)
+        self.assertEqual(ours.args.gradient_accumulation_steps, plain.args.gradient_accumulation_steps)
+
+    @alone
+    def test_set_where_an_epoch_begins(self):
+        self.compare(lambda: [Sets("on_epoch_begin", 5, epoch=1)], [10, 12, 14])
+
+    @alone
+    def test_set_where_an_epoch_ends(self):
+        self.compare(lambda: [Sets("on_epoch_end", 2, epoch=1)], [10, 15, 20])
+
+    @alone
+    def test_set_when_training_begins(self):
+        self.trained(ElasticTrainer, Sets("on_train_begin", 2))
+        self.assertEqual(self.ends.steps, [5, 10, 15])
+
+    @alone
+    def test_a_checkpoint_after_it_was_set_once(self):
+        def program(epochs):
+            self.trained(ElasticTrainer, Sets("on_epoch_begin", 5, epoch=1), epochs=epochs)
+            espalier.trial().finish()
+            return self.ends.steps
+
+        steps, _ = resumed(program, 3, 4)
+        self.assertEqual(steps, [16])
+
+    def refused(self, wanted, callback):
+        with self.assertRaisesRegex(espalier.UsageError, f"gradient_accumulation_steps {wanted}"):
+            self.trained(ElasticTrainer, callback)
+
+    @alone
+    def test_set_in_mid_epoch(self):
+        self.refused("was set to 2 within an epoch, where it is 1", Sets("on_step_end", 2))
+        self.assertEqual(self.ends.steps, [])
+
+    @alone
+    def test_set_to_no_number(self):
+        self.refused("is 2.0: want a positive whole number", Sets("on_epoch_begin", 2.0))
+
+    @alone
+    def test_set_to_more_than_an_epoch(self):
+        self.refused("is 11, and 11 batches of 32 samples are more than an epoch's 320", Sets("on_epoch_begin", 11))
 
 
 class Reports(unittest.TestCase):
