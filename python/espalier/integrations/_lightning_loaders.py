@@ -107,8 +107,11 @@ class Accumulation:
         """Of the present epoch, or of one with that number of batches a step."""
         if self._batch is None:
             return EpochLength(self._trainer, self._loader, self._loader.batch_size, 1, False)
-        return EpochLength(self._trainer, self._loader, self._batch, count or self._loader.batch_size // self._batch,
-                           self._drops_last)
+        present, rest = divmod(self._loader.batch_size, self._batch)
+        if rest:
+            raise UsageError(f"ElasticTrainer: the trial goes on with steps of {self._loader.batch_size} samples, which are no "
+                             f"whole batches of the training loader's {self._batch}: want a batch_size as it was before")
+        return EpochLength(self._trainer, self._loader, self._batch, count or present, self._drops_last)
 
 
 def refuse_of_adaptive_loader(accumulation):

@@ -93,6 +93,19 @@ TEST(TrainingEngineDeathTest, MistakesEndTheProgramAndSayWhatIsWanted) {
                 return model.net(at::ones({8, 4})).mean();
               }),
               bad_use, "parameter \"weight\" has a hook by register_hook");
+  const auto set_batch_size = [&](std::int64_t batch_size, bool in_loop) {
+    Trial trial(1, arguments);
+    LinearModel model;
+    AdaptiveDataParallel parallel(trial, *model.net, model.optimizer, {});
+    AdaptiveDataLoader loader(parallel, 8, {.batch_size = 4});
+    loader.NextEpoch(1);
+    if (in_loop) loader.NextBatch();
+    loader.SetBatchSize(batch_size);
+  };
+  EXPECT_EXIT(set_batch_size(8, true), bad_use,
+              "the batch size was set to 8 within an epoch, where it is 4");
+  EXPECT_EXIT(set_batch_size(9, false), bad_use,
+              "batch_size is 9: want at most the size of the data set, 8");
   EXPECT_EXIT(Trial(1, arguments).Report(-1, 0.5), bad_use, "Report: step is -1: want 0 or more");
   EXPECT_EXIT(
       {
