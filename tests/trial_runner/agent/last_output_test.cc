@@ -117,11 +117,12 @@ TEST(LastLinesOfProgram, KeepsTheFirstAndTheLastErrorOfAChain) {
       "\nDuring handling of the above exception, another exception occurred:\n\n";
   const std::string cause =
       "\nThe above exception was the direct cause of the following exception:\n\n";
-  for (const std::string& whole :
-       {Traceback(100, "KeyError: 'first'") + during + Traceback(100, "ValueError: last"),
-        Traceback(100, "KeyError: 'first'") + cause + Traceback(100, "OSError: between") + during +
-            Traceback(100, "ValueError: last"),
-        Traceback(100, "KeyError: 'first'") + during + Traceback(0, "ValueError: last")}) {
+  const std::string first = absl::StrCat(Traceback(100, "KeyError: 'first'"), during);
+  const std::string between = absl::StrCat(Traceback(100, "KeyError: 'first'"), cause,
+                                           Traceback(100, "OSError: between"), during);
+  for (const std::string& whole : {absl::StrCat(first, Traceback(100, "ValueError: last")),
+                                   absl::StrCat(between, Traceback(100, "ValueError: last")),
+                                   absl::StrCat(first, Traceback(0, "ValueError: last"))}) {
     const std::string kept = LastLinesOfProgram("step 1\r" + whole, 4096);
     EXPECT_LE(kept.size(), 4096u);
     EXPECT_TRUE(kept.starts_with("Traceback (most recent call last):\n  File \"train.py\""))
