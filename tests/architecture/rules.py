@@ -114,9 +114,9 @@ FOLDERS = {
     "trial_runner/torch/checkpoints": ["base", "trial_runner/control", "trial_runner/torch",
                                        "trial_runner/torch/group", "trial_runner/torch/process"],
     "trial_runner/torch/engine": ["base", "trial_runner/elastic", "trial_runner/collectives",
-                                  "trial_runner/datasets", "trial_runner/torch", "trial_runner/torch/checkpoints",
-                                  "trial_runner/torch/gradients", "trial_runner/torch/group",
-                                  "trial_runner/torch/process"],
+                                  "trial_runner/datasets", "trial_runner/kernels", "trial_runner/torch",
+                                  "trial_runner/torch/checkpoints", "trial_runner/torch/gradients",
+                                  "trial_runner/torch/group", "trial_runner/torch/process"],
     # Programs in Python: a C interface over the runtime. No source here sees Python.
     "trial_runner/python": ["base", "trial_runner/elastic", *TORCH],
     "trial_runner/agent": ["base", "tuner/credentials", "tuner/forwarding", "tuner/proto"],

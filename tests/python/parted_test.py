@@ -20,8 +20,8 @@ class Parted(SharedPoolTest):
         space = {"of": {"_type": "choice", "_value": list(FOUND)}, "kind": {"_type": "choice", "_value": kinds},
                  "draw": {"_type": "choice", "_value": [1]}, "evaluates": {"_type": "choice", "_value": [True]}}
         study = self.study([sys.executable, str(ROOT / "tests/python/parted.py")], trials=len(FOUND) * len(kinds),
-                           max_restarts=0, sampler="grid", search_space=space, slots={"min": 2, "max": 2}, max_failures=100)
-        self.run_tuner("submit", study, "--service", self.grpc, "--wait", timeout=LONG_S, check=False)
+                           max_restarts=0, sampler="grid", search_space=space, slots={"min": 2, "max": 2}, max_consecutive_failures=100)
+        self.run_tuner("submit", study, "--service", self.grpc, "--wait", timeout=LONG_S, code=1)
         trials = self.export()["trials"]
         self.assertEqual(len(trials), len(FOUND) * len(kinds))
         for trial in trials:

@@ -69,7 +69,7 @@ absl::StatusOr<std::string> OptimizerStep::FindDifference() {
   if (count == 0) {
     // Where a group has just formed the first step tells of buffers, too.
     ESPALIER_RETURN_IF_ERROR(CompareBuffers());
-    return std::string("what differed is the same again");
+    return std::string();
   }
   const std::string more =
       count > names.size() ? absl::StrCat(" and ", count - names.size(), " more") : "";
@@ -124,9 +124,17 @@ absl::Status OptimizerStep::CompareBuffers() {
   FailAsUnlike("buffers have changed on some of them and not on others");
 }
 
-void OptimizerStep::FailAsUnlike() {
-  const absl::StatusOr<std::string> difference = FindDifference();
-  FailAsUnlike(difference.ok() ? *difference : std::string(difference.status().message()));
+// All members have found that they differ.
+absl::Status OptimizerStep::FailWhereUnlike() {
+  ESPALIER_ASSIGN_OR_RETURN(const std::string difference, FindDifference());
+  if (!difference.empty()) FailAsUnlike(difference);
+  // Whatever it was, it is no reason to end a trial.
+  if (group_.rank() == 0) {
+    std::fprintf(stderr, "espalier: step %lld: replicas compared unlike parts, and all is alike\n",
+                 static_cast<long long>(state_.position.step));
+  }
+  CompareAnew();
+  return absl::OkStatus();
 }
 
 void OptimizerStep::FailAsUnlike(const std::string& difference) {
@@ -151,7 +159,7 @@ absl::Status OptimizerStep::CompareReplicas() {
     const double norm = std::bit_cast<double>(all[0][2]);
     for (const auto& of_rank : all) {
       const double other = std::bit_cast<double>(of_rank[2]);
-      if (!(std::abs(other - norm) <= kMostUnlike * std::abs(norm))) FailAsUnlike();
+      if (!(std::abs(other - norm) <= kMostUnlike * std::abs(norm))) return FailWhereUnlike();
     }
     if (group_.rank() == 0 && !std::exchange(unlike_said_, true)) {
       std::fprintf(stderr,
@@ -161,7 +169,7 @@ absl::Status OptimizerStep::CompareReplicas() {
     }
     return group_.TakeStateOfRank0();
   }
-  if (!same(0)) FailAsUnlike();
+  if (!same(0)) return FailWhereUnlike();
   check_.CountAll(state_.position);
   return absl::OkStatus();
 }

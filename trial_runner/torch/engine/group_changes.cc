@@ -42,6 +42,7 @@ void TrainingEngine::ComeTogether(bool in_loop) {
     return;
   }
   step_.ClearPlan();
+  step_.CompareAnew();
   last_step_end_ = Clock::now();
   regroup_due_ = std::all_of(said->begin(), said->end(),
                              [](const std::vector<std::int64_t>& of) { return of[0] != 0; });
@@ -105,6 +106,10 @@ void TrainingEngine::Regroup(bool broken) {
   } else if (broken) {
     state_.sums.DropStep();
   }
+  if (!ShareStates()) {
+    Regroup(/*broken=*/true);
+    return;
+  }
   // The global batch stays; its best division for the new group is to be seen.
   p.atomic_batch_size = 0;
   batches_.DropProposal();
@@ -132,6 +137,14 @@ bool TrainingEngine::Equalise(TrainingState::Extent extent) {
   return equal.ok();
 }
 
+bool TrainingEngine::ShareStates() {
+  if (group_.size() == 1 || trial_.states.empty()) return true;
+  state_.extent = TrainingState::Extent::kStates;
+  const absl::Status shared = group_.TakeStateOfRank0();
+  state_.extent = TrainingState::Extent::kAll;
+  return shared.ok();
+}
+
 void TrainingEngine::Agree() {
   step_.Drop(/*lost=*/true);
   state_.sums.DropStep();
@@ -143,7 +156,7 @@ void TrainingEngine::Agree() {
 }
 
 void TrainingEngine::AgreeOnProgram() {
-  if (step_.TakeParted()) Equalise(TrainingState::Extent::kProgram);
+  if (step_.TakeParted() && Equalise(TrainingState::Extent::kProgram)) step_.CompareAnew();
 }
 
 }  // namespace espalier

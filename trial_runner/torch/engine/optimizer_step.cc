@@ -278,8 +278,8 @@ bool OptimizerStep::ReduceModel(std::size_t number) {
   disagreed_ = late > 0 && late < group_.size();
   if (disagreed_) return false;
   if (number > 0 || group_.size() == 1 || !check_.on()) return true;
-  if (!check_.Agree(model.gradients(), group_.size(), state_.position)) FailAsUnlike();
-  return true;
+  if (Parts(number)) return true;  // what their programs have set is to be agreed on first
+  return check_.Agree(model.gradients(), group_.size(), state_.position) || FailWhereUnlike().ok();
 }
 
 // Of the model's step, after its sums: by whatever member.

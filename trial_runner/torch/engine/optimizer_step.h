@@ -102,6 +102,8 @@ class OptimizerStep {
   // others not since they last had the same.
   absl::Status CompareBuffers();
   void KeepBuffers();  // all have the same now
+  // All members do so at one place, where some of them may have been given another state.
+  void CompareAnew() { check_.StartGroup(); }
   std::int64_t replica_checks() const { return check_.checks(); }
   // From here on all members draw the same random numbers, until a step begins.
   void DrawAlike();
@@ -185,9 +187,9 @@ class OptimizerStep {
   void DrawOwn();
   void DrawAlikeInStep();
   std::vector<std::string> ChangedBuffers() const;
-  [[noreturn]] void FailAsUnlike();
+  absl::Status FailWhereUnlike();
   [[noreturn]] void FailAsUnlike(const std::string& difference);
-  absl::StatusOr<std::string> FindDifference();
+  absl::StatusOr<std::string> FindDifference();  // empty: there is none
   void TakeProposal(const TrainedModel& model);
   void MeasureStep();
   void FailAfterSkippedSteps(const TrainedModel& model, const ModelPosition& position);

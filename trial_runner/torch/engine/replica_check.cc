@@ -219,6 +219,7 @@ void ReplicaCheck::CountAll(const TrainingPosition& position) {
 }
 
 std::vector<std::uint64_t> ReplicaCheck::OfEach(const TrainingPosition& position) {
+  Refresh();
   std::vector<std::uint64_t> each;
   for (const Part& part : parts_) each.push_back(OfWords(part.begin, part.begin + part.words));
   each.push_back(OfNumbers(position));

@@ -78,20 +78,28 @@ void TrainingState::WriteModel(const OptimizedModel& trained, StateWriter& to) c
   to.Text(trained.model.OtherState());
 }
 
+void TrainingState::WriteStates(StateWriter& to) const {
+  for (const auto& [name, state] : trial_.states) {
+    to.Text(name);
+    to.Text(BytesOf(*state));
+  }
+  to.Text("");  // the program has no more states
+}
+
 absl::StatusOr<StateOffer> TrainingState::Offer() {
   try {
     StateWriter to;
+    if (extent == Extent::kStates) {
+      WriteStates(to);
+      return std::move(to).Take();
+    }
     if (extent != Extent::kProgram) {
       for (const OptimizedModel& trained : models_) WriteModel(trained, to);
     }
     if (extent == Extent::kBuffers) return std::move(to).Take();
     to.Text(position.Encode());
     to.Text(sums.Encode());
-    for (const auto& [name, state] : trial_.states) {
-      to.Text(name);
-      to.Text(BytesOf(*state));
-    }
-    to.Text("");  // the program has no more states
+    WriteStates(to);
     to.Integer(std::ssize(kept_buffers));
     for (const auto& [name, hash] : kept_buffers) {
       to.Text(name);
@@ -161,12 +169,33 @@ absl::Status TrainingState::ReadBuffers(const OptimizedModel& trained, StateRead
                                                           std::string(set.message())));
 }
 
+absl::Status TrainingState::ReadStates(StateReader& from) {
+  for (const auto& [name, state] : trial_.states) {
+    ESPALIER_RETURN_IF_ERROR(ReadName("the program's states", name, from));
+    ESPALIER_ASSIGN_OR_RETURN(const std::string_view bytes, from.Text());
+    // A member that has the same already is in the midst of its program.
+    if (extent == Extent::kStates && BytesOf(*state) == bytes) continue;
+    ESPALIER_RETURN_IF_ERROR(LoadBytes(*state, std::string(bytes)));
+  }
+  return ReadName("the program's states", "", from);
+}
+
 absl::StatusOr<std::vector<CollectiveBuffer>> TrainingState::Expect(
     const std::vector<std::uint8_t>& description) {
   // Buffers alone are taken over when all of them have arrived.
   const bool buffers = extent == Extent::kBuffers;
-  spoiled_ = !buffers;
   expected_others_.clear();
+  if (extent == Extent::kStates) {
+    try {
+      StateReader from(description);
+      ESPALIER_RETURN_IF_ERROR(ReadStates(from));
+      return std::vector<CollectiveBuffer>();
+    } catch (const std::exception& e) {
+      return absl::InternalError(
+          absl::StrCat("cannot take over the program's states: ", FirstLine(e)));
+    }
+  }
+  spoiled_ = !buffers;
   try {
     const at::NoGradGuard no_grad;
     StateReader from(description, /*aside=*/buffers);
@@ -183,12 +212,7 @@ absl::StatusOr<std::vector<CollectiveBuffer>> TrainingState::Expect(
     ESPALIER_ASSIGN_OR_RETURN(expected_position_, TrainingPosition::Decode(where));
     ESPALIER_ASSIGN_OR_RETURN(const std::string_view sums_text, from.Text());
     expected_sums_ = std::string(sums_text);
-    for (const auto& [name, state] : trial_.states) {
-      ESPALIER_RETURN_IF_ERROR(ReadName("the program's states", name, from));
-      ESPALIER_ASSIGN_OR_RETURN(const std::string_view bytes, from.Text());
-      ESPALIER_RETURN_IF_ERROR(LoadBytes(*state, std::string(bytes)));
-    }
-    ESPALIER_RETURN_IF_ERROR(ReadName("the program's states", "", from));
+    ESPALIER_RETURN_IF_ERROR(ReadStates(from));
     ESPALIER_ASSIGN_OR_RETURN(const std::int64_t kept, from.Integer());
     kept_buffers.clear();
     for (std::int64_t i = 0; i < kept; ++i) {
@@ -219,7 +243,7 @@ absl::Status TrainingState::Accept() {
     return absl::InternalError(absl::StrCat("cannot take over the training state: ", FirstLine(e)));
   }
   detours_.clear();
-  if (extent == Extent::kBuffers) return absl::OkStatus();
+  if (extent == Extent::kBuffers || extent == Extent::kStates) return absl::OkStatus();
   ESPALIER_RETURN_IF_ERROR(sums.Adopt(expected_sums_));
   position = std::move(expected_position_);
   spoiled_ = false;

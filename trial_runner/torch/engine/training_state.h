@@ -33,8 +33,9 @@ class TrainingState final : public SharedState {
   // Hashes of buffers as they were when all members last had the same, by model and name.
   std::map<std::string, std::uint64_t> kept_buffers;
   // What is handed over: all, or the position and what belongs to the program, where models and
-  // optimizers are known to be equal, or of models what is no parameter. Alike on all members.
-  enum class Extent : std::int64_t { kAll, kProgram, kBuffers };
+  // optimizers are known to be equal, or of models what is no parameter, or the states of the
+  // program alone. Alike on all members.
+  enum class Extent : std::int64_t { kAll, kProgram, kBuffers, kStates };
   Extent extent = Extent::kAll;
 
   std::vector<std::int64_t> Order() const override;
@@ -67,6 +68,8 @@ class TrainingState final : public SharedState {
   void WriteModel(const OptimizedModel& trained, StateWriter& to) const;
   absl::Status ReadModel(const OptimizedModel& trained, StateReader& from);
   absl::Status ReadBuffers(const OptimizedModel& trained, StateReader& from);
+  void WriteStates(StateWriter& to) const;
+  absl::Status ReadStates(StateReader& from);
   std::unique_ptr<TrainingStateCopy> Copy() const;
   absl::Status TakeCheckpoint(const CheckpointTexts& texts);
 
