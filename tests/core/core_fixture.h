@@ -66,6 +66,22 @@ class CoreTest : public ::testing::Test {
     }
   }
 
+  void TellProgress(ReplicaId from, std::int64_t step, double epoch) {
+    ReplicaProgress progress;
+    progress.generation = trial().generation;
+    progress.step = step;
+    progress.epoch = epoch;
+    progress.global_batch_size = 64;
+    Step(FromReplica{from, progress});
+  }
+
+  // The group trains for so long and once through the data, as its first member says.
+  void TrainOn(ReplicaId first, double seconds) {
+    TellProgress(first, 10, 1);
+    now_ = After(now_, seconds);
+    TellProgress(first, 20, 2);
+  }
+
   // One elastic trial alone on two slots, trained by both.
   std::vector<ReplicaId> TwoReplicas() { return TwoReplicas(Spec(1)); }
   std::vector<ReplicaId> TwoReplicas(const StudySpec& spec, int slots = 2) {

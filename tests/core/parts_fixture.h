@@ -9,6 +9,7 @@
 #include "tuner/core/estimates/promises.h"
 #include "tuner/core/estimates/speeds.h"
 #include "tuner/core/groups/groups.h"
+#include "tuner/core/groups/joins.h"
 #include "tuner/core/pool/checkpoint_copies.h"
 #include "tuner/core/pool/pool_state.h"
 #include "tuner/core/state/turn.h"
@@ -65,6 +66,7 @@ class PartsFixture : public ::testing::Test {
   Speeds speeds_{turn_.state(), /*fit_aside=*/false};
   Promises promises_{turn_};
   CheckpointCopies copies_{turn_, pool_};
+  Joins joins_{turn_, pool_};
   Groups groups_{turn_, pool_, options_, copies_, speeds_};
   Trials trials_{turn_, pool_, groups_, plugins_, curves_};
   std::function<void(const Change&)> observe_;  // of the part that is tested

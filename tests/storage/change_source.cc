@@ -347,6 +347,12 @@ std::optional<Change> ChangeSource::Make(Draw<TrialRestarted>) {
   return TrialRestarted{trial->id, trial->restarts + 1};
 }
 
+std::optional<Change> ChangeSource::Make(Draw<JoinsFailed>) {
+  const Trial* trial = AnyTrial();
+  if (trial == nullptr) return std::nullopt;
+  return JoinsFailed{trial->id, {Small(9), Small(9), AnyText(), LaterTime(), AnyInteger()}};
+}
+
 std::optional<Change> ChangeSource::Make(Draw<DecisionMade>) {
   const Study* study = AnyStudy();
   if (study == nullptr) return std::nullopt;

@@ -62,6 +62,7 @@ class ChangeSource {
   std::optional<Change> Make(Draw<CheckpointCopyGone>);
   std::optional<Change> Make(Draw<TrialPinned>);
   std::optional<Change> Make(Draw<TrialRestarted>);
+  std::optional<Change> Make(Draw<JoinsFailed>);
   std::optional<Change> Make(Draw<DecisionMade>);
   std::optional<Change> Make(Draw<NodeRegistered>);
   std::optional<Change> Make(Draw<NodeTermsTold>);

@@ -10,6 +10,11 @@ namespace espalier {
 
 // What each schema added, undone: the row of 9 takes a database of version 10 to 9.
 inline const std::pair<int, std::string> kUndoSql[] = {
+    {12,
+     "ALTER TABLE trials DROP COLUMN joins_failed; ALTER TABLE trials DROP COLUMN joins_work_at; "
+     "ALTER TABLE trials DROP COLUMN join_failure; "
+     "ALTER TABLE trials DROP COLUMN join_failed_us; "
+     "ALTER TABLE trials DROP COLUMN join_failed_step; "},
     {11, "DROP TABLE node_terms; "},
     {10,
      "ALTER TABLE figures RENAME TO rows; "

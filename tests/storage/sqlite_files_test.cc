@@ -203,6 +203,9 @@ TEST_F(SqliteFiles, BringsEveryOlderSchemaUpToTheLatest) {
     ExecuteRaw("SELECT trial, name, value FROM figures");
     ExecuteRaw("SELECT held, cancelled, environment FROM trials");
     ExecuteRaw(
+        "SELECT joins_failed, joins_work_at, join_failure, join_failed_us, join_failed_step "
+        "FROM trials");
+    ExecuteRaw(
         "SELECT node, number, since_us, slots, gpu_type, spot, price_per_hour FROM node_terms");
   }
 }

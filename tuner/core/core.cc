@@ -14,6 +14,7 @@
 #include "tuner/core/estimates/promises.h"
 #include "tuner/core/estimates/speeds.h"
 #include "tuner/core/groups/groups.h"
+#include "tuner/core/groups/joins.h"
 #include "tuner/core/pool/checkpoint_copies.h"
 #include "tuner/core/pool/pool_state.h"
 #include "tuner/core/pool_size/pool_sizer.h"
@@ -113,20 +114,21 @@ class Core::Impl {
   Speeds speeds_{turn_.state(), options_.plan_aside};
   Promises promises_{turn_};
   CheckpointCopies copies_{turn_, pool_};
+  Joins joins_{turn_, pool_};
   Groups groups_{turn_, pool_, options_, copies_, speeds_};
   Limits limits_{turn_, pool_, plugins_};
   Trials trials_{turn_, pool_, groups_, plugins_, curves_};
   Checkpoints checkpoints_{turn_, pool_, options_, copies_, groups_, trials_};
-  Studies studies_{turn_, pool_, options_, plugins_, limits_, trials_, checkpoints_};
+  Studies studies_{turn_, pool_, options_, plugins_, joins_, limits_, trials_, checkpoints_};
   ClientTrials clients_{turn_, options_, plugins_, trials_};
   QueuedTrials queued_{turn_, trials_, clients_};
   ClientSlotDesk client_slots_{turn_, pool_, options_, promises_, trials_};
-  ReplicaWatch watch_{turn_, pool_, groups_, trials_, checkpoints_, speeds_, promises_};
-  espalier::Nodes nodes_{turn_,   pool_,        options_,      copies_, groups_,
-                         trials_, checkpoints_, client_slots_, watch_};
-  PoolView view_{turn_,   pool_,   speeds_,      promises_,    plugins_,
-                 limits_, trials_, checkpoints_, client_slots_};
-  Reconciler reconciler_{turn_, pool_, copies_, groups_, checkpoints_, nodes_};
+  ReplicaWatch watch_{turn_, pool_, joins_, groups_, trials_, checkpoints_, speeds_, promises_};
+  espalier::Nodes nodes_{turn_,   pool_,   options_,     copies_,       joins_,
+                         groups_, trials_, checkpoints_, client_slots_, watch_};
+  PoolView view_{turn_,    pool_,   joins_,  speeds_,      promises_,
+                 plugins_, limits_, trials_, checkpoints_, client_slots_};
+  Reconciler reconciler_{turn_, pool_, copies_, joins_, groups_, checkpoints_, nodes_};
   Scheduler scheduler_{turn_,
                        {.options = options_,
                         .pool = pool_,
@@ -134,6 +136,7 @@ class Core::Impl {
                         .curves = curves_,
                         .speeds = speeds_,
                         .promises = promises_,
+                        .joins = joins_,
                         .limits = limits_,
                         .trials = trials_,
                         .studies = studies_,

@@ -104,6 +104,7 @@ class ChangeWriter::Impl {
   }
   absl::Status operator()(const TrialPinned& c) { return ChangeTrial(c.id, c); }
   absl::Status operator()(const TrialRestarted& c) { return ChangeTrial(c.id, c); }
+  absl::Status operator()(const JoinsFailed& c) { return ChangeTrial(c.id, c); }
   absl::Status operator()(const DecisionMade& c) {
     const Decision& d = c.decision;
     return insert_decision_

@@ -117,6 +117,12 @@ absl::Status ReadHead(const Statement& row, int first_column, Trial& trial) {
   trial.held = row.Int(column++) != 0;
   trial.cancelled = row.Int(column++) != 0;
   trial.environment = EnvironmentFromText(row.Text(column++));
+  FailedJoins& failed = trial.failed_joins;
+  failed.in_a_row = row.Int(column++);
+  failed.works_at = row.Int(column++);
+  failed.reason = row.Text(column++);
+  failed.at = row.Moment(column++);
+  failed.step = row.Integer(column++);
   return absl::OkStatus();
 }
 
@@ -129,12 +135,14 @@ absl::Status WriteHead(Statement& update, const Study& study) {
 
 absl::Status WriteHead(Statement& update, const Trial& trial) {
   const CheckpointLabel& newest = trial.newest_checkpoint;
+  const FailedJoins& failed = trial.failed_joins;
   return update
       .Bind(ToString(trial.state), trial.value, trial.started, trial.ended, trial.reason,
             trial.last_output, trial.generation, trial.restarts, trial.pinned_slots,
             trial.checkpoint, newest.step, newest.name, newest.fingerprint, newest.at,
             newest.generation, trial.held ? 1 : 0, trial.cancelled ? 1 : 0,
-            EnvironmentToText(trial.environment), trial.id)
+            EnvironmentToText(trial.environment), failed.in_a_row, failed.works_at, failed.reason,
+            failed.at, failed.step, trial.id)
       .Run();
 }
 

@@ -257,6 +257,15 @@ CREATE TABLE node_terms (
   PRIMARY KEY (node, number)
 ) WITHOUT ROWID;
 )sql",
+    R"sql(
+-- Replicas that were to join the trial's group and failed, one after the other, and what became of
+-- the last one.
+ALTER TABLE trials ADD COLUMN joins_failed INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE trials ADD COLUMN joins_work_at INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE trials ADD COLUMN join_failure TEXT NOT NULL DEFAULT '';
+ALTER TABLE trials ADD COLUMN join_failed_us INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE trials ADD COLUMN join_failed_step INTEGER NOT NULL DEFAULT 0;
+)sql",
 };
 constexpr std::int64_t kLatestVersion = std::ssize(kMigrations);
 static_assert(kLatestVersion == kLatestSchema);

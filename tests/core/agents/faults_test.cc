@@ -303,6 +303,7 @@ TEST_F(FaultsTest, WhenAllAreStuckANewGenerationIsTried) {
 
 TEST_F(FaultsTest, AGroupThatCannotTrainStartsAgainFromItsCheckpoint) {
   const auto replicas = TwoReplicas();
+  TrainOn(replicas[0], 61);
   Step(FromReplica{replicas[0], ReplicaCheckpoint{"/c/1"}});
   for (int round = 1; round <= 3; ++round) {
     for (const ReplicaId replica : replicas) SayStuck(replica);
@@ -438,6 +439,7 @@ TEST_F(FaultsTest, AMemberThatNeverComesToFormIsStopped) {
 TEST_F(FaultsTest, WhereAllMembersFailTogetherTheTrialFails) {
   const auto [first, second] = GrowsOntoAnotherNode();
   Form(regroups_);
+  TrainOn(first, 61);
   Step(ReplicaExited{second, 1, 0, "", ""});
   for (int i = 0; i < 10 && starts_.empty(); ++i) Wait(1);
   ASSERT_EQ(starts_.size(), 1u) << "the second one's successor";

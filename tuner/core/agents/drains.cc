@@ -35,6 +35,9 @@ void Nodes::On(const DrainNode& event) {
                          event.within_s > 0 ? After(turn_.now(), event.within_s) : Time{}});
   if (const auto node = pool_.nodes.find(id); node != pool_.nodes.end()) {
     pool_.UpdateDrain(node->second, "a user drains it");
+    if (event.undo && !node->second.draining) {
+      joins_.TryAgainAll(absl::StrCat("node ", node->second.name, " is no longer drained"));
+    }
   }
   turn_.Wake();
 }
@@ -67,7 +70,10 @@ bool Nodes::MustLeave(NodeId id, TrialId trial) const {
 
 void Nodes::CheckDrains() {
   for (const NodeId id : std::set<NodeId>(pool_.draining)) {
-    const Node& node = pool_.nodes.at(id);
+    Node& node = pool_.nodes.at(id);
+    if (std::exchange(node.drain_begins, false)) {
+      joins_.TryAgainOn(id, absl::StrCat("node ", node.name, " is to be emptied"));
+    }
     PlanNothingNewOn(id);
     if (node.ends) EmptyNode(node);
   }

@@ -40,7 +40,9 @@ void Nodes::Join(const AgentHello& event) {
     turn_.reply().status = std::move(shared);
     return;
   }
+  const std::size_t known = turn_.state().nodes.size();
   const NodeId id = NodeOf(event.node_name);
+  const bool more = turn_.state().nodes.size() > known || BringsSlots(id, event);
   TakeNode(id, event);
   turn_.reply().content = NodeReply{id};
   turn_.Wake();
@@ -55,6 +57,7 @@ void Nodes::Join(const AgentHello& event) {
     if (TakeReplica(id, live)) regroup.insert(live.trial);
   }
   pool_.ForgetPlansFor(id);
+  if (more) joins_.TryAgainAll(absl::StrCat("node ", event.node_name, " has joined the pool"));
   checkpoints_.TakeHeldCheckpoints(id, event);
   for (const TrialId trial : regroup) {
     groups_.Regroup(trial, std::vector<ReplicaId>(pool_.groups.at(trial).members), /*abandon=*/true,
@@ -68,6 +71,13 @@ void Nodes::Join(const AgentHello& event) {
                     [this](const Slot& slot) { return heard_.contains(slot.node); });
     if (all_heard) TryRecover(trial);
   }
+}
+
+// Whether the pool has slots by a node that it has known which it had not. Nodes that come back
+// after a restart of the service are taken to have been there all the time.
+bool Nodes::BringsSlots(NodeId id, const AgentHello& event) const {
+  const auto node = pool_.nodes.find(id);
+  return node != pool_.nodes.end() ? event.slots > node->second.slots : !pool_.recovery_ends;
 }
 
 // The id that the name has had, or has from now on.
@@ -209,6 +219,7 @@ void Nodes::TryRecover(TrialId id) {
         kLostWithAgent);
     return;
   }
+  joins_.TakeUp(id);
   // Those who have left long ago, and were not told, are no group (Reconcile ends them).
   if (!ready.empty() && (trial.checkpoint.empty() || copies_.HasSource(id))) {
     // Nobody knows which commands arrived before the crash: a new generation for all of them.

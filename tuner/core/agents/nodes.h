@@ -9,6 +9,7 @@
 #include "tuner/core/checkpoints/checkpoints.h"
 #include "tuner/core/client_slots/client_slot_desk.h"
 #include "tuner/core/groups/groups.h"
+#include "tuner/core/groups/joins.h"
 #include "tuner/core/pool/node_view.h"
 #include "tuner/core/pool/pool_state.h"
 #include "tuner/core/state/turn.h"
@@ -21,12 +22,13 @@ namespace espalier {
 class Nodes {
  public:
   Nodes(Turn& turn, PoolState& pool, const CoreOptions& options, const CheckpointCopies& copies,
-        Groups& groups, Trials& trials, Checkpoints& checkpoints, ClientSlotDesk& client_slots,
-        ReplicaWatch& watch)
+        Joins& joins, Groups& groups, Trials& trials, Checkpoints& checkpoints,
+        ClientSlotDesk& client_slots, ReplicaWatch& watch)
       : turn_(turn),
         pool_(pool),
         options_(options),
         copies_(copies),
+        joins_(joins),
         groups_(groups),
         trials_(trials),
         checkpoints_(checkpoints),
@@ -54,6 +56,7 @@ class Nodes {
 
  private:
   NodeId NodeOf(const std::string& name);
+  bool BringsSlots(NodeId id, const AgentHello& event) const;
   void TakeNode(NodeId id, const AgentHello& event);
   void LoseReplicas(const std::vector<Replica>& lost);
   void LoseUnlisted(NodeId id, const std::vector<LiveReplica>& replicas);
@@ -71,6 +74,7 @@ class Nodes {
   PoolState& pool_;
   const CoreOptions& options_;
   const CheckpointCopies& copies_;
+  Joins& joins_;
   Groups& groups_;
   Trials& trials_;
   Checkpoints& checkpoints_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string_view>
 #include <tuple>
 #include <utility>
 #include <variant>
@@ -30,6 +31,22 @@ std::string DescribeExit(const ReplicaExited& exit, bool node_lost) {
   if (!exit.error.empty()) return exit.error;
   if (exit.signal != 0) return absl::StrCat("was killed by signal ", exit.signal);
   return absl::StrCat("exited with code ", exit.exit_code);
+}
+
+// The last words of its output, which are an exception's own in most languages.
+std::string LastLine(const std::string& output) {
+  constexpr std::size_t kMostBytes = 300;
+  std::string_view text = output;
+  constexpr char kSpace[] = " \t\r\n";
+  const std::size_t end = text.find_last_not_of(kSpace);
+  if (end == std::string_view::npos) return "";
+  text = text.substr(0, end + 1);
+  text.remove_prefix(text.find_last_of('\n') + 1);
+  text.remove_prefix(text.find_first_not_of(kSpace));
+  if (text.size() <= kMostBytes) return std::string(text);
+  std::size_t cut = kMostBytes;
+  while (cut > 0 && (static_cast<unsigned char>(text[cut]) & 0xC0) == 0x80) --cut;
+  return std::string(text.substr(0, cut)) + "...";
 }
 
 // It cannot use the GPU of its slot, and says so before it is ready.
@@ -137,6 +154,7 @@ void ReplicaWatch::Hear(const Replica& from, const ReplicaProgress& message) {
   if (found == pool_.groups.end()) return;
   Group& group = found->second;
   JudgePace(from.trial, message);
+  joins_.NoteProgress(from.trial, message);
   double step_time_s = 0;
   double sync_time_s = 0;
   std::int64_t steps = 0;
@@ -207,12 +225,18 @@ void ReplicaWatch::ReplicaGone(const Replica& gone, const ReplicaExited& exit, b
   // Only joiners are left: Reconcile makes them the group.
   if (group.members.empty()) group.forming = false;
 
+  const bool at_fault = !expected && !node_lost && pool_.Usable({gone.node, gone.slot});
+  const bool clean = exit.exit_code == 0 && exit.error.empty();
   if (pool_.ReplicasOf(gone.trial).empty()) {
-    GroupLost(gone.trial, exit, ExcuseFor(gone, exit, node_lost || expected));
+    std::string excuse = ExcuseFor(gone, exit, node_lost || expected);
+    if (at_fault && !clean && gone.untried && group.moved) {
+      JoinFailed(gone, exit);
+      excuse = absl::StrCat("the replica that it had moved to ", DescribeExit(exit, false));
+    }
+    GroupLost(gone.trial, exit, excuse);
     return;
   }
-  const bool ended_well =
-      was_member && !expected && !node_lost && exit.exit_code == 0 && exit.error.empty();
+  const bool ended_well = was_member && !expected && !node_lost && clean;
   if (!ended_well &&
       checkpoints_.StartAgainIfNobodyKnows(
           gone.trial, absl::StrCat("a replica ", expected ? "left" : DescribeExit(exit, node_lost)),
@@ -228,15 +252,16 @@ void ReplicaWatch::ReplicaGone(const Replica& gone, const ReplicaExited& exit, b
     return;
   }
   if (!was_member) {
-    if (pool_.Usable({gone.node, gone.slot})) ++group.joiner_failures;
     turn_.Decide(trial, DecisionKind::kShrink, pool_.SlotsHeldBy(trial.id) + 1,
                  pool_.SlotsHeldBy(trial.id),
                  absl::StrCat("a replica that was to join ", DescribeExit(exit, node_lost)));
+    if (at_fault) JoinFailed(gone, exit);
     return;
   }
   if (ended_well) {
     // It came to its end before the others: Finished, or their own ends, should follow.
     if (!group.ending) group.ending = After(turn_.now(), groups_.TimeoutsOf(trial).exit_s);
+    group.untried_ended = group.untried_ended || gone.untried;
     pool_.timed.insert(gone.trial);
     return;
   }
@@ -249,10 +274,22 @@ void ReplicaWatch::ReplicaGone(const Replica& gone, const ReplicaExited& exit, b
     if (!node_lost) AllMembersFailed(gone, exit);
     return;
   }
-  ++group.joiner_failures;
+  // Whoever of them is lost, the replicas that have come last may be why.
+  const bool join_failed = at_fault && (gone.untried || joins_.SomeUntried(group));
   groups_.Regroup(gone.trial, group.members, /*abandon=*/true, /*after_loss=*/true);
   group.replicas_before =
       std::max(group.replicas_before, static_cast<int>(group.members.size()) + 1);
+  if (!join_failed) return;
+  JoinFailed(gone, exit);
+  joins_.RelyOnThoseLeft(group);
+}
+
+void ReplicaWatch::JoinFailed(const Replica& gone, const ReplicaExited& exit) {
+  std::string how = DescribeExit(exit, false);
+  if (const std::string words = LastLine(exit.last_output); !words.empty()) {
+    absl::StrAppend(&how, ": ", words);
+  }
+  joins_.Failed(gone.trial, how);
 }
 
 // Where they fail together, as by an error of the program, those that are to replace them would
@@ -323,11 +360,11 @@ void ReplicaWatch::ForgetUntimedGroups() {
 void ReplicaWatch::CheckDeadlines() {
   for (const ReplicaId id : pool_.replicas.Due(turn_.now())) {
     Replica& replica = pool_.replicas.at(id);
-    const auto group = pool_.groups.find(replica.trial);
-    if (!replica.ready && !replica.stopping && group != pool_.groups.end()) {
-      ++group->second.joiner_failures;  // it never came to say Ready
-    }
+    const bool late = !replica.ready && !replica.stopping && pool_.groups.contains(replica.trial);
     groups_.StopReplica(replica, replica.grace_s);
+    if (!late) continue;
+    const double start_s = groups_.TimeoutsOf(turn_.TrialAt(replica.trial)).start_s;
+    joins_.Failed(replica.trial, absl::StrCat("was not ready after ", start_s, " s"));
   }
   CheckStuckGroups();
   // The other members of a group one of which has come to its end did not follow.
@@ -337,7 +374,10 @@ void ReplicaWatch::CheckDeadlines() {
     Group& group = pool_.groups.at(id);
     if (group.ending && *group.ending <= turn_.now()) {
       group.ending.reset();
-      if (!group.members.empty() && !group.pausing) stuck.push_back(id);
+      const bool untried_ended = std::exchange(group.untried_ended, false);
+      if (group.members.empty() || group.pausing) continue;
+      if (untried_ended) joins_.Failed(id, "came to its end before the others");
+      stuck.push_back(id);
     } else if (groups_.Stalls(id, group)) {
       // Members were told and have not all come: whoever lives is told again.
       stuck.push_back(id);

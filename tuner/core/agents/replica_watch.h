@@ -9,6 +9,7 @@
 #include "tuner/core/estimates/promises.h"
 #include "tuner/core/estimates/speeds.h"
 #include "tuner/core/groups/groups.h"
+#include "tuner/core/groups/joins.h"
 #include "tuner/core/pool/pool_state.h"
 #include "tuner/core/state/turn.h"
 #include "tuner/core/trials/trials.h"
@@ -24,10 +25,11 @@ inline constexpr char kLostWithAgent[] = "its replicas were lost with their agen
 // ended, or they are repeated. They change nothing; that is the fence around every group.
 class ReplicaWatch {
  public:
-  ReplicaWatch(Turn& turn, PoolState& pool, Groups& groups, Trials& trials,
+  ReplicaWatch(Turn& turn, PoolState& pool, Joins& joins, Groups& groups, Trials& trials,
                Checkpoints& checkpoints, Speeds& speeds, Promises& promises)
       : turn_(turn),
         pool_(pool),
+        joins_(joins),
         groups_(groups),
         trials_(trials),
         checkpoints_(checkpoints),
@@ -66,6 +68,7 @@ class ReplicaWatch {
   void CheckStuckGroups();
   void StopHung(TrialId id);
   void NobodyIsReached(TrialId id);
+  bool LeaveUntriedOut(TrialId id, const std::string& what);
   bool StopThoseNotFormed(TrialId id);
   std::set<ReplicaPair> CutPairs(const Group& group) const;
   std::vector<std::string> NoteOutOfReach(const Group& group);
@@ -74,12 +77,14 @@ class ReplicaWatch {
   // ---- replicas that slow their group down (slow_replicas.cc)
   void JudgePace(TrialId id, const ReplicaProgress& message);
   std::string ExcuseFor(const Replica& gone, const ReplicaExited& exit, bool wanted_or_lost) const;
+  void JoinFailed(const Replica& gone, const ReplicaExited& exit);
   void ReplaceStraggler(TrialId id, const Straggler& straggler);
   void GiveUpReplacement(Group& group);
   std::optional<Slot> SpareSlot(TrialId id, const Replica& slow) const;
 
   Turn& turn_;
   PoolState& pool_;
+  Joins& joins_;
   Groups& groups_;
   Trials& trials_;
   Checkpoints& checkpoints_;

@@ -59,7 +59,8 @@ void ReplicaWatch::ReplaceStraggler(TrialId id, const Straggler& straggler) {
   const auto give_up_place = [&group, &slow] {
     if (--group.target[slow.node] == 0) group.target.erase(slow.node);
   };
-  if (const std::optional<Slot> spare = SpareSlot(id, slow)) {
+  const bool may_start = joins_.MayStart(id) > 0;
+  if (const auto spare = may_start ? SpareSlot(id, slow) : std::nullopt) {
     give_up_place();
     ++group.target[spare->node];
     group.replaced = slow.id;

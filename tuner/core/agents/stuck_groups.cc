@@ -152,6 +152,7 @@ void ReplicaWatch::PartThoseOutOfReach(TrialId id) {
   const int left = static_cast<int>(staying.size());
   std::vector<std::string> leaving;
   std::set<NodeId> home;
+  int failed = 0;
   for (const ReplicaId member : staying) home.insert(pool_.replicas.at(member).node);
   for (const ReplicaId member : group.members) {
     if (std::find(staying.begin(), staying.end(), member) != staying.end()) continue;
@@ -159,13 +160,14 @@ void ReplicaWatch::PartThoseOutOfReach(TrialId id) {
     leaving.push_back(pool_.PlaceOf(replica));
     if (--group.target[replica.node] <= 0) group.target.erase(replica.node);
     // Nothing is learnt of nodes by which the next attempt could do better.
-    if (home.contains(replica.node)) ++group.joiner_failures;
+    failed += home.contains(replica.node) ? 1 : 0;
   }
   turn_.Decide(turn_.TrialAt(id), DecisionKind::kShrink, before, left,
                absl::StrCat(absl::StrJoin(words, "; "), ": ", absl::StrJoin(leaving, ", "),
                             leaving.size() == 1 ? " leaves, " : " leave, ", left,
                             left == 1 ? " goes on" : " go on"));
   groups_.Regroup(id, std::move(staying), /*abandon=*/true, /*after_loss=*/true);
+  if (failed > 0) joins_.Failed(id, "could not reach the others on its own node", failed);
   turn_.Wake();
 }
 
@@ -190,9 +192,10 @@ void ReplicaWatch::StopHung(TrialId id) {
                absl::StrCat(hung.size() == 1 ? "a replica hangs (" : "replicas hang (",
                             absl::StrJoin(places, ", "), "): the others wait for it in vain; ",
                             alive.size(), " go on without it"));
-  ++group.joiner_failures;
+  const bool join_failed = joins_.SomeUntried(group);
   groups_.Regroup(id, std::move(alive), /*abandon=*/true, /*after_loss=*/true);
   for (const ReplicaId replica : hung) groups_.StopReplica(pool_.replicas.at(replica), 0);
+  if (join_failed) joins_.Failed(id, "hung");
 }
 
 // All members of the newest generation wait for one another.
@@ -216,11 +219,11 @@ void ReplicaWatch::NobodyIsReached(TrialId id) {
     const int left = static_cast<int>(near.size());
     turn_.Decide(trial, DecisionKind::kShrink, static_cast<int>(group.members.size()), left,
                  absl::StrCat(what, ": those of one node go on alone"));
-    group.target = {{home, left}};
-    group.joiner_failures = kMaxJoinerFailures;  // the trial stays at its size
     groups_.Regroup(id, std::move(near), /*abandon=*/true, /*after_loss=*/true);
+    joins_.Failed(id, "could not reach the others", kMaxFailedJoins);
     return;
   }
+  if (LeaveUntriedOut(id, what)) return;
   const int most = turn_.StudyAt(trial.study).spec.max_restarts;
   if (trial.restarts >= most) {
     trials_.EndTrial(id, TrialState::kFail,
@@ -234,6 +237,25 @@ void ReplicaWatch::NobodyIsReached(TrialId id) {
                                       " (restart ", trial.restarts, " of ", most, ")"));
 }
 
+// The group goes on as it was before those came who have not shown yet that they do their part.
+// False: all or none of its members are such.
+bool ReplicaWatch::LeaveUntriedOut(TrialId id, const std::string& what) {
+  Group& group = pool_.groups.at(id);
+  std::vector<ReplicaId> tried;
+  for (const ReplicaId member : group.members) {
+    if (!pool_.replicas.at(member).untried) tried.push_back(member);
+  }
+  const int before = static_cast<int>(group.members.size());
+  const int left = static_cast<int>(tried.size());
+  if (left == 0 || left == before) return false;
+  group.stuck_in_a_row = 0;
+  turn_.Decide(turn_.TrialAt(id), DecisionKind::kShrink, before, left,
+               absl::StrCat(what, ": those that trained before go on alone"));
+  groups_.Regroup(id, std::move(tried), /*abandon=*/true, /*after_loss=*/true);
+  joins_.Failed(id, "could not reach the others", before - left);
+  return true;
+}
+
 // A group was told several times to form, and some members never came: their main threads hang.
 // False if there is nobody left to tell it again.
 bool ReplicaWatch::StopThoseNotFormed(TrialId id) {
@@ -244,9 +266,14 @@ bool ReplicaWatch::StopThoseNotFormed(TrialId id) {
     trials_.PauseTrial(id, "none of its replicas comes to form a group");
     return false;
   }
-  for (const ReplicaId member : std::exchange(group.awaited, {})) {
+  const bool join_failed = joins_.SomeUntried(group);
+  const std::set<ReplicaId> hung = std::exchange(group.awaited, {});
+  for (const ReplicaId member : hung) {
     groups_.StopReplica(pool_.replicas.at(member), 0);
     std::erase(group.members, member);
+  }
+  if (join_failed) {
+    joins_.Failed(id, "never came to form the group", static_cast<int>(hung.size()));
   }
   return true;
 }

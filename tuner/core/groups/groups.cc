@@ -31,6 +31,7 @@ void Groups::StartReplica(const Trial& trial, NodeId node, int slot) {
   Replica& replica = pool_.replicas.emplace(id, Replica(id, trial.id, node, slot)).first->second;
   pool_.SlotsChange(trial.id);
   const Group& group = pool_.groups.at(trial.id);
+  replica.untried = group.elastic;
   // Only an elastic program says Ready; whether this one is, its first replica will show.
   if (group.elastic)
     pool_.replicas.SetDeadline(replica, After(turn_.now(), TimeoutsOf(trial).start_s));
@@ -69,10 +70,15 @@ void Groups::Regroup(TrialId id, std::vector<ReplicaId> members, bool abandon, b
     membership.members.push_back({member, replica.node, replica.address});
   }
   std::set<ReplicaId> told(members.begin(), members.end());
+  const bool tried_stay = std::any_of(told.begin(), told.end(), [this](ReplicaId member) {
+    return !pool_.replicas.at(member).untried;
+  });
+  group.moved = group.moved && !tried_stay;
   for (const ReplicaId old : group.members) {
     const auto it = pool_.replicas.find(old);
     if (it == pool_.replicas.end() || told.contains(old)) continue;
     it->second.leaving = true;
+    group.moved = group.moved || (!tried_stay && !it->second.untried);
     pool_.replicas.SetDeadline(it->second, After(turn_.now(), stall_s));
     it->second.grace_s = turn_.StudyAt(trial.study).spec.stop_grace_s;
     told.insert(old);
@@ -125,7 +131,6 @@ void Groups::FinishForming(TrialId id) {
     turn_.Decide(turn_.TrialAt(id), DecisionKind::kStudy, replicas, replicas,
                  absl::StrCat("gradients go ", transport));
   }
-  if (replicas > group.replicas_before) group.joiner_failures = 0;
   group.after_loss = false;
   group.last_resize = turn_.now();
   group.form_timeouts = 0;

@@ -16,8 +16,6 @@
 
 namespace espalier {
 
-inline constexpr int kMaxJoinerFailures = 3;  // then the trial stays at its size
-
 // What is known of a trial that has, or is about to have, replicas. Not durable.
 struct Group {
   Placement target;                // what the allocator wants it to hold
@@ -33,8 +31,9 @@ struct Group {
   bool elastic = false;
   bool pausing = false;
   std::string pause_reason;
-  int joiner_failures = 0;
+  bool moved = false;          // those that had trained have left to replicas that are untried
   std::optional<Time> ending;  // a member ended well; the others are expected to follow
+  bool untried_ended = false;  // with `ending`: it was untried
   Time last_resize;
   BatchBounds batch;
   std::int64_t total_steps = 0;

@@ -81,6 +81,7 @@ void PoolState::UpdateDrain(Node& node, const std::string& why) {
   }
   node.draining ? void(draining.insert(node.id)) : void(draining.erase(node.id));
   if (node.draining == before) return;
+  node.drain_begins = node.draining;
   if (node.draining) ForgetPlansFor(node.id);
   const std::string what = node.draining
                                ? absl::StrCat("node ", node.name, " drains: ", why)

@@ -41,6 +41,7 @@ struct Node {
   bool leaving = false;            // so its agent says; else a user may have drained it
   Time leaves;                     // with `leaving`: when
   bool draining = false;           // for one of these reasons, or because no slot can be used
+  bool drain_begins = false;       // since the last step
   std::optional<Time> ends;        // with `draining`: when it is gone or must be empty
   Time ends_known;                 // with `ends`: since when
   bool releasing = false;          // the pool shrinks by it

@@ -35,6 +35,15 @@ struct Replica {
   ReplicaForming forming;       // how far it said it was on its way to a group, or out
   double grace_s = 0;
 
+  // When a group with this replica has told its progress first.
+  struct FirstProgress {
+    Time at;
+    std::int64_t step;
+    double epoch;
+  };
+  bool untried = false;  // joins, or has joined, a group, which has not shown yet that this works
+  std::optional<FirstProgress> first_progress{};  // while untried
+
   // When to (again) stop it. Set by the table, which finds those that are due.
   std::optional<Time> deadline() const { return deadline_; }
 

@@ -97,8 +97,9 @@ bool Scheduler::TakePlan(const Plan& plan, const PlanRequest& request) {
   for (const AllocationDecision& decision : plan.allocations) {
     if (StillMeant(decision, shown)) meant.push_back(decision);
   }
-  meant = HoldersFirst(ThatFit(std::move(meant)));
+  meant = ThatFit(std::move(meant));
   const bool all = meant.size() == plan.allocations.size();
+  meant = HoldersFirst(WithoutVainMoves(std::move(meant)));
   for (const AllocationDecision& decision : meant) {
     // A trial that was to leave a node which others span may not have left it.
     if (!all && !pool_.MaySpan(decision.trial, decision.placement)) continue;
@@ -121,9 +122,38 @@ bool Scheduler::StillMeant(const AllocationDecision& decision,
   if (group == pool_.groups.end()) return true;
   if (group->second.pausing || group->second.target != job.current) return false;
   const int slots = TotalSlots(decision.placement);
-  if (group->second.joiner_failures >= kMaxJoinerFailures) return slots <= TotalSlots(job.current);
-  const bool pinned = group->second.elastic && trial.pinned_slots > 0;
+  const int most = group->second.elastic ? joins_.MostReplicas(id) : Joins::kNoLimit;
+  if (slots > TotalSlots(job.current) && slots > most) return false;
+  const bool pinned = group->second.elastic && trial.pinned_slots > 0 && most == Joins::kNoLimit;
   return !pinned || slots == 0 || slots == trial.pinned_slots;
+}
+
+// A trial whose replicas fail when they join cannot move by growing first: of its new placement it
+// gets what it has already, if that is enough. Policies do not know of it, so that no plan is made
+// anew because of what is left out here.
+std::vector<AllocationDecision> Scheduler::WithoutVainMoves(
+    std::vector<AllocationDecision> decisions) const {
+  bool changed = false;
+  std::erase_if(decisions, [&](AllocationDecision& decision) {
+    const auto group = pool_.groups.find(decision.trial);
+    if (group == pool_.groups.end() || !group->second.elastic) return false;
+    const int may_start = joins_.MayStart(decision.trial);
+    if (may_start == Joins::kNoLimit) return false;
+    Placement kept;
+    int joining = 0;
+    for (const auto& [node, slots] : decision.placement) {
+      const int here = At(group->second.target, node);
+      joining += std::max(0, slots - here);
+      if (const int stay = std::min(slots, here); stay > 0) kept[node] = stay;
+    }
+    if (joining <= may_start) return false;
+    changed = true;
+    const Trial& trial = turn_.TrialAt(decision.trial);
+    decision.placement = std::move(kept);
+    return decision.placement == group->second.target ||
+           TotalSlots(decision.placement) < turn_.StudyAt(trial.study).spec.min_slots;
+  });
+  return changed ? ThatFit(std::move(decisions)) : decisions;
 }
 
 // Those that leave no node with more than it has, if all of them are taken.

@@ -121,14 +121,13 @@ Job PoolView::MakeJob(const Study& study, const Trial& trial, int most_slots) {
     return job;
   }
   job.max_slots = study.spec.max_slots > 0 ? study.spec.max_slots : most_slots;
-  if (group.joiner_failures >= kMaxJoinerFailures) {
-    job.max_slots = std::max<int>(1, static_cast<int>(group.members.size()));
-    job.pinned_slots = 0;
-  }
+  const int most = joins_.MostReplicas(trial.id);
+  job.max_slots = std::min(job.max_slots, most);
+  job.pinned_slots = std::min(job.pinned_slots, most);
   // A pool that may come to have more slots may come to have more GPUs.
   if (const std::optional<int> gpus = MostOnGpusOfItsOwn()) {
-    const int most = *gpus + std::max(0, most_slots - pool_.SlotsTotal());
-    job.max_slots = std::min(job.max_slots, std::max(most, study.spec.min_slots));
+    const int own = *gpus + std::max(0, most_slots - pool_.SlotsTotal());
+    job.max_slots = std::min(job.max_slots, std::max(own, study.spec.min_slots));
   }
   job.min_slots = std::min(job.min_slots, job.max_slots);
   // A fixed global batch cannot be cut into more shares than it has samples.

@@ -10,6 +10,7 @@
 #include "tuner/core/client_slots/client_slot_desk.h"
 #include "tuner/core/estimates/promises.h"
 #include "tuner/core/estimates/speeds.h"
+#include "tuner/core/groups/joins.h"
 #include "tuner/core/pool/pool_state.h"
 #include "tuner/core/scheduling/plan.h"
 #include "tuner/core/state/turn.h"
@@ -23,11 +24,12 @@ namespace espalier {
 // there, and a job for each trial that may have slots.
 class PoolView {
  public:
-  PoolView(Turn& turn, const PoolState& pool, Speeds& speeds, const Promises& promises,
-           PluginsOfStudies& plugins, const Limits& limits, const Trials& trials,
-           const Checkpoints& checkpoints, const ClientSlotDesk& client_slots)
+  PoolView(Turn& turn, const PoolState& pool, const Joins& joins, Speeds& speeds,
+           const Promises& promises, PluginsOfStudies& plugins, const Limits& limits,
+           const Trials& trials, const Checkpoints& checkpoints, const ClientSlotDesk& client_slots)
       : turn_(turn),
         pool_(pool),
+        joins_(joins),
         speeds_(speeds),
         promises_(promises),
         plugins_(plugins),
@@ -69,6 +71,7 @@ class PoolView {
 
   Turn& turn_;
   const PoolState& pool_;
+  const Joins& joins_;
   Speeds& speeds_;
   const Promises& promises_;
   PluginsOfStudies& plugins_;

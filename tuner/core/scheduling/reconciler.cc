@@ -44,6 +44,7 @@ std::set<ReplicaId> Reconciler::Surplus(const Group& group,
 
 void Reconciler::StartJoiners(const Trial& trial, const Group& group,
                               const std::vector<Replica*>& live) {
+  int may_start = group.elastic ? joins_.MayStart(trial.id) : Joins::kNoLimit;
   for (const auto& [node, wanted] : group.target) {
     if (pool_.Draining(node)) continue;
     int here = 0;
@@ -53,7 +54,7 @@ void Reconciler::StartJoiners(const Trial& trial, const Group& group,
           replica->id != group.replaced && pool_.Usable({replica->node, replica->slot});
       here += replica->node == node && stays ? 1 : 0;
     }
-    for (; here < wanted; ++here) {
+    for (; here < wanted && may_start > 0; ++here, --may_start) {
       const std::optional<int> slot = pool_.FreeSlot(node, trial.id);
       if (!slot) break;
       if (trial.state != TrialState::kRunning) {

@@ -6,6 +6,7 @@
 #include "tuner/core/agents/nodes.h"
 #include "tuner/core/checkpoints/checkpoints.h"
 #include "tuner/core/groups/groups.h"
+#include "tuner/core/groups/joins.h"
 #include "tuner/core/pool/pool_state.h"
 #include "tuner/core/state/turn.h"
 
@@ -14,11 +15,12 @@ namespace espalier {
 // The steps from the replicas that a trial has to those that are planned for it.
 class Reconciler {
  public:
-  Reconciler(Turn& turn, PoolState& pool, const CheckpointCopies& copies, Groups& groups,
-             Checkpoints& checkpoints, const Nodes& nodes)
+  Reconciler(Turn& turn, PoolState& pool, const CheckpointCopies& copies, const Joins& joins,
+             Groups& groups, Checkpoints& checkpoints, const Nodes& nodes)
       : turn_(turn),
         pool_(pool),
         copies_(copies),
+        joins_(joins),
         groups_(groups),
         checkpoints_(checkpoints),
         nodes_(nodes) {}
@@ -38,6 +40,7 @@ class Reconciler {
   Turn& turn_;
   PoolState& pool_;
   const CheckpointCopies& copies_;
+  const Joins& joins_;
   Groups& groups_;
   Checkpoints& checkpoints_;
   const Nodes& nodes_;

@@ -37,6 +37,7 @@ Scheduler::Scheduler(Turn& turn, const Parts& parts)
       curves_(parts.curves),
       speeds_(parts.speeds),
       promises_(parts.promises),
+      joins_(parts.joins),
       limits_(parts.limits),
       trials_(parts.trials),
       studies_(parts.studies),
@@ -116,7 +117,7 @@ void Scheduler::Schedule() {
     for (const JobRefusal& refusal : plan.refusals) {
       view_.RecordRefusal(turn_.TrialAt(refusal.trial), refusal.reason);
     }
-    for (const AllocationDecision& decision : HoldersFirst(plan.allocations)) {
+    for (const AllocationDecision& decision : HoldersFirst(WithoutVainMoves(plan.allocations))) {
       TakeAllocation(decision);
     }
   }

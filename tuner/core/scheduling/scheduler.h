@@ -12,6 +12,7 @@
 #include "tuner/core/estimates/compared_curves.h"
 #include "tuner/core/estimates/promises.h"
 #include "tuner/core/estimates/speeds.h"
+#include "tuner/core/groups/joins.h"
 #include "tuner/core/pool/pool_state.h"
 #include "tuner/core/scheduling/planner.h"
 #include "tuner/core/scheduling/pool_view.h"
@@ -36,6 +37,7 @@ class Scheduler {
     CurvesOfStudies& curves;
     Speeds& speeds;
     Promises& promises;
+    const Joins& joins;
     Limits& limits;
     Trials& trials;
     Studies& studies;
@@ -80,6 +82,7 @@ class Scheduler {
   void AskForPlan();
   bool TakePlan(const Plan& plan, const PlanRequest& request);
   bool StillMeant(const AllocationDecision& decision, const std::map<TrialId, const Job*>& shown);
+  std::vector<AllocationDecision> WithoutVainMoves(std::vector<AllocationDecision> decisions) const;
   std::vector<AllocationDecision> ThatFit(std::vector<AllocationDecision> decisions) const;
 
   Turn& turn_;
@@ -89,6 +92,7 @@ class Scheduler {
   CurvesOfStudies& curves_;
   Speeds& speeds_;
   Promises& promises_;
+  const Joins& joins_;
   Limits& limits_;
   Trials& trials_;
   Studies& studies_;

@@ -159,6 +159,12 @@ struct TrialRestarted {
   TrialId id;
   int restarts;
 };
+// Replicas that were to join the trial's group have failed, or (where `failed` is empty) their
+// count begins anew.
+struct JoinsFailed {
+  TrialId id;
+  FailedJoins failed;
+};
 struct DecisionMade {
   StudyId study;
   Decision decision;
@@ -197,8 +203,9 @@ using Change =
                  TrialTold, ParameterSuggested, TrialAttributeSet, TrialHeld, TrialEnvironmentSet,
                  FinalValueReported, ValueReported, GenerationAdvanced, SlotsHeldChanged,
                  ResizeMeasured, FiguresRecorded, CheckpointRecorded, CheckpointCopySet,
-                 CheckpointCopyGone, TrialPinned, TrialRestarted, DecisionMade, NodeRegistered,
-                 NodeTermsTold, NodeDrained, PoolPolicySet, TokenKept, ReplicaIdsReserved>;
+                 CheckpointCopyGone, TrialPinned, TrialRestarted, JoinsFailed, DecisionMade,
+                 NodeRegistered, NodeTermsTold, NodeDrained, PoolPolicySet, TokenKept,
+                 ReplicaIdsReserved>;
 
 // For parts that keep something beside the state: the trial that the change ends, and the study
 // that it ends or deletes, with all its trials. None: it ends nothing. A study that has ended may

@@ -241,6 +241,8 @@ class Applier {
 
   void operator()(const TrialRestarted& c) { TrialAt(c.id).restarts = c.restarts; }
 
+  void operator()(const JoinsFailed& c) { TrialAt(c.id).failed_joins = c.failed; }
+
   void operator()(const DecisionMade& c) { StudyAt(c.study).Note(c.decision); }
 
   void operator()(const NodeRegistered& c) {

@@ -280,6 +280,20 @@ struct CheckpointCopy {
   friend bool operator==(const CheckpointCopy&, const CheckpointCopy&) = default;
 };
 
+// So many replicas that are to join a group may fail in a row; then the trial stays at its size.
+inline constexpr int kMaxFailedJoins = 3;
+
+// Replicas of a trial that were to join its group and failed, since the last one that did its part.
+struct FailedJoins {
+  int in_a_row = 0;
+  int works_at = 0;       // replicas that went on after the last one had failed
+  std::string reason;     // what became of that: "exited with code 1: KeyError: 3"
+  Time at;                // when
+  std::int64_t step = 0;  // optimizer steps that the trial had done by then
+
+  friend bool operator==(const FailedJoins&, const FailedJoins&) = default;
+};
+
 // Variables for a trial's processes, beside the study's: ascending by name, one a name.
 using ProcessVariables = std::vector<std::pair<std::string, std::string>>;
 
@@ -300,6 +314,7 @@ struct Trial {
   std::string last_output;       // of a failed trial
   std::int64_t generation = 0;   // of its replica group
   int restarts = 0;
+  FailedJoins failed_joins;
   int pinned_slots = 0;
   std::string checkpoint;              // path of the newest, where the trial wrote it; empty: none
   CheckpointLabel newest_checkpoint;   // the same one

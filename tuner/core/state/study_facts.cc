@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "absl/strings/str_cat.h"
 #include "tuner/core/state/payments.h"
 #include "tuner/core/state/slot_time.h"
 
@@ -61,6 +62,14 @@ const IntermediateValue* ValueAt(const Trial& trial, std::int64_t step) {
 bool HasProvenInelastic(const TunerState& state, const Study& study) {
   const TrialTally& tally = state.TallyOf(study);
   return !study.spec.by_clients() && tally.any_at_work() && !tally.any_in_group();
+}
+
+std::string WhyNotGrowing(const Trial& trial) {
+  const FailedJoins& failed = trial.failed_joins;
+  if (failed.in_a_row < kMaxFailedJoins) return "";
+  return absl::StrCat("does not grow beyond ", failed.works_at,
+                      failed.works_at == 1 ? " replica: " : " replicas: ", failed.in_a_row,
+                      " in a row that were to join failed, the last one ", failed.reason);
 }
 
 }  // namespace espalier

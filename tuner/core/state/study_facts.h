@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "tuner/core/state/change.h"
 
@@ -35,5 +36,9 @@ const IntermediateValue* ValueAt(const Trial& trial, std::int64_t step);
 // Whether trials of the study have told values or come to their end without ever having been in a
 // group of replicas: then its program cannot be resized.
 bool HasProvenInelastic(const TunerState& state, const Study& study);
+
+// Why the trial starts no more replicas than it has, for people: "does not grow beyond 1 replica:
+// ...". Empty: nothing keeps it from that.
+std::string WhyNotGrowing(const Trial& trial);
 
 }  // namespace espalier

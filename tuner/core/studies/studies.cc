@@ -128,6 +128,7 @@ void Studies::On(const ResumeStudy& event) {
   if (found->state == StudyState::kRunning) return;
   turn_.Decide(id, -1, DecisionKind::kStudy, 0, 0, "resumed by the user");
   turn_.Emit(StudyStateChanged{id, StudyState::kRunning, "", turn_.now()});
+  joins_.TryAgainOf(id, "its study was resumed");  // with another program, perhaps
   turn_.Wake();
 }
 
@@ -217,6 +218,9 @@ void Studies::On(const PinTrial& event) {
     return;
   }
   if (trial.pinned_slots != event.slots) turn_.Emit(TrialPinned{trial.id, event.slots});
+  if (event.slots > 0) {
+    joins_.TryAgain(trial.id, absl::StrCat("a user has pinned it to ", event.slots, " slots"));
+  }
   turn_.Wake();
 }
 

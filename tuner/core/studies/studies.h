@@ -1,6 +1,7 @@
 #pragma once
 
 #include "tuner/core/checkpoints/checkpoints.h"
+#include "tuner/core/groups/joins.h"
 #include "tuner/core/pool/pool_state.h"
 #include "tuner/core/state/turn.h"
 #include "tuner/core/trials/limits.h"
@@ -14,11 +15,12 @@ namespace espalier {
 class Studies {
  public:
   Studies(Turn& turn, PoolState& pool, const CoreOptions& options, PluginsOfStudies& plugins,
-          Limits& limits, Trials& trials, Checkpoints& checkpoints)
+          Joins& joins, Limits& limits, Trials& trials, Checkpoints& checkpoints)
       : turn_(turn),
         pool_(pool),
         options_(options),
         plugins_(plugins),
+        joins_(joins),
         limits_(limits),
         trials_(trials),
         checkpoints_(checkpoints) {}
@@ -46,6 +48,7 @@ class Studies {
   PoolState& pool_;
   const CoreOptions& options_;
   PluginsOfStudies& plugins_;
+  Joins& joins_;
   Limits& limits_;
   Trials& trials_;
   Checkpoints& checkpoints_;
