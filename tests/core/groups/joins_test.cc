@@ -119,6 +119,25 @@ TEST_F(JoinsTest, WhoIsNeverReadyHasFailed) {
   EXPECT_THAT(WhyNotGrowing(trial()), HasSubstr("was not ready after 20 s"));
 }
 
+TEST_F(JoinsTest, WhoEndsBeforeItHasJoinedDoesNotEndTheTrial) {
+  TrainAlone();
+  for (const std::string failure : {"", "", "no data"}) {
+    const auto joiner = NextJoiner();
+    ASSERT_TRUE(joiner);
+    ReplicaFinished finished;
+    finished.failure = failure;
+    Step(FromReplica{*joiner, finished});
+    Step(ReplicaExited{*joiner, 0, 0, "", ""});
+    EXPECT_EQ(trial().state, TrialState::kRunning);
+  }
+  EXPECT_FALSE(NextJoiner());
+  EXPECT_THAT(WhyNotGrowing(trial()), HasSubstr("the last one exited with code 0"));
+  ReplicaFinished finished;
+  finished.value = 0.5;
+  Step(FromReplica{first_, finished});
+  EXPECT_EQ(trial().state, TrialState::kComplete);
+}
+
 TEST_F(JoinsTest, WhoEndsBeforeTheOthersHasFailed) {
   TrainAlone();
   const auto joiner = NextJoiner();

@@ -180,6 +180,13 @@ void ReplicaWatch::Hear(const Replica& from, const ReplicaProgress& message) {
 void ReplicaWatch::Hear(const Replica& from, const ReplicaFinished& message) {
   const Trial& trial = turn_.TrialAt(from.trial);
   if (trial.state != TrialState::kRunning) return;
+  // One that comes to its end before it has joined cannot speak for those that train.
+  const auto group = pool_.groups.find(from.trial);
+  if (from.untried && group != pool_.groups.end() && !group->second.members.empty() &&
+      std::find(group->second.members.begin(), group->second.members.end(), from.id) ==
+          group->second.members.end()) {
+    return;
+  }
   if (!message.failure.empty()) {
     trials_.EndTrial(trial.id, TrialState::kFail, message.failure, std::nullopt);
     return;
@@ -286,9 +293,8 @@ void ReplicaWatch::ReplicaGone(const Replica& gone, const ReplicaExited& exit, b
 
 void ReplicaWatch::JoinFailed(const Replica& gone, const ReplicaExited& exit) {
   std::string how = DescribeExit(exit, false);
-  if (const std::string words = LastLine(exit.last_output); !words.empty()) {
-    absl::StrAppend(&how, ": ", words);
-  }
+  const std::string words = exit.exit_code == 0 ? "" : LastLine(exit.last_output);
+  if (!words.empty()) absl::StrAppend(&how, ": ", words);
   joins_.Failed(gone.trial, how);
 }
 
