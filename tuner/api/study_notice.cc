@@ -41,11 +41,27 @@ std::string ProgramNotice(const Study& study, const View& view) {
                       " slots stays idle (set \"slots\" to 1)");
 }
 
+// Only trials that hold slots could grow.
+std::string GrowthNotice(const Study& study, const View& view) {
+  const TunerState& state = view.core.state();
+  std::string first;
+  int others = -1;
+  for (const TrialId id : state.TallyOf(study).holders()) {
+    const Trial& trial = state.trials.at(id);
+    const std::string why = WhyNotGrowing(trial);
+    if (why.empty() || Ended(trial.state)) continue;
+    if (++others == 0) first = absl::StrCat("trial ", trial.number, " ", why);
+  }
+  if (others <= 0) return first;
+  return absl::StrCat(first, "; it is so with ", others,
+                      others == 1 ? " other trial" : " other trials");
+}
+
 }  // namespace
 
 std::string StudyNotice(const Study& study, const View& view) {
   std::vector<std::string> notices;
-  for (const auto& notice : {PolicyNotice, RoomNotice, ProgramNotice}) {
+  for (const auto& notice : {PolicyNotice, RoomNotice, ProgramNotice, GrowthNotice}) {
     if (std::string text = notice(study, view); !text.empty()) notices.push_back(std::move(text));
   }
   return absl::StrJoin(notices, "; ");

@@ -167,6 +167,8 @@ std::vector<std::string> TrialText(const v1::StudyDetails& details, const v1::Tr
   AddFigures(FiguresIn(trial), lines);
   lines.Known("promise", trial.promise());
   lines.Known("restarts", trial.restarts());
+  lines.Known("failed joins", trial.failed_joins());
+  lines.Add("growth", Cut(trial.not_growing(), 1000));
   lines.Add("checkpoint", trial.checkpoint());
   lines.Add("  stored on", absl::StrJoin(trial.checkpoint_nodes(), ", "));
   lines.Section("paid for slots", PaymentRows(trial.payments()));
