@@ -272,6 +272,13 @@ void ReplicaWatch::ReplicaGone(const Replica& gone, const ReplicaExited& exit, b
     pool_.timed.insert(gone.trial);
     return;
   }
+  MemberLost(gone, exit, node_lost);
+}
+
+// The replica has failed, or is lost with its node, and others of its trial are there.
+void ReplicaWatch::MemberLost(const Replica& gone, const ReplicaExited& exit, bool node_lost) {
+  const Trial& trial = turn_.TrialAt(gone.trial);
+  Group& group = pool_.groups.at(gone.trial);
   turn_.Decide(trial, DecisionKind::kShrink, pool_.SlotsHeldBy(trial.id) + 1,
                pool_.SlotsHeldBy(trial.id),
                absl::StrCat("a replica ", DescribeExit(exit, node_lost), "; ", group.members.size(),
@@ -282,7 +289,8 @@ void ReplicaWatch::ReplicaGone(const Replica& gone, const ReplicaExited& exit, b
     return;
   }
   // Whoever of them is lost, the replicas that have come last may be why.
-  const bool join_failed = at_fault && (gone.untried || joins_.SomeUntried(group));
+  const bool join_failed = !node_lost && pool_.Usable({gone.node, gone.slot}) &&
+                           (gone.untried || joins_.SomeUntried(group));
   groups_.Regroup(gone.trial, group.members, /*abandon=*/true, /*after_loss=*/true);
   group.replicas_before =
       std::max(group.replicas_before, static_cast<int>(group.members.size()) + 1);

@@ -77,6 +77,7 @@ class ReplicaWatch {
   // ---- replicas that slow their group down (slow_replicas.cc)
   void JudgePace(TrialId id, const ReplicaProgress& message);
   std::string ExcuseFor(const Replica& gone, const ReplicaExited& exit, bool wanted_or_lost) const;
+  void MemberLost(const Replica& gone, const ReplicaExited& exit, bool node_lost);
   void JoinFailed(const Replica& gone, const ReplicaExited& exit);
   void ReplaceStraggler(TrialId id, const Straggler& straggler);
   void GiveUpReplacement(Group& group);
