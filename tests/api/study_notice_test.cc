@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "tests/api/direct_tuner.h"
 #include "tuner/api/operations.h"
 
@@ -85,6 +87,41 @@ TEST_F(StudyNoticeTest, SaysNothingOfAnElasticProgram) {
   ASSERT_EQ(tuner_.core.state().trials.at(TrialId(1)).generation, 1);
   Tell(0.5, false);
   EXPECT_EQ(Notice(), "");
+}
+
+TEST_F(StudyNoticeTest, SaysThatReplicasFailWhenTheyJoin) {
+  Join("oak", 2);
+  std::size_t seen = 0;
+  bool first = true;
+  for (int tick = 0; tick < 20; ++tick) {
+    for (; seen < tuner_.commands.size(); ++seen) {
+      const Command command = tuner_.commands[seen];
+      if (const auto* regroup = std::get_if<RegroupCommand>(&command)) {
+        const std::int64_t generation = regroup->membership.generation;
+        tuner_.Post(FromReplica{regroup->replica, ReplicaRegrouped{generation, 0, 0.01}});
+      }
+      const auto* start = std::get_if<StartReplicaCommand>(&command);
+      if (start == nullptr) continue;
+      if (std::exchange(first, false)) {
+        const ReplicaReady ready{"host:1", {64, 64, 1, 64, true}, 10};
+        tuner_.Post(FromReplica{start->replica, ready});
+      } else {
+        tuner_.Post(ReplicaExited{start->replica, 1, 0, "KeyError: 3", ""});
+      }
+    }
+    tuner_.now = After(tuner_.now, 5);
+    tuner_.Post(Tick{});
+  }
+  const std::string why =
+      "does not grow beyond 1 replica: 3 in a row that were to join failed, the last one exited "
+      "with code 1: KeyError: 3";
+  EXPECT_EQ(Notice(), "trial 0 " + why);
+  v1::GetStudyRequest request;
+  request.set_name("mnist");
+  const auto details = api::GetStudy(tuner_, request);
+  ASSERT_TRUE(details.ok()) << details.status();
+  EXPECT_EQ(details->trials(0).not_growing(), why);
+  EXPECT_EQ(details->trials(0).failed_joins(), 3);
 }
 
 }  // namespace

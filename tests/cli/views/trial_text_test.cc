@@ -41,6 +41,15 @@ TEST(TrialText, ShowsFurtherFiguresBesideTheValues) {
               AllOf(Contains(HasSubstr("batch  loss")), Contains(HasSubstr("1.25"))));
 }
 
+TEST(TrialText, SaysWhyATrialDoesNotGrow) {
+  v1::StudyDetails details = SampleStudy();
+  details.mutable_trials(0)->set_failed_joins(3);
+  details.mutable_trials(0)->set_not_growing("does not grow beyond 1 replica: 3 in a row");
+  EXPECT_THAT(TrialText(details, details.trials(0), kSampleStart + 20),
+              IsSupersetOf({"failed joins    3",
+                            "growth          does not grow beyond 1 replica: 3 in a row"}));
+}
+
 TEST(TrialText, ShowsWhatItsSlotsHaveCost) {
   v1::StudyDetails details = SampleStudy();
   v1::Payment& payment = *details.mutable_trials(0)->add_payments();
