@@ -251,6 +251,9 @@ void SimulatedPool::Do(std::size_t index, const StartReplicaCommand& start) {
   process.elastic =
       state().studies.at(state().trials.at(start.trial).study).spec.name.ends_with("-elastic");
   process.started_from = start.from.fingerprint;
+  if (faults_.fail_joining > 0 && start.joins && random_.Uniform() < faults_.fail_joining) {
+    process.fails_after = static_cast<int>(random_.Below(8));
+  }
   for (DiskFile& file : node.disk[start.trial]) file.fetched = false;
   if (IsHereAndSound(index, start.trial, start.from.fingerprint)) {
     process.step = start.from.step;
@@ -371,6 +374,10 @@ void SimulatedPool::Work(std::size_t index, ReplicaId id) {
   if (process.hung) return;
   if (random_.Uniform() < faults_.crash_program) {
     ++met_["program crashed"];
+    return Exit(index, id, 1, 0);
+  }
+  if (process.fails_after && (*process.fails_after)-- == 0) {
+    ++met_["joining failed"];
     return Exit(index, id, 1, 0);
   }
   agenda_.In(random_.Uniform(0.1, 0.4), [this, index, id] { Work(index, id); });

@@ -37,6 +37,8 @@ struct Faults {
   double lose_disk = 0;  // of each lost node: its disk goes with it
   double together = 0;   // no fault: of each event that it is settled with the next one
   double damage = 0;     // a checkpoint on a disk rots
+  double fail_joining =
+      0;  // of each replica that joins: it exits with code 1 within its first steps
 };
 
 // The production core and storage on virtual time, with simulated agents and replicas that behave
@@ -110,6 +112,7 @@ class SimulatedPool {
     std::optional<StartReplicaCommand> fetching;  // its checkpoint is on its way here
     int fetch_rounds = 0;                         // in vain
     std::string started_from;                     // fingerprint
+    std::optional<int> fails_after;               // so many moments of work
     bool stopping = false;
     bool hung = false;
     bool exited = false;  // kept until its exit is acknowledged

@@ -70,6 +70,32 @@ TEST(Simulation, HandoversThatStallAreBegunAnew) {
   EXPECT_EQ(all.cut_off, 0);
 }
 
+// At any moment, from their start to their first steps, whether or not the service is lost
+// meanwhile.
+TEST(Simulation, ATrialWhoseReplicasFailWhenTheyJoinTrainsOnAsItCan) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    Faults faults;
+    faults.fail_joining = 1;
+    faults.crash_service = seed % 2 == 0 ? 0.01 : 0;
+    SimulatedPool pool(seed, 1, 2, faults, 400);
+    StudySpec spec = pool.MakeStudy("a", /*elastic=*/true);
+    spec.max_trials = 1;
+    spec.pruner = {"none", {}};
+    ASSERT_TRUE(pool.Client(CreateStudy{spec, false}).status.ok());
+    pool.Run(1000);
+    EXPECT_EQ(pool.failure(), "") << "seed " << seed;
+    const Trial& trial = pool.state().trials.begin()->second;
+    EXPECT_EQ(trial.state, TrialState::kComplete) << trial.reason;
+    EXPECT_EQ(trial.restarts, 0) << "seed " << seed;
+    EXPECT_EQ(trial.values.size(), 400u);
+    EXPECT_EQ(trial.failed_joins.in_a_row, kMaxFailedJoins) << "seed " << seed;
+    const auto failed = pool.met().find("joining failed");
+    // What fails while no service is there to see it may not be counted.
+    const int more = faults.crash_service > 0 ? 2 : 0;
+    EXPECT_LE(failed->second, kMaxFailedJoins + more) << "seed " << seed;
+  }
+}
+
 // ---- Nodes that cannot talk, one kind of fault at a time
 // -----------------------------------------
 

@@ -320,6 +320,33 @@ TEST_F(JoinsTest, TriesAgainWhenItHasComeTwiceAsFar) {
   FailUntilItStays();
 }
 
+// ---- The size at which it works -----------------------------------------------------------------
+
+TEST_F(JoinsTest, UpToTheSizeAtWhichItWorksALostMemberIsReplaced) {
+  TrainAlone();
+  ReplicaId second = NextJoiner().value();
+  TrainWith(second, 61);
+  Join("other", 1);
+  Step(PinTrial{"s", 0, 3});
+  FailUntilItStays();
+  EXPECT_EQ(trial().failed_joins.works_at, 2);
+  for (int i = 0; i < 3; ++i) {
+    Fail(second);
+    const auto next = NextJoiner();
+    ASSERT_TRUE(next) << i;
+    second = *next;
+    TrainWith(second, 61);
+    EXPECT_EQ(trial().failed_joins.in_a_row, 3) << "that it works with two was known";
+    EXPECT_FALSE(NextJoiner()) << "a third one";
+  }
+  // Where that fails too, it works with one.
+  Fail(second);
+  Fail(NextJoiner().value());
+  EXPECT_EQ(trial().failed_joins.works_at, 1);
+  EXPECT_FALSE(NextJoiner());
+  EXPECT_EQ(trial().restarts, 0);
+}
+
 // ---- A trial that moves -------------------------------------------------------------------------
 
 TEST_F(JoinsTest, WhoMovesToAReplicaThatFailsLosesNoRestart) {
@@ -339,6 +366,23 @@ TEST_F(JoinsTest, WhoMovesToAReplicaThatFailsLosesNoRestart) {
   EXPECT_EQ(trial().restarts, 0);
   EXPECT_EQ(trial().state, TrialState::kRunning) << "from its checkpoint";
   EXPECT_EQ(trial().failed_joins.in_a_row, 1);
+}
+
+TEST_F(JoinsTest, WhoCannotMoveStaysOnANodeThatIsToBeEmptied) {
+  StudySpec spec = Spec(1);
+  spec.max_slots = 1;
+  Step(CreateStudy{spec, false});
+  Join(1);
+  first_ = Ready(starts_.at(0).replica);
+  Form(regroups_);
+  Join("other", 1);
+  Step(DrainNode{"node", false, 0});
+  FailUntilItStays();
+  EXPECT_EQ(trial().state, TrialState::kRunning);
+  EXPECT_EQ(core_.Activity(TrialId(1)).replicas, 1);
+  Step(DrainNode{"node", true, 0});
+  Step(DrainNode{"node", false, 0});
+  FailUntilItStays();
 }
 
 // ---- The record ---------------------------------------------------------------------------------
