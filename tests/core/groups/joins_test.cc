@@ -350,22 +350,28 @@ TEST_F(JoinsTest, UpToTheSizeAtWhichItWorksALostMemberIsReplaced) {
 // ---- A trial that moves -------------------------------------------------------------------------
 
 TEST_F(JoinsTest, WhoMovesToAReplicaThatFailsLosesNoRestart) {
-  StudySpec spec = Spec(1);
-  spec.max_slots = 1;
-  Step(CreateStudy{spec, false});
-  Join(1);
-  first_ = Ready(starts_.at(0).replica);
-  Form(regroups_);
-  Step(FromReplica{first_, ReplicaCheckpoint{"/c/1"}});
-  Join("other", 1);
-  Step(DrainNode{"node", false, 0});
-  const ReplicaId joiner = Ready(NextJoiner().value());
-  while (!regroups_.empty()) Form(regroups_);
-  Step(ReplicaExited{first_, 0, 0, "", ""});
-  Step(ReplicaExited{joiner, 1, 0, "KeyError: 3", ""});
-  EXPECT_EQ(trial().restarts, 0);
-  EXPECT_EQ(trial().state, TrialState::kRunning) << "from its checkpoint";
-  EXPECT_EQ(trial().failed_joins.in_a_row, 1);
+  for (const bool has_left : {true, false}) {
+    StudySpec spec = Spec(1);
+    spec.name = has_left ? "a" : "b";
+    spec.max_slots = 1;
+    Step(CreateStudy{spec, false});
+    const TrialId id(has_left ? 1 : 2);
+    Join(spec.name, 1);
+    first_ = Ready(starts_.at(0).replica);
+    Form(regroups_);
+    Step(FromReplica{first_, ReplicaCheckpoint{"/c/1"}});
+    Join("other-" + spec.name, 1);
+    Step(DrainNode{spec.name, false, 0});
+    const ReplicaId joiner = Ready(NextJoiner().value());
+    while (!regroups_.empty()) Form(regroups_);
+    if (has_left) Step(ReplicaExited{first_, 0, 0, "", ""});
+    Step(ReplicaExited{joiner, 1, 0, "KeyError: 3", ""});
+    if (!has_left) Step(ReplicaExited{first_, 0, 0, "", ""});
+    EXPECT_EQ(trial(id.value).restarts, 0);
+    EXPECT_EQ(trial(id.value).state, TrialState::kRunning) << "from its checkpoint";
+    EXPECT_EQ(trial(id.value).failed_joins.in_a_row, 1);
+    Step(StopStudy{spec.name});
+  }
 }
 
 TEST_F(JoinsTest, WhoCannotMoveStaysOnANodeThatIsToBeEmptied) {

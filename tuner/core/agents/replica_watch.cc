@@ -234,12 +234,15 @@ void ReplicaWatch::ReplicaGone(const Replica& gone, const ReplicaExited& exit, b
 
   const bool at_fault = !expected && !node_lost && pool_.Usable({gone.node, gone.slot});
   const bool clean = exit.exit_code == 0 && exit.error.empty();
+  std::string excuse = ExcuseFor(gone, exit, node_lost || expected);
+  // Those that trained before have left to it, and would have gone on.
+  const bool move_failed =
+      at_fault && !clean && was_member && gone.untried && group.moved && group.members.empty();
+  if (move_failed) {
+    excuse = absl::StrCat("the replica that it had moved to ", DescribeExit(exit, false));
+    JoinFailed(gone, exit);
+  }
   if (pool_.ReplicasOf(gone.trial).empty()) {
-    std::string excuse = ExcuseFor(gone, exit, node_lost || expected);
-    if (at_fault && !clean && gone.untried && group.moved) {
-      JoinFailed(gone, exit);
-      excuse = absl::StrCat("the replica that it had moved to ", DescribeExit(exit, false));
-    }
     GroupLost(gone.trial, exit, excuse);
     return;
   }
@@ -247,7 +250,7 @@ void ReplicaWatch::ReplicaGone(const Replica& gone, const ReplicaExited& exit, b
   if (!ended_well &&
       checkpoints_.StartAgainIfNobodyKnows(
           gone.trial, absl::StrCat("a replica ", expected ? "left" : DescribeExit(exit, node_lost)),
-          !expected && !node_lost && exit.checkpoint == CheckpointFailure::kNone)) {
+          !expected && !node_lost && !move_failed && exit.checkpoint == CheckpointFailure::kNone)) {
     return;
   }
   if (expected) {
@@ -272,11 +275,12 @@ void ReplicaWatch::ReplicaGone(const Replica& gone, const ReplicaExited& exit, b
     pool_.timed.insert(gone.trial);
     return;
   }
-  MemberLost(gone, exit, node_lost);
+  MemberLost(gone, exit, node_lost, excuse);
 }
 
 // The replica has failed, or is lost with its node, and others of its trial are there.
-void ReplicaWatch::MemberLost(const Replica& gone, const ReplicaExited& exit, bool node_lost) {
+void ReplicaWatch::MemberLost(const Replica& gone, const ReplicaExited& exit, bool node_lost,
+                              const std::string& excuse) {
   const Trial& trial = turn_.TrialAt(gone.trial);
   Group& group = pool_.groups.at(gone.trial);
   turn_.Decide(trial, DecisionKind::kShrink, pool_.SlotsHeldBy(trial.id) + 1,
@@ -285,7 +289,7 @@ void ReplicaWatch::MemberLost(const Replica& gone, const ReplicaExited& exit, bo
                             " go on without it"));
   if (group.pausing) return;
   if (group.members.empty()) {
-    if (!node_lost) AllMembersFailed(gone, exit);
+    if (!node_lost) AllMembersFailed(gone, exit, excuse);
     return;
   }
   // Whoever of them is lost, the replicas that have come last may be why.
@@ -308,10 +312,11 @@ void ReplicaWatch::JoinFailed(const Replica& gone, const ReplicaExited& exit) {
 
 // Where they fail together, as by an error of the program, those that are to replace them would
 // only do so as well.
-void ReplicaWatch::AllMembersFailed(const Replica& gone, const ReplicaExited& exit) {
+void ReplicaWatch::AllMembersFailed(const Replica& gone, const ReplicaExited& exit,
+                                    const std::string& excuse) {
   if (!pool_.Usable({gone.node, gone.slot})) return;
   const TrialId trial = gone.trial;
-  GroupLost(trial, exit, "");
+  GroupLost(trial, exit, excuse);
   for (const ReplicaId joiner : pool_.replicas.Of(trial)) {
     Replica& replica = pool_.replicas.at(joiner);
     if (!replica.stopping) groups_.StopReplica(replica, replica.grace_s);

@@ -44,7 +44,7 @@ class ReplicaWatch {
   // The replica is gone from the pool, by its exit or with its node.
   void ReplicaGone(const Replica& gone, const ReplicaExited& exit, bool node_lost);
   // No member is left, though others were to join.
-  void AllMembersFailed(const Replica& gone, const ReplicaExited& exit);
+  void AllMembersFailed(const Replica& gone, const ReplicaExited& exit, const std::string& excuse);
   // The trial has no replica any more, though it was running. With an excuse that is not the
   // program's fault, and costs the trial none of its restarts.
   void GroupLost(TrialId id, const ReplicaExited& exit, const std::string& excuse);
@@ -77,7 +77,8 @@ class ReplicaWatch {
   // ---- replicas that slow their group down (slow_replicas.cc)
   void JudgePace(TrialId id, const ReplicaProgress& message);
   std::string ExcuseFor(const Replica& gone, const ReplicaExited& exit, bool wanted_or_lost) const;
-  void MemberLost(const Replica& gone, const ReplicaExited& exit, bool node_lost);
+  void MemberLost(const Replica& gone, const ReplicaExited& exit, bool node_lost,
+                  const std::string& excuse);
   void JoinFailed(const Replica& gone, const ReplicaExited& exit);
   void ReplaceStraggler(TrialId id, const Straggler& straggler);
   void GiveUpReplacement(Group& group);
