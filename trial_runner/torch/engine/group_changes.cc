@@ -106,10 +106,6 @@ void TrainingEngine::Regroup(bool broken) {
   } else if (broken) {
     state_.sums.DropStep();
   }
-  if (!ShareStates()) {
-    Regroup(/*broken=*/true);
-    return;
-  }
   // The global batch stays; its best division for the new group is to be seen.
   p.atomic_batch_size = 0;
   batches_.DropProposal();
@@ -135,14 +131,6 @@ bool TrainingEngine::Equalise(TrainingState::Extent extent) {
   state_.extent = TrainingState::Extent::kAll;
   if (!equal.ok()) Regroup(/*broken=*/true);
   return equal.ok();
-}
-
-bool TrainingEngine::ShareStates() {
-  if (group_.size() == 1 || trial_.states.empty()) return true;
-  state_.extent = TrainingState::Extent::kStates;
-  const absl::Status shared = group_.TakeStateOfRank0();
-  state_.extent = TrainingState::Extent::kAll;
-  return shared.ok();
 }
 
 void TrainingEngine::Agree() {

@@ -157,7 +157,6 @@ void TrainingEngine::Join(std::int64_t epochs) {
   const absl::Status warmed = state_.WarmUp();
   if (!warmed.ok()) EndProcess(warmed, 1);
   group_.Join({.address = "", .batch = bounds, .total_steps = epochs});
-  if (!ShareStates()) Regroup(/*broken=*/true);
   TrainingPosition& p = state_.position;
   const bool set_since = !trial_.adaptive_batch && p.loader_batch_size == bounds.initial;
   if (p.batch_size == 0 || (!trial_.adaptive_batch && !set_since)) {

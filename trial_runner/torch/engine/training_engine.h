@@ -176,10 +176,6 @@ class TrainingEngine {
   // program has done meanwhile, to schedules say, is on all members as it is on those.
   void AgreeOnProgram();
   bool Equalise(TrainingState::Extent extent);
-  // In a group that has just formed. A batch that came to nothing with the group before may have
-  // been counted by the program of one member and not by that of another: all have rank 0's states.
-  // False if the group was lost.
-  bool ShareStates();
   // Leaves it together with all others, if a step has found that all know of a newer one. Programs
   // do what belongs to a step before they come here, such as stepping a schedule.
   void RegroupIfDue();

@@ -41,6 +41,10 @@ class TrainingState final : public SharedState {
   std::vector<std::int64_t> Order() const override;
   std::int64_t step() const override { return position.step; }
   std::int64_t left_out() const override { return position.left_out; }
+  bool HasProgramStates() const override { return !trial_.states.empty(); }
+  void SetProgramStatesAlone(bool alone) override {
+    extent = alone ? Extent::kStates : Extent::kAll;
+  }
   absl::StatusOr<StateOffer> Offer() override;
   absl::StatusOr<std::vector<CollectiveBuffer>> Expect(
       const std::vector<std::uint8_t>& description) override;

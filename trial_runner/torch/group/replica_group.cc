@@ -300,6 +300,13 @@ absl::Status ReplicaGroup::FormAndEqualise(const Membership& membership, int ran
   ESPALIER_RETURN_IF_ERROR(EqualiseState(
       collectives_, state_, rank, size,
       {.running = joined(), .offers = joined() && HasOthers(membership, members_)}, progress));
+  if (size > 1 && state_.HasProgramStates()) {
+    // A batch that came to nothing with the group before may have been counted by the program of
+    // one member and not by that of another.
+    state_.SetProgramStatesAlone(true);
+    const absl::Cleanup all = [this] { state_.SetProgramStatesAlone(false); };
+    ESPALIER_RETURN_IF_ERROR(BroadcastState(collectives_, state_, rank, 0));
+  }
   times.broadcast_s = SecondsSince(formed);
   return absl::OkStatus();
 }

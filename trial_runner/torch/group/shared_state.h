@@ -38,6 +38,11 @@ class SharedState {
   // How many steps the program of this member has left out where others took them.
   virtual std::int64_t left_out() const { return 0; }
 
+  // Whether the program has states of its own. While they are `alone`, what is offered and expected
+  // is these and nothing else.
+  virtual bool HasProgramStates() const { return false; }
+  virtual void SetProgramStatesAlone(bool /*alone*/) {}
+
   // For another replica to take. The memory is this state's own: it stays as it is until the offer
   // is taken.
   virtual absl::StatusOr<StateOffer> Offer() = 0;
