@@ -14,7 +14,7 @@ from torch.utils.data import Dataset, TensorDataset
 import espalier
 import espalier.torch as adl
 from espalier._sums import Sums
-from espalier.torch.parallel import _Schedule
+from espalier.torch._schedules import Schedule
 from forked import alone, in_child
 from small_program import data, net, values
 
@@ -501,7 +501,7 @@ class Schedules(unittest.TestCase):
         optimizer = torch.optim.SGD([parameter], 1.0)
         run = types.SimpleNamespace(in_epoch=None, left_epoch=None, current_loader=None)
         plain = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.5)
-        return run, optimizer, plain, _Schedule(name, plain, run)
+        return run, optimizer, plain, Schedule(name, plain, run)
 
     def step(self, replica):
         if replica[3].admits():
