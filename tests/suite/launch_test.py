@@ -37,13 +37,13 @@ class Launch(unittest.TestCase):
             shutil.copy(HERE / name, self.dir)
         (self.dir / "table.txt").write_text(text)
 
-    def launch(self, *command, table_text="", **environment):
+    def launch(self, *command, table_text="", build="ci", **environment):
         """As CTest does it, with a table of the test's own."""
         self.put_table(table_text)
         env = {name: value for name, value in os.environ.items() if not name.startswith("ESPALIER_")}
         self.record = self.dir / "record"
         self.record.unlink(missing_ok=True)
-        return subprocess.run([sys.executable, "-B", self.dir / "launch.py", "mine", "ci", *map(str, command)], text=True,
+        return subprocess.run([sys.executable, "-B", self.dir / "launch.py", "mine", build, *map(str, command)], text=True,
                               capture_output=True, env=env | {"ESPALIER_RECORD": str(self.record)} | environment)
 
     def recorded(self):
@@ -105,6 +105,22 @@ while os.path.exists(f"/proc/{{pid}}"): time.sleep(0.02)
         self.assertEqual(self.launch("sh", "-c", "kill -9 $$").returncode, 128 + 9)
         self.assertEqual(self.launch("sh", "-c", "exit 77").returncode, 1, "only a lack of the machine is no failure")
         self.assertEqual(self.launch(self.dir / "nothing").returncode, launch.FAILED_TO_START)
+
+    def test_a_search_for_leaks_that_fails_is_done_again(self):
+        # Once, as when a thread ends in its midst; then as the program is.
+        program = ('import os, sys\nfirst = not os.path.exists(sys.argv[1])\nopen(sys.argv[1], "a").close()\n'
+                   'print("at its end", file=sys.stderr)\n'
+                   'if first: print("==1==LeakSanitizer has encountered a fatal error.", file=sys.stderr)\n'
+                   'sys.exit(1 if first else int(sys.argv[2]))\n')
+        for build, code, ends in (("asan", 0, 2), ("asan", 3, 2), ("ci", 0, 1)):
+            with self.subTest(build=build, code=code):
+                mark = self.dir / f"mark-{build}-{code}"
+                done = self.launch(sys.executable, "-c", program, mark, code, build=build, ESPALIER_LACKS="{}")
+                self.assertEqual(done.stderr.count("at its end"), ends, done.stdout)
+                self.assertEqual(done.returncode, 1 if build == "ci" else code)
+        leaks = 'import sys\nsys.exit("==1==ERROR: LeakSanitizer: detected memory leaks")'
+        done = self.launch(sys.executable, "-c", leaks, build="asan", ESPALIER_LACKS="{}")
+        self.assertEqual((done.returncode, done.stderr.count("detected memory leaks")), (1, 1))
 
     def test_the_command_ends_with_what_runs_it(self):
         self.put_table("")

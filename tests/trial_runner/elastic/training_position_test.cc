@@ -58,8 +58,8 @@ TEST(TrainingPosition, DecodesToWhatWasEncoded) {
 
 TEST(TrainingPosition, OneOfTheFormerVersionIsRead) {
   const std::string text = Sample().Encode();
-  ASSERT_TRUE(text.starts_with("espalier-position-3 ") && text.ends_with(" 256 32"));
-  const std::string without = text.substr(0, text.size() - std::string(" 256 32").size());
+  ASSERT_TRUE(text.starts_with("espalier-position-3 ") && text.ends_with(" 256 32 0"));
+  const std::string without = text.substr(0, text.size() - std::string(" 256 32 0").size());
   EXPECT_FALSE(TrainingPosition::Decode(without).ok()) << "it is damaged";
   const auto former =
       TrainingPosition::Decode("espalier-position-2" + without.substr(without.find(' ')));
