@@ -118,6 +118,13 @@ while os.path.exists(f"/proc/{{pid}}"): time.sleep(0.02)
                 done = self.launch(sys.executable, "-c", program, mark, code, build=build, ESPALIER_LACKS="{}")
                 self.assertEqual(done.stderr.count("at its end"), ends, done.stdout)
                 self.assertEqual(done.returncode, 1 if build == "ci" else code)
+        always = ('import os, sys\nprint("at its end", file=sys.stderr)\n'
+                  'if "detect_leaks=0" in os.environ.get("ASAN_OPTIONS", ""): sys.exit(int(sys.argv[1]))\n'
+                  'sys.exit("==1==LeakSanitizer has encountered a fatal error.")\n')
+        for code in (0, 3):
+            done = self.launch(sys.executable, "-c", always, code, build="asan", ESPALIER_LACKS="{}")
+            self.assertEqual((done.returncode, done.stderr.count("at its end")), (code, 3))
+            self.assertIn("leaks were not looked for: the search has failed 2 times", done.stdout)
         leaks = 'import sys\nsys.exit("==1==ERROR: LeakSanitizer: detected memory leaks")'
         done = self.launch(sys.executable, "-c", leaks, build="asan", ESPALIER_LACKS="{}")
         self.assertEqual((done.returncode, done.stderr.count("detected memory leaks")), (1, 1))
