@@ -106,28 +106,14 @@ while os.path.exists(f"/proc/{{pid}}"): time.sleep(0.02)
         self.assertEqual(self.launch("sh", "-c", "exit 77").returncode, 1, "only a lack of the machine is no failure")
         self.assertEqual(self.launch(self.dir / "nothing").returncode, launch.FAILED_TO_START)
 
-    def test_a_search_for_leaks_that_fails_is_done_again(self):
-        # Once, as when a thread ends in its midst; then as the program is.
-        program = ('import os, sys\nfirst = not os.path.exists(sys.argv[1])\nopen(sys.argv[1], "a").close()\n'
-                   'print("at its end", file=sys.stderr)\n'
-                   'if first: print("==1==LeakSanitizer has encountered a fatal error.", file=sys.stderr)\n'
-                   'sys.exit(1 if first else int(sys.argv[2]))\n')
-        for build, code, ends in (("asan", 0, 2), ("asan", 3, 2), ("ci", 0, 1)):
-            with self.subTest(build=build, code=code):
-                mark = self.dir / f"mark-{build}-{code}"
-                done = self.launch(sys.executable, "-c", program, mark, code, build=build, ESPALIER_LACKS="{}")
-                self.assertEqual(done.stderr.count("at its end"), ends, done.stdout)
-                self.assertEqual(done.returncode, 1 if build == "ci" else code)
-        always = ('import os, sys\nprint("at its end", file=sys.stderr)\n'
-                  'if "detect_leaks=0" in os.environ.get("ASAN_OPTIONS", ""): sys.exit(int(sys.argv[1]))\n'
-                  'sys.exit("==1==LeakSanitizer has encountered a fatal error.")\n')
-        for code in (0, 3):
-            done = self.launch(sys.executable, "-c", always, code, build="asan", ESPALIER_LACKS="{}")
-            self.assertEqual((done.returncode, done.stderr.count("at its end")), (code, 3))
-            self.assertIn("leaks were not looked for: the search has failed 2 times", done.stdout)
-        leaks = 'import sys\nsys.exit("==1==ERROR: LeakSanitizer: detected memory leaks")'
-        done = self.launch(sys.executable, "-c", leaks, build="asan", ESPALIER_LACKS="{}")
-        self.assertEqual((done.returncode, done.stderr.count("detected memory leaks")), (1, 1))
+    def test_sanitizers_are_told_beside_what_they_were_told_already(self):
+        shown = 'import os; print(os.environ["ASAN_OPTIONS"])'
+        lacks = json.dumps({"ptrace": ["it is not allowed", "allow it"]})
+        done = self.launch(sys.executable, "-c", shown, build="asan", ESPALIER_LACKS="{}", ASAN_OPTIONS="verbosity=0")
+        self.assertEqual(done.stdout, "verbosity=0:intercept_tls_get_addr=0\n")
+        done = self.launch(sys.executable, "-c", shown, build="asan", ESPALIER_LACKS=lacks)
+        self.assertIn("leaks are not looked for: ptrace", done.stdout)
+        self.assertTrue(done.stdout.endswith(":intercept_tls_get_addr=0:detect_leaks=0\n"), done.stdout)
 
     def test_the_command_ends_with_what_runs_it(self):
         self.put_table("")
