@@ -104,7 +104,6 @@ class OptimizerStep {
   void KeepBuffers();  // all have the same now
   // All members do so at one place, where some of them may have been given another state.
   void CompareAnew() { check_.StartGroup(); }
-  std::int64_t replica_checks() const { return check_.checks(); }
   // From here on all members draw the same random numbers, until a step begins.
   void DrawAlike();
   // The seed with which they do so, for other generators; once each time.

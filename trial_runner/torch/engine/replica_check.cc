@@ -189,7 +189,6 @@ void ReplicaCheck::Fill(GradientBuckets& gradients, const TrainingPosition& posi
 
 bool ReplicaCheck::Agree(const GradientBuckets& gradients, int members,
                          const TrainingPosition& position) {
-  ++checks_;
   all_due_ = false;
   unlike_ =
       !AllSame(gradients, GradientBuckets::kMachineCheck, GradientBuckets::kMachineDigits, members);
@@ -209,7 +208,6 @@ std::uint64_t ReplicaCheck::OfAll(const TrainingPosition& position) {
 }
 
 void ReplicaCheck::CountAll(const TrainingPosition& position) {
-  ++checks_;
   for (Part& part : parts_) part.agreed_after = position.step;
 }
 

@@ -50,7 +50,6 @@ class ReplicaCheck {
   bool Agree(const GradientBuckets& gradients, int members, const TrainingPosition& position);
   // Members are on unlike machines, as the last sums have shown.
   bool unlike() const { return unlike_ || mode_ == Mode::kNorms; }
-  std::int64_t checks() const { return checks_; }  // so far, of this replica
 
   // A number of all that is compared, and of the machine.
   std::uint64_t OfAll(const TrainingPosition& position);
@@ -96,7 +95,6 @@ class ReplicaCheck {
   bool unlike_ = false;
   std::int64_t begin_ = 0;  // the words of the step under way
   std::int64_t end_ = 0;
-  std::int64_t checks_ = 0;
 };
 
 }  // namespace espalier
