@@ -1,40 +1,24 @@
 """Replicas that must not part: gradients that come twice, steps that one of them leaves out, hooks, and what is drawn."""
-import json
-import pathlib
-import sys
 import unittest
 
 import torch
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests/e2e"))
-import alike  # noqa: E402
-import espalier  # noqa: E402
-from forked import alone  # noqa: E402
-from harness import LONG_S, SharedPoolTest  # noqa: E402
-from small_program import make, mse  # noqa: E402
-import espalier.torch as adl  # noqa: E402
+import alike
+import espalier
+import espalier.torch as adl
+from beside_plain import BesidePlainLoops
+from forked import alone
+from small_program import make, mse
 
 
-class Alike(SharedPoolTest):
+class Alike(BesidePlainLoops):
     def check(self, replicas, most, ways):
-        torch.set_num_threads(1)
-        space = {"way": {"_type": "choice", "_value": list(ways)}, "most": {"_type": "choice", "_value": [most]}}
-        study = self.study([sys.executable, str(ROOT / "tests/python/alike.py"), str(self.dir)], trials=len(ways),
-                           max_restarts=0, sampler="grid", search_space=space, slots={"min": replicas, "max": replicas})
-        self.run_tuner("submit", study, "--service", self.grpc, "--wait", timeout=LONG_S)
-        trials = self.export()["trials"]
-        self.assertEqual(len(trials), len(ways))
-        for trial in trials:
-            way = next(v for p in trial["parameters"] if (v := json.loads(p["json"])) in ways)
-            with self.subTest(way):
-                self.assertEqual(trial["state"], "TRIAL_COMPLETE", self.logs())
-                self.assertEqual({v["extra"]["replicas"] for v in trial["values"]}, {replicas})
-                got = [torch.load(self.dir / f"{way}-{most}-{rank}") for rank in range(replicas)]
-                for other in got[1:]:
-                    torch.testing.assert_close(other, got[0], rtol=0, atol=0)
-                if way not in alike.DRAWN:
-                    torch.testing.assert_close(got[0], alike.plain(way), rtol=0, atol=1e-5)
+        def alike_and_as_plain(way, came_to):
+            for other in came_to[1:]:
+                torch.testing.assert_close(other, came_to[0], rtol=0, atol=0)
+            if way not in alike.DRAWN:
+                torch.testing.assert_close(came_to[0], alike.plain(way), rtol=0, atol=1e-5)
+        self.train("alike.py", replicas, most, ways, alike_and_as_plain)
 
     def test_on_one_replica(self):
         self.check(1, 0, alike.SAME_AS_PLAIN)

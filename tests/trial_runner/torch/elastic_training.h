@@ -62,6 +62,20 @@ class ElasticTraining : public ::testing::Test {
     return std::make_unique<ReplicaHarness>(std::move(command), std::move(environment));
   }
 
+  // Trains on one group of `replicas` to the end of the program.
+  std::unique_ptr<ReplicaHarness> TrainToTheEnd(const std::string& run,
+                                                const std::vector<std::string>& parameters,
+                                                int replicas) {
+    auto harness = Harness(run, parameters);
+    std::vector<std::int64_t> all;
+    for (int i = 0; i < replicas; ++i) all.push_back(harness->Start());
+    for (const std::int64_t id : all) harness->AwaitReady(id);
+    harness->Regroup(all);
+    harness->AwaitMessage("the end", IsFinished);
+    for (const std::int64_t id : all) exit_codes_.push_back(harness->AwaitExit(id));
+    return harness;
+  }
+
   // The samples of each optimizer step, of the attempt that counted: the one in the highest
   // generation, since an attempt that succeeded anywhere is never repeated.
   static std::map<std::int64_t, Attempt> Steps(const std::string& run) {
@@ -181,6 +195,7 @@ class ElasticTraining : public ::testing::Test {
   }
 
   std::filesystem::path folder_;
+  std::vector<int> exit_codes_;  // of what TrainToTheEnd has trained
 };
 
 inline void ExpectClose(const std::vector<double>& a, const std::vector<double>& b) {

@@ -11,13 +11,8 @@ class LeftOut : public ElasticTraining {
   std::vector<std::vector<double>> Train(const std::string& name,
                                          const std::vector<std::string>& parameters, int replicas) {
     const std::string run = NewRun(name);
-    const auto harness = Harness(run, parameters);
-    std::vector<std::int64_t> all;
-    for (int i = 0; i < replicas; ++i) all.push_back(harness->Start());
-    for (const auto id : all) harness->AwaitReady(id);
-    harness->Regroup(all);
-    harness->AwaitMessage("the end", IsFinished);
-    for (const auto id : all) EXPECT_EQ(harness->AwaitExit(id), 0);
+    TrainToTheEnd(run, parameters, replicas);
+    for (const int code : exit_codes_) EXPECT_EQ(code, 0);
     std::vector<std::vector<double>> come_to;
     for (int rank = 0; rank < replicas; ++rank) {
       come_to.push_back(FinalParameters(run, "parameters-" + std::to_string(rank)));

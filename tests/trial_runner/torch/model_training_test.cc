@@ -12,20 +12,6 @@ namespace {
 
 class ModelTraining : public ElasticTraining {
  protected:
-  // Trains on one group of `replicas` to the end of the program.
-  std::unique_ptr<ReplicaHarness> TrainToTheEnd(const std::string& run,
-                                                const std::vector<std::string>& parameters,
-                                                int replicas) {
-    auto harness = Harness(run, parameters);
-    std::vector<std::int64_t> all;
-    for (int i = 0; i < replicas; ++i) all.push_back(harness->Start());
-    for (const std::int64_t id : all) harness->AwaitReady(id);
-    harness->Regroup(all);
-    harness->AwaitMessage("the end", IsFinished);
-    for (const std::int64_t id : all) exit_codes_.push_back(harness->AwaitExit(id));
-    return harness;
-  }
-
   static ReplicaReport LastReport(ReplicaHarness& harness) {
     ReplicaReport last;
     for (const Said& said : harness.EverythingSaid()) {
@@ -47,8 +33,6 @@ class ModelTraining : public ElasticTraining {
     for (const auto& [number, step] : steps) microbatches += step.microbatches;
     return microbatches;
   }
-
-  std::vector<int> exit_codes_;
 };
 
 TEST_F(ModelTraining, ALoneReplicaAboveTheBaseBatchMeasuresNoiseByTwoMicrobatches) {

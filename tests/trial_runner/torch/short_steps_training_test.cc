@@ -14,13 +14,8 @@ class ShortSteps : public ElasticTraining {
                             int replicas, std::int64_t samples) {
     const std::string run = NewRun(name);
     parameters.push_back("samples=" + std::to_string(samples));
-    const auto harness = Harness(run, parameters);
-    std::vector<std::int64_t> all;
-    for (int i = 0; i < replicas; ++i) all.push_back(harness->Start());
-    for (const auto id : all) harness->AwaitReady(id);
-    harness->Regroup(all);
-    harness->AwaitMessage("the end", IsFinished);
-    for (const auto id : all) EXPECT_EQ(harness->AwaitExit(id), 0);
+    TrainToTheEnd(run, parameters, replicas);
+    for (const int code : exit_codes_) EXPECT_EQ(code, 0);
     ExpectEachSampleOnceAnEpoch(run, samples);
     return FinalParameters(run);
   }
