@@ -117,8 +117,7 @@ void TrainingEngine::Regroup(bool broken) {
   meter_.StartGroup(reported, last_step_end_);
 }
 
-// ---- steps that some members have left out
-// --------------------------------------------------------
+// ---- steps that some members have left out ------------------------------------------------------
 
 // The group stays as it is. False if it was lost: then another has formed.
 bool TrainingEngine::Equalise(TrainingState::Extent extent) {
