@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "base/shortened.h"
 
 namespace espalier::adaptdl {
 
@@ -12,14 +13,6 @@ constexpr std::size_t kMostMessage = 1024;
 std::string MomentOf(Time at) {
   if (at == Time{}) return "";
   return absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", absl::FromUnixMicros(at.us), absl::UTCTimeZone());
-}
-
-// Cut between two characters of UTF-8.
-std::string Short(const std::string& message) {
-  std::size_t end = kMostMessage;
-  if (message.size() <= end) return message;
-  while (end > 0 && (static_cast<unsigned char>(message[end]) & 0xC0) == 0x80) --end;
-  return message.substr(0, end) + "...";
 }
 
 std::string WhatItWaitsFor(const JobFacts& job, const PoolFacts& pool) {
@@ -35,7 +28,7 @@ std::string WhatItWaitsFor(const JobFacts& job, const PoolFacts& pool) {
 JobStatus Waiting(const JobFacts& job, const PoolFacts& pool) {
   return {.phase = JobPhase::kPending,
           .reason = "Waiting",
-          .message = Short(WhatItWaitsFor(job, pool))};
+          .message = Shortened(WhatItWaitsFor(job, pool), kMostMessage)};
 }
 
 JobStatus Stopped(const JobFacts& job) {
@@ -80,7 +73,7 @@ JobStatus ByState(const JobFacts& job, const PoolFacts& pool) {
 JobStatus FailedStatus(const std::string& reason, const std::string& message, Time at) {
   return {.phase = JobPhase::kFailed,
           .reason = reason,
-          .message = Short(message),
+          .message = Shortened(message, kMostMessage),
           .completion_timestamp = MomentOf(at)};
 }
 

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/protocol.h"
+#include "base/shortened.h"
 #include "tuner/core/state/refusals.h"
 
 namespace espalier {
@@ -43,10 +44,7 @@ std::string LastLine(const std::string& output) {
   text = text.substr(0, end + 1);
   text.remove_prefix(text.find_last_of('\n') + 1);
   text.remove_prefix(text.find_first_not_of(kSpace));
-  if (text.size() <= kMostBytes) return std::string(text);
-  std::size_t cut = kMostBytes;
-  while (cut > 0 && (static_cast<unsigned char>(text[cut]) & 0xC0) == 0x80) --cut;
-  return std::string(text.substr(0, cut)) + "...";
+  return Shortened(text, kMostBytes);
 }
 
 // It cannot use the GPU of its slot, and says so before it is ready.
