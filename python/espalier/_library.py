@@ -78,7 +78,7 @@ _FUNCTIONS = {
     "rehearse": (ctypes.c_int,),
     "next_epoch": (ctypes.c_int, _i64),
     "next_microbatch": (ctypes.c_int, ctypes.POINTER(Microbatch)),
-    "samples": (ctypes.c_int, ctypes.POINTER(Microbatch), ctypes.POINTER(_i64)),
+    "samples": (ctypes.c_int, _i64, _i64, _i64, _i64, ctypes.POINTER(_i64)),
     "forecast": (_i64, ctypes.POINTER(Microbatch), _i64),
     "begin_microbatch": (ctypes.c_int,),
     "end_backwards": (ctypes.c_int,),

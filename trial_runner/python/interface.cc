@@ -54,7 +54,6 @@ Session& The() { return Session::The(); }
 
 TrainingEngine& Engine() { return The().engine(); }
 
-SampleSlice SliceOf(const EspalierMicrobatch& m) { return {m.begin, m.size}; }
 
 EvaluationKey KeyOf(const EspalierEvaluation& e) {
   return {.epoch = e.epoch, .step = e.step, .call = e.call};
@@ -172,10 +171,8 @@ int esp_next_microbatch(EspalierMicrobatch* microbatch) {
   }));
 }
 
-int esp_samples(const EspalierMicrobatch* microbatch, int64_t* samples) {
-  return Done([&] {
-    Engine().CopySamples(microbatch->epoch, espalier::python::SliceOf(*microbatch), samples);
-  });
+int esp_samples(int64_t size, int64_t epoch, int64_t begin, int64_t count, int64_t* samples) {
+  return Done([&] { Engine().CopySamples(size, epoch, {begin, count}, samples); });
 }
 
 int64_t esp_forecast(EspalierMicrobatch* microbatches, int64_t count) {

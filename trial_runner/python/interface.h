@@ -123,8 +123,8 @@ typedef struct {
 } EspalierMicrobatch;
 // Returns 1 if there is one, 0 when the epoch is over.
 int esp_next_microbatch(EspalierMicrobatch* microbatch);
-// The samples of a microbatch.
-int esp_samples(const EspalierMicrobatch* microbatch, int64_t* samples);
+// The samples at `count` places from `begin` on, in an epoch's order of `size` samples.
+int esp_samples(int64_t size, int64_t epoch, int64_t begin, int64_t count, int64_t* samples);
 // What will follow, the present one first, if nothing changes. Returns how many there are.
 int64_t esp_forecast(EspalierMicrobatch* microbatches, int64_t count);
 // Backward belongs to the microbatch from here on.

@@ -4,7 +4,6 @@ import contextlib
 import ctypes
 import math
 import numbers
-import random
 import typing
 import warnings
 from collections.abc import Iterator
@@ -122,7 +121,6 @@ class AdaptiveDataLoader(DataLoader):
         self._microbatch = None
         self._trained_in = None  # the epoch in which this loader has trained
         self._epoch_seed = (None, 0)  # of an epoch
-        self._order = (None, None)  # of an epoch: its samples, where the library does not know of all
 
     @property
     def dataset(self) -> torch.utils.data.Dataset:
@@ -356,18 +354,17 @@ class AdaptiveDataLoader(DataLoader):
         """This replica's batches of samples."""
         size = self.samples
         epoch = runtime().in_epoch or 0
-        order = range(size)
-        if self.shuffle:
-            order = list(range(len(self.dataset)))
-            random.Random(mix(runtime().facts.seed, epoch)).shuffle(order)
+        in_all = len(self.dataset) if self._stream is None else size
         begin, end = runtime().share(size)
         batch = max(1, math.ceil(self._global_batch / runtime().position.replicas))
         self._issued_sizes = collections.deque()
         for at in range(begin, end, batch):
-            samples = order[at:min(at + batch, end)]
-            self._issued_sizes.append(len(samples))
-            streams = self._stream is not None
-            yield self._of_stream(epoch, at, len(samples)) if streams else self._with_seeds(samples, epoch)
+            count = min(batch, end - at)
+            self._issued_sizes.append(count)
+            if self._stream is not None:
+                yield self._of_stream(epoch, at, count)
+            else:
+                yield self._with_seeds(self._ordered(in_all, epoch, at, count), epoch)
 
     # ---- the program's random generators
 
@@ -434,23 +431,18 @@ class AdaptiveDataLoader(DataLoader):
     def _samples(self, microbatch):
         if self._stream is not None:
             return self._of_stream(microbatch.epoch, microbatch.begin, microbatch.size)
-        if self.shuffle and self._drops_last:
-            samples = self._order_of(microbatch.epoch)[microbatch.begin:microbatch.begin + microbatch.size].tolist()
-        elif self.shuffle:
-            if len(self._numbers) != microbatch.size:
-                self._numbers = (_library._i64 * microbatch.size)()
-            runtime().library.samples(ctypes.byref(microbatch), self._numbers)
-            samples = self._numbers[:]
-        else:
-            samples = list(range(microbatch.begin, microbatch.begin + microbatch.size))
+        samples = self._ordered(self._trained_length, microbatch.epoch, microbatch.begin, microbatch.size)
         return self._with_seeds(samples, microbatch.epoch)
 
-    def _order_of(self, epoch):
-        """The epoch's samples of the whole data set, of which it has the first."""
-        if self._order[0] != epoch:
-            generator = torch.Generator().manual_seed(mix(runtime().facts.seed, epoch))
-            self._order = (epoch, torch.randperm(len(self.dataset), generator=generator))
-        return self._order[1]
+    def _ordered(self, size, epoch, begin, count):
+        """The samples at `count` places from `begin` on, of an epoch of a data set of `size` samples: with drop_last an epoch
+        has the first ones of its order."""
+        if not self.shuffle:
+            return list(range(begin, begin + count))
+        if len(self._numbers) != count:
+            self._numbers = (_library._i64 * count)()
+        runtime().library.samples(size, epoch, begin, count, self._numbers)
+        return self._numbers[:]
 
     def _of_stream(self, epoch, begin, count):
         return Slice(epoch, begin, count, self._seed_of(epoch))

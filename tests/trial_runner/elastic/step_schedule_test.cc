@@ -1,10 +1,8 @@
 #include "trial_runner/elastic/step_schedule.h"
 
-#include <set>
+#include <algorithm>
 
-#include "base/random.h"
 #include "gtest/gtest.h"
-#include "trial_runner/elastic/sample_order.h"
 
 namespace espalier {
 namespace {
@@ -62,47 +60,6 @@ TEST(PlanStep, CutsAlignedSharesEquallyOften) {
 
 TEST(PlanStepDeathTest, RefusesToPlanPastTheEpoch) {
   EXPECT_DEATH(PlanStep(100, 100, 8, 0, 1, 8), "the epoch is over");
-}
-
-// The promise of the loader, for any sequence of groups and any batch sizes.
-TEST(SampleOrder, EachSampleExactlyOnceAnEpochWhateverTheGroups) {
-  Random random(5);
-  SampleOrder order(997, 42);
-  for (std::int64_t epoch = 0; epoch < 20; ++epoch) {
-    std::multiset<std::int64_t> seen;
-    std::int64_t cursor = 0;
-    while (cursor < order.size()) {
-      const int replicas = static_cast<int>(random.Below(9)) + 1;
-      const auto batch = static_cast<std::int64_t>(random.Below(100)) + 1;
-      const auto max_atomic = static_cast<std::int64_t>(random.Below(30)) + 1;
-      std::int64_t samples = 0;
-      for (int rank = 0; rank < replicas; ++rank) {
-        const StepPlan plan = PlanStep(cursor, order.size(), batch, rank, replicas, max_atomic);
-        samples = plan.samples;
-        for (const SampleSlice& m : plan.microbatches) {
-          EXPECT_LE(m.size, max_atomic);
-          const auto indices = order.Slice(epoch, m);
-          seen.insert(indices.begin(), indices.end());
-        }
-      }
-      cursor += samples;
-    }
-    ASSERT_EQ(seen.size(), 997u);
-    EXPECT_EQ(std::set<std::int64_t>(seen.begin(), seen.end()).size(), 997u);
-    EXPECT_EQ(*seen.begin(), 0);
-    EXPECT_EQ(*seen.rbegin(), 996);
-  }
-}
-
-TEST(SampleOrder, DependsOnSeedAndEpochAlone) {
-  const auto first_ten = [](std::uint64_t seed, std::int64_t epoch) {
-    SampleOrder order(100, seed);
-    const auto slice = order.Slice(epoch, {0, 10});
-    return std::vector<std::int64_t>(slice.begin(), slice.end());
-  };
-  EXPECT_EQ(first_ten(1, 3), first_ten(1, 3));
-  EXPECT_NE(first_ten(1, 3), first_ten(1, 4));
-  EXPECT_NE(first_ten(1, 3), first_ten(2, 3));
 }
 
 }  // namespace

@@ -284,9 +284,9 @@ void TrainingEngine::BeginMicrobatch() {
   step_.BeginMicrobatch();
 }
 
-void TrainingEngine::CopySamples(std::int64_t epoch, const SampleSlice& slice,
-                                 std::int64_t* samples) {
-  std::ranges::copy(order_->Slice(epoch, slice), samples);
+void TrainingEngine::CopySamples(std::int64_t size, std::int64_t epoch, const SampleSlice& slice,
+                                 std::int64_t* samples) const {
+  std::ranges::copy(SampleOrder(size, trial_.seed).Slice(epoch, slice), samples);
 }
 
 std::optional<at::Tensor> TrainingEngine::NextBatch() {

@@ -150,8 +150,9 @@ class TrainingEngine {
   double BaseBatchSize(std::size_t number) const {
     return model(number).BaseBatchSize(static_cast<double>(batches_.bounds().initial));
   }
-  // The indices of a slice's samples, into as many places.
-  void CopySamples(std::int64_t epoch, const SampleSlice& slice, std::int64_t* samples);
+  // What the trial's order of `size` samples has at a slice of an epoch, into as many places.
+  void CopySamples(std::int64_t size, std::int64_t epoch, const SampleSlice& slice,
+                   std::int64_t* samples) const;
 
  private:
   void Join(std::int64_t epochs);
