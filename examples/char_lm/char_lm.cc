@@ -4,7 +4,6 @@
 //
 // The metric is bits per character on every tenth window of the text.
 
-#include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/dropout.h>
@@ -15,7 +14,6 @@
 #include <torch/optim/adam.h>
 #include <torch/optim/sgd.h>
 
-#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <exception>
@@ -136,10 +134,7 @@ void Train(int argc, char** argv, const Flags& flags) {
     parallel.Step(Loss(model, text.training, indices));
   };
   model.train();
-  // So that a group that this replica joins need not wait for its first pass on a GPU.
-  if (!trial.device().is_cpu()) {
-    parallel.Rehearse([&] { step(at::arange(std::min<std::int64_t>(text.training.size(0), 16))); });
-  }
+  loader.Rehearse(step);  // so that a group that this replica joins need not wait for its first one
   const std::int64_t epochs = flags.Count("--epochs", 1);
   while (loader.NextEpoch(epochs)) {
     model.train();

@@ -155,6 +155,11 @@ void Train(int argc, char** argv) {
   espalier::AdaptiveDataLoader loader(parallel, arguments.samples,
                                       {.batch_size = batch_size, .max_batch_size = 8 * batch_size});
 
+  const auto step_on = [&](std::int64_t samples) {
+    const at::Tensor x = at::zeros({1, 16}, trial.device()) + 1e-3 * static_cast<double>(samples);
+    parallel.Step(model->forward(x).square().mean());
+  };
+  loader.Rehearse([&](const at::Tensor& indices) { step_on(indices.size(0)); });
   PacedStep step;
   while (loader.NextEpoch(arguments.epochs)) {
     while (const auto indices = loader.NextBatch()) {
@@ -163,8 +168,7 @@ void Train(int argc, char** argv) {
       double step_s = profile.alpha_c_s + profile.beta_c_s * samples;
       if (replicas > 1) step_s += profile.alpha_r_s + profile.beta_r_s * (replicas - 2);
       step.Sleep(step_s, replicas);
-      const at::Tensor x = at::zeros({1, 16}, trial.device()) + 1e-3 * samples;
-      parallel.Step(model->forward(x).square().mean());
+      step_on(indices->size(0));
     }
     // What the epochs are worth: larger batches learn less a sample, which the curve knows.
     trial.Report(loader.epoch(), ErrorAfter(profile, lr, static_cast<double>(parallel.batch_size()),

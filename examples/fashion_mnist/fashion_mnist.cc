@@ -123,10 +123,7 @@ int Train(int argc, char** argv, const Arguments& arguments) {
     const at::Tensor scores = net.forward(images.pixels.index_select(0, indices));
     parallel.Step(F::cross_entropy(scores, images.labels.index_select(0, indices)));
   };
-  // So that a group that this replica joins need not wait for its first pass on a GPU.
-  if (!trial.device().is_cpu()) {
-    parallel.Rehearse([&] { step(at::arange(std::min<std::int64_t>(training_images, 64))); });
-  }
+  loader.Rehearse(step);  // so that a group that this replica joins need not wait for its first one
 
   while (loader.NextEpoch(arguments.epochs)) {
     net.train();

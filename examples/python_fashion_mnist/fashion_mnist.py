@@ -58,17 +58,11 @@ def main():
     held_out = adl.AdaptiveDataLoader(validation, batch_size=500)
     seen = adl.Accumulator()
 
-    def backward(images, classes):
-        F.cross_entropy(model(images.to(trial.device)), classes.to(trial.device)).backward()
-
-    # So that a group that this replica joins need not wait for its first pass on a GPU.
-    if trial.device.type != "cpu":
-        model.rehearse(lambda: backward(*training[:64]))
-
     for epoch in adl.epochs(arguments.epochs):              # joins the group; goes on where that is
         model.train()
         for images, classes in loader:                      # replicas come and go here
-            backward(images, classes)                       # gradients are brought together meanwhile
+            scores = model(images.to(trial.device))
+            F.cross_entropy(scores, classes.to(trial.device)).backward()  # gradients are summed up meanwhile
             optimizer.step()
         model.eval()
         with torch.no_grad():

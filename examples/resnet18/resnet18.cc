@@ -7,7 +7,6 @@
 #include "examples/resnet18/resnet18.h"
 
 #include <ATen/CPUGeneratorImpl.h>
-#include <ATen/ops/arange.h>
 #include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/randint.h>
@@ -16,7 +15,6 @@
 #include <torch/optim/adam.h>
 #include <torch/optim/sgd.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <memory>
@@ -106,10 +104,7 @@ void Train(int argc, char** argv, const Flags& flags) {
     parallel.Step(at::cross_entropy_loss(scores(indices), images.labels.index_select(0, indices)));
   };
   net.train();
-  // So that a group that this replica joins need not wait for its first pass on a GPU.
-  if (!trial.device().is_cpu()) {
-    parallel.Rehearse([&] { step(at::arange(std::min<std::int64_t>(training_images, 64))); });
-  }
+  loader.Rehearse(step);  // so that a group that this replica joins need not wait for its first one
   const std::int64_t epochs = flags.Count("--epochs", 1);
   while (loader.NextEpoch(epochs)) {
     net.train();

@@ -27,13 +27,15 @@ int main(int argc, char** argv) {
   espalier::AdaptiveDataLoader loader(parallel, training.size(),
                                       {.batch_size = trial.Get("batch_size", std::int64_t{64})});
 
+  const auto step = [&](const at::Tensor& batch) {
+    const at::Tensor indices = batch.to(trial.device(), /*non_blocking=*/true);
+    const at::Tensor scores = net.forward(training.points.index_select(0, indices));
+    parallel.Step(at::cross_entropy_loss(scores, training.labels.index_select(0, indices)));
+  };
+  loader.Rehearse(step);
   while (loader.NextEpoch(flags.Count("--epochs", 1))) {
     net.train();
-    while (const auto batch = loader.NextBatch()) {
-      const at::Tensor indices = batch->to(trial.device(), /*non_blocking=*/true);
-      const at::Tensor scores = net.forward(training.points.index_select(0, indices));
-      parallel.Step(at::cross_entropy_loss(scores, training.labels.index_select(0, indices)));
-    }
+    while (const auto batch = loader.NextBatch()) step(*batch);
 
     const double correct = parallel.Evaluate(validation.size(), 250, [&](const at::Tensor& part) {
       const at::Tensor indices = part.to(trial.device());

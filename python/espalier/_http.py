@@ -15,8 +15,8 @@ _NOT_JSON = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("
 # Fields that are texts: everywhere else "NaN" is what a reply has in place of a number that JSON does not have.
 _TEXTS = frozenset((
     "address", "checkpoint", "checkpoint_nodes", "code", "directions", "directory", "error", "from", "gpu_type",
-    "group_phase", "json", "kind", "last_output", "metric", "name", "node", "node_template", "not_growing", "note",
-    "notice", "policy", "pruner", "reason", "sampler", "state", "study", "study_json", "to", "uuid", "waits_for",
+    "group_phase", "json", "kind", "last_output", "metric", "name", "node", "node_template", "not_growing",
+    "not_rehearsed", "note", "notice", "policy", "pruner", "reason", "sampler", "state", "study", "study_json", "to", "uuid", "waits_for",
     "warnings"))
 # Objects whose values are as users gave them, and those with figures under names that users chose.
 _OF_USERS = frozenset(("parameters", "system", "system_attributes", "user", "user_attributes"))

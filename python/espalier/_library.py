@@ -27,7 +27,7 @@ class Callbacks(ctypes.Structure):
 
 class TrialFacts(ctypes.Structure):
     _fields_ = [("number", _i64), ("seed", ctypes.c_uint64), ("device", _i64), ("agent", _i64),
-                ("adaptive_batch", _i64), ("threads", _i64)]
+                ("adaptive_batch", _i64), ("threads", _i64), ("joins", _i64)]
 
 
 class ModelOptions(ctypes.Structure):
@@ -76,6 +76,8 @@ _FUNCTIONS = {
     "set_data": (ctypes.c_int, ctypes.POINTER(Data)),
     "set_batch_size": (ctypes.c_int, _i64),
     "rehearse": (ctypes.c_int,),
+    "not_rehearsed": (ctypes.c_int, _c_text),
+    "rehearsed_samples": (_i64,),
     "next_epoch": (ctypes.c_int, _i64),
     "next_microbatch": (ctypes.c_int, ctypes.POINTER(Microbatch)),
     "samples": (ctypes.c_int, _i64, _i64, _i64, _i64, ctypes.POINTER(_i64)),
@@ -94,7 +96,7 @@ _FUNCTIONS = {
     "position": (ctypes.c_int, ctypes.POINTER(Position)),
     "noise": (ctypes.c_int, _i64, ctypes.POINTER(ctypes.c_double), ctypes.POINTER(ctypes.c_double), _i64),
 }
-_READING = {"trial", "defers_hooks", "zero_gradients", "position", "noise", "samples", "forecast", "abandoned"}
+_READING = {"trial", "defers_hooks", "rehearsed_samples", "zero_gradients", "position", "noise", "samples", "forecast", "abandoned"}
 
 
 def _find():

@@ -50,6 +50,7 @@ class Runtime:
         self.current_loader = None  # the loader that is being iterated
         self.joined = False
         self.rehearsing = None  # the function that is rehearsed
+        self.rehearsed = False
         self.in_epoch = None  # from 0, within a loop over epochs
         self.left_epoch = None  # the epoch that the loop left last
         self.on_leave = []
@@ -146,6 +147,7 @@ class Runtime:
         self.sums.begin_microbatch()
         try:
             self.library.rehearse()
+            self.rehearsed = True
         finally:
             self.sums.drop_step()
             self.sums.count_step()  # that of no step: nothing
@@ -216,6 +218,8 @@ class Runtime:
         schedules = [schedule for model in self.models for schedule in model.schedules]
         for model in self.models:
             model.settle(schedules)
+        from espalier.torch._rehearsal import rehearse_joiner
+        rehearse_joiner(self)
         self.joined = True
 
     # ---- what C++ asks

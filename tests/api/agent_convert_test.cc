@@ -262,9 +262,11 @@ TEST(AgentConvert, AStartNamesWhoHasItsCheckpointAndAJoinerHasNone) {
   EXPECT_EQ(sources.told, message.mutable_start()->mutable_from());
   EXPECT_EQ(sources.trial_number, 3);
   start.joins = true;
+  start.replicas = 3;
   message = ToProto(start, state);
   EXPECT_FALSE(message.start().has_from());
   EXPECT_EQ(message.start().checkpoint(), "");
+  EXPECT_EQ(message.start().joins(), 3);
 }
 
 TEST(AgentConvert, HelloTellsOfCheckpoints) {

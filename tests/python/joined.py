@@ -47,11 +47,14 @@ def main():
     torch.set_num_threads(1)
     torch.manual_seed(3)
     net = Remembering()
+    rehearsed = []
+    hook = net.register_forward_pre_hook(lambda *_: rehearsed.append(1))
     optimizer = torch.optim.SGD(net.parameters(), 0.01)
     model = adl.AdaptiveDataParallel(net, optimizer)
     x = torch.randn(10, 2)
     loader = adl.AdaptiveDataLoader(TensorDataset(x, x.sum(1, keepdim=True)), batch_size=4)
     for epoch in adl.epochs(100_000):
+        hook.remove()
         batches = 0
         for a, b in loader:
             F.mse_loss(model(a), b).backward()
@@ -66,7 +69,7 @@ def main():
         # Most of the time is spent here, where replicas are about to join.
         adl.evaluate(lambda indices: {"trace": torch.linalg.inv(torch.eye(100)).trace().item()}, 10, 1)
         # A step that is dropped with a replica is done again, with its forward pass.
-        trial.report(epoch, counts[0] - model.steps, replicas=model.replicas)
+        trial.report(epoch, counts[0] - model.steps, replicas=model.replicas, rehearsed=len(rehearsed))
 
 
 if __name__ == "__main__":

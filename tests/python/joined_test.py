@@ -18,12 +18,15 @@ class Joined(unittest.TestCase):
         os.environ["PATH"] = f"{BIN}{os.pathsep}{before}"
         with testing.start([sys.executable, ROOT / "tests/python/joined.py"], slots=(1, 2), max_restarts=0) as trial:
             record = trial.wait_for_step(1)
+            self.assertEqual(record["values"][0]["extra"]["rehearsed"], 0)
             for _ in range(3):
                 trial.resize(2)
                 # Rank 0 is lost: what it had handed over is all that there is.
                 step = trial.kill()["step"]
                 record = trial.wait_for_step(step + 2)
                 self.assertEqual(record["restarts"], 0)
+                self.assertEqual(record["values"][-1]["extra"]["rehearsed"], 1, "by that which had joined, once")
+                self.assertEqual(record["not_rehearsed"], "")
             for _ in range(4):
                 trial.resize(2)
                 trial.resize(1)

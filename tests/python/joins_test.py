@@ -27,7 +27,10 @@ if stage == "signal" and not first:
     os.kill(os.getpid(), signal.SIGSEGV)
 width = 9 if stage == "model" and not first else 8
 (trial.directory / "begun").touch()
-net = torch.nn.Sequential(torch.nn.Linear(6, width), torch.nn.Linear(width, 1))
+class Net(torch.nn.Sequential):
+    def forward(self, x, *, scale):
+        return super().forward(x * scale)
+net = Net(torch.nn.Linear(6, width), torch.nn.Linear(width, 1))
 optimizer = torch.optim.SGD(net.parameters(), 0.01)
 model = adl.AdaptiveDataParallel(net, optimizer)
 if stage == "wrapped" and not first:
@@ -38,7 +41,7 @@ for epoch in adl.epochs(100_000):
     if stage == "epoch" and model.rank == 1:
         raise RuntimeError("in its first epoch")
     for a, b in loader:
-        torch.nn.functional.mse_loss(model(a), b).backward()
+        torch.nn.functional.mse_loss(model(a, scale=1), b).backward()
         optimizer.step()
         if stage == "step" and model.rank == 1:
             raise RuntimeError("after its first step")
@@ -86,6 +89,9 @@ class Joins(SharedPoolTest):
         self.assertEqual(self.started(), 4, "the first one, and three that were to join it")
         shown = self.run_tuner("show", self.name, "--trial", 0, "--service", self.grpc).stdout
         self.assertIn(trial["not_growing"], shown)
+        if stage in ("epoch", "step"):
+            line = next(line for line in shown.splitlines() if line.startswith("rehearsal"))
+            self.assertIn("the forward pass of its model on a batch of the training loader: TypeError: ", line)
         self.assertIn(f"note: trial 0 {why}", self.watched())
         stop.touch()
         wait_for(lambda: self.trial()["state"] == "TRIAL_COMPLETE", "its end")

@@ -21,6 +21,7 @@ bool SameProgram(v1::StartReplica a, v1::StartReplica b) {
     start->clear_slot();
     start->clear_checkpoint();
     start->clear_from();
+    start->clear_joins();
     start->clear_token();  // the spare has one of the same trial
   }
   return google::protobuf::util::MessageDifferencer::Equals(a, b);

@@ -161,6 +161,7 @@ absl::StatusOr<Variables> TrialEnvironment(const Variables& inherited, const Age
   variables.erase("ESPALIER_HTTP");
   variables.erase("ESPALIER_REPLICA_LEASE");
   variables.erase("ESPALIER_SPARE");
+  variables.erase("ESPALIER_JOINS");
   variables.erase(kZygoteVariable);
   if (!start.checkpoint().empty()) variables["ESPALIER_CHECKPOINT"] = start.checkpoint();
   variables.erase("ESPALIER_TLS_CA");
@@ -171,6 +172,7 @@ absl::StatusOr<Variables> TrialEnvironment(const Variables& inherited, const Age
   if (options.replica_lease_s > 0) {
     variables["ESPALIER_REPLICA_LEASE"] = absl::StrCat(options.replica_lease_s);
   }
+  if (start.joins() > 0) variables["ESPALIER_JOINS"] = absl::StrCat(start.joins());
   if (options.spare_memory_bytes > 0) variables["ESPALIER_SPARE"] = "1";
   return variables;
 }

@@ -89,7 +89,8 @@ int esp_trial(EspalierTrial* trial) {
               .device = context.device.is_cpu() ? -1 : context.device.index(),
               .agent = std::getenv("ESPALIER_CONTROL_FD") != nullptr ? 1 : 0,
               .adaptive_batch = context.adaptive_batch ? 1 : 0,
-              .threads = context.threads};
+              .threads = context.threads,
+              .joins = context.joins};
   });
 }
 
@@ -151,6 +152,14 @@ int esp_rehearse() {
           {}, [](const EspalierCallbacks& python) { return python.rehearse(); });
     });
   });
+}
+
+int esp_not_rehearsed(const char* why) {
+  return Done([&] { Engine().NotRehearsed(why); });
+}
+
+int64_t esp_rehearsed_samples() {
+  return Guarded([] { return Engine().RehearsedSamples(); });
 }
 
 int esp_next_epoch(int64_t epochs) {

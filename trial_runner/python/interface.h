@@ -69,6 +69,7 @@ typedef struct {
   int64_t agent;   // 1: an agent has started this process
   int64_t adaptive_batch;
   int64_t threads;
+  int64_t joins;  // replicas of the group that this one is to join, with it; 0: it joins none
 } EspalierTrial;
 int esp_trial(EspalierTrial* trial);
 // A JSON object, nested choices flattened; asking for one marks it as known to the program.
@@ -112,6 +113,10 @@ int esp_set_batch_size(int64_t batch_size);
 // Before the first epoch: has a microbatch rehearsed, of which nothing is left in models,
 // optimizers and random generators. esp_step comes to 3 in it.
 int esp_rehearse(void);
+// Before the first epoch of a replica that joins a group: it has no rehearsal, for this reason.
+int esp_not_rehearsed(const char* why);
+// Of a microbatch as this replica's first one will be, as far as that is known; -1: failed.
+int64_t esp_rehearsed_samples(void);
 
 // Returns 1 if there is a next epoch, 0 if not.
 int esp_next_epoch(int64_t epochs);

@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 
 #include "trial_runner/elastic/data_loader_options.h"
@@ -108,6 +109,11 @@ class AdaptiveDataLoader final : public EpochLoader {
   // epoch is over. They are on the host, for a GPU in pinned memory: move them to where the data
   // is. Answer each one with AdaptiveDataParallel::Step.
   std::optional<at::Tensor> NextBatch();
+
+  // Has `step` called with the indices of a batch that counts for nothing: it is to do what the
+  // loop does with a batch. See AdaptiveDataParallel::Rehearse. To be called before the first
+  // NextEpoch.
+  void Rehearse(const std::function<void(const at::Tensor& indices)>& step);
 };
 
 }  // namespace espalier

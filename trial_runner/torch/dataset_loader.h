@@ -35,6 +35,7 @@ class BatchLoader : public EpochLoader {
   void StartReading(Samples samples, const std::function<PrepareBatch()>& make_prepare);
   // Null when the epoch is over.
   PreparedBatch NextPrepared();
+  void RehearsePrepared(const std::function<void(const PreparedBatch&)>& step);
 
  private:
   DataLoaderOptions options_;
@@ -109,9 +110,14 @@ class DatasetLoader final : public BatchLoader {
   std::optional<Batch> NextBatch() {
     const PreparedBatch prepared = NextPrepared();
     if (prepared == nullptr) return std::nullopt;
-    Batch& batch = *static_cast<Batch*>(prepared.get());
-    if (placement_->send) placement_->send(batch);
-    return std::move(batch);
+    return Sent(prepared);
+  }
+
+  // Has `step` called with a batch that counts for nothing: it is to do what the loop does with a
+  // batch. Its samples are read as those of training are, also by the `workers`. See
+  // AdaptiveDataParallel::Rehearse. To be called before the first NextEpoch, after SendTo.
+  void Rehearse(const std::function<void(const Batch&)>& step) {
+    RehearsePrepared([&](const PreparedBatch& prepared) { step(Sent(prepared)); });
   }
 
  private:
@@ -119,6 +125,12 @@ class DatasetLoader final : public BatchLoader {
     std::function<void(Batch&)> pin;
     std::function<void(Batch&)> send;
   };
+
+  Batch Sent(const PreparedBatch& prepared) {
+    Batch& batch = *static_cast<Batch*>(prepared.get());
+    if (placement_->send) placement_->send(batch);
+    return std::move(batch);
+  }
 
   static PreparedBatch Pinned(Batch batch, const Placement& placement) {
     if (placement.pin) placement.pin(batch);

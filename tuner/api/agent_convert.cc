@@ -254,6 +254,7 @@ v1::ServiceMessage ToMessage(const StartReplicaCommand& command, const TunerStat
   start.set_study(study.spec.name);
   start.set_study_identity(IdentityOf(study));
   start.set_trial_number(trial->second.number);
+  start.set_joins(command.replicas);
   if (command.joins) return message;
   if (!trial->second.values.empty()) {
     (*start.mutable_environment())[kLastStepVariable] =

@@ -117,6 +117,7 @@ void AddActivity(const TrialActivity& activity, v1::Trial& out) {
   out.set_group_phase(std::string(PhaseName(activity.forming.phase)));
   out.set_moved_bytes(activity.forming.bytes);
   out.set_moved_bytes_total(activity.forming.bytes_total);
+  out.set_not_rehearsed(activity.not_rehearsed);
   SetFigures(activity.figures, out);
 }
 

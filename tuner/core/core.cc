@@ -306,6 +306,7 @@ TrialActivity Core::Impl::Activity(TrialId id) const {
   if (it == pool_.groups.end()) return activity;
   const Group& group = it->second;
   activity.replicas = static_cast<int>(group.members.size());
+  activity.not_rehearsed = group.not_rehearsed;
   activity.forming = groups_.FormingOf(id, group);
   if (!group.progress) return activity;
   activity.epoch = group.progress->epoch;

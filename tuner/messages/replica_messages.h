@@ -18,11 +18,16 @@
 
 namespace espalier {
 
+inline constexpr std::size_t kMaxNotRehearsed = 500;  // bytes
+
 // The program is elastic, has built its model and waits for its first group.
 struct ReplicaReady {
   std::string address;           // host:port of its rendezvous
   BatchBounds batch;             // of the trial; the same from each replica
   std::int64_t total_steps = 0;  // steps or epochs that the program means to report; 0: unknown
+  // Of one that joins a group: why its first step was not rehearsed, in kMaxNotRehearsed bytes at
+  // most; empty: it was.
+  std::string not_rehearsed{};
 
   friend bool operator==(const ReplicaReady&, const ReplicaReady&) = default;
 };

@@ -26,6 +26,7 @@ enum class Figure {
   kLossScale,
   kSkippedSteps,
   kGradientTransport,
+  kGrowthStep,
 };
 
 // How gradients go between the GPUs of a trial: the values of Figure::kGradientTransport.
@@ -44,6 +45,7 @@ enum class ShownAs {
   kBytes,
   kSamplesAStep,  // of one replica, with the passes that a step has
   kStepTime,      // with the share of it that is waiting
+  kLongerStep,    // by how much a group's first step was longer
   kTransport,     // in the words of a GradientTransport
   kNothing,       // another figure's line has it
 };
@@ -123,6 +125,12 @@ inline constexpr FigureRow kFigureRows[] = {
              "communicator is formed, 3 through host memory",
      .label = "gradients go",
      .shown = ShownAs::kTransport},
+    {.figure = Figure::kGrowthStep,
+     .name = "growth_step_s",
+     .help = "By how much the first step after the latest growth took longer than the second one",
+     .label = "last growth",
+     .shown = ShownAs::kLongerStep,
+     .metric = "growth_step_seconds"},
 };
 
 constexpr std::size_t IndexOf(Figure figure) { return static_cast<std::size_t>(figure); }

@@ -119,6 +119,7 @@ class AdaptiveDataLoader(DataLoader):
         self._numbers = ()  # of the samples of a microbatch, as the library writes them
         self._last_begin = -1
         self._microbatch = None
+        self._reading = None  # DataLoader's iterator of this epoch
         self._trained_in = None  # the epoch in which this loader has trained
         self._epoch_seed = (None, 0)  # of an epoch
 
@@ -312,7 +313,8 @@ class AdaptiveDataLoader(DataLoader):
     def _train(self):
         run = runtime()
         self._refuse_another_length()
-        self._begin_reading(self._next_forecast)
+        # Workers that have read for a rehearsal go on here.
+        self._begin_reading(self._next_forecast, self._reading if self._trained_in is None else None)
         read = self._read if self._reads_ahead() else self._read_now
         while True:
             microbatch = run.next_microbatch()
@@ -400,9 +402,9 @@ class AdaptiveDataLoader(DataLoader):
 
     # ---- reading ahead
 
-    def _begin_reading(self, next_batch):
+    def _begin_reading(self, next_batch, reading=None):
         self._plan.next_batch = next_batch
-        self._reading = None
+        self._reading = reading
         self._accumulating = False
         self._forget_forecast(-1)
 
@@ -459,16 +461,40 @@ class AdaptiveDataLoader(DataLoader):
         seed = self._seed_of(epoch)
         return [(sample, mix(seed, sample)) for sample in samples]
 
+    def _start_reading(self):
+        self._issued.clear()
+        with torch.random.fork_rng(devices=()):  # DataLoader draws a seed for its workers
+            self._reading = self._batches()
+
+    def rehearsed_batch(self, count: int) -> typing.Any:
+        """Before training: a batch of so many samples, read as those of training are. Workers that are started for it stay,
+        and what they have read ahead is dropped by the first batch of training."""
+        first = _library.Microbatch(0, 0, count)
+        if not self._reads_ahead():
+            return self._fetch(self._samples(first))
+
+        def again():
+            self._issued.append(first)
+            return self._samples(first)
+
+        self._begin_reading(again)
+        try:
+            self._start_reading()
+            batch = self._next_of(self._reading)
+        except BaseException:
+            self._reading = None
+            raise
+        self._issued.popleft()
+        return batch
+
     def _read(self, wanted):
         """The batch of that microbatch. Batches that were read for a forecast that has turned out wrong are
         dropped on the way."""
         asked_again = False
         while True:
             if self._reading is None:
-                self._issued.clear()
                 self._forget_forecast(wanted.begin - 1)
-                with torch.random.fork_rng(devices=()):  # DataLoader draws a seed for its workers
-                    self._reading = self._batches()
+                self._start_reading()
             batch = self._next_of(self._reading)
             if batch is _END:
                 self._reading = None  # the forecast ended too early

@@ -421,6 +421,11 @@ class _TrainedModel:
             self.hooks.defer()  # those that were added since
 
     @property
+    def scales_loss(self):
+        """Whether it trains in mixed precision, as its GradScaler tells."""
+        return self._scaler is not None and self._scaler.is_enabled()
+
+    @property
     def defers_hooks(self):
         """Whether gradients that backward brings now are summed later."""
         return bool(self._run.library.defers_hooks(self._number))

@@ -3,7 +3,6 @@
 // Usage: bench_resize_trial FOLDER WORKLOAD [SAMPLES_OF_AN_EPOCH [FROZEN_MB]], the last of a buffer
 // that the model carries along and that is handed over with it, as a frozen base would be.
 
-#include <ATen/ops/arange.h>
 #include <ATen/ops/zeros.h>
 #include <unistd.h>
 
@@ -54,12 +53,11 @@ int main(int argc, char** argv) {
   // A checkpoint is written at each epoch's end.
   const std::int64_t samples = argc >= 4 ? std::atoll(argv[3]) : Workload::kDatasetSize;
   espalier::AdaptiveDataLoader loader(parallel, samples, {.batch_size = workload->batch_size});
-  if (!trial.device().is_cpu()) {  // so that nobody waits for a joiner's first pass
-    parallel.Rehearse([&] { parallel.Step(workload->Loss(at::arange(workload->batch_size))); });
-  }
+  const auto step = [&](const at::Tensor& indices) { parallel.Step(workload->Loss(indices)); };
+  loader.Rehearse(step);
   while (loader.NextEpoch(std::numeric_limits<std::int64_t>::max())) {
     while (const auto indices = loader.NextBatch()) {
-      parallel.Step(workload->Loss(*indices));
+      step(*indices);
       std::fprintf(log, "%.6f %lld %d %d %lld\n", MonotonicSeconds(),
                    static_cast<long long>(parallel.generation()), parallel.rank(),
                    parallel.replicas(), static_cast<long long>(parallel.steps()));

@@ -50,6 +50,16 @@ TEST(TrialText, SaysWhyATrialDoesNotGrow) {
                             "growth          does not grow beyond 1 replica: 3 in a row"}));
 }
 
+TEST(TrialText, SaysWhoIsNotRehearsedAndWhatThatCosts) {
+  v1::StudyDetails details = SampleStudy();
+  v1::Trial& trial = *details.mutable_trials(0);
+  trial.set_not_rehearsed("ESPALIER_REHEARSAL=off");
+  (*trial.mutable_figures())["growth_step_s"] = 0.0412;
+  EXPECT_THAT(TrialText(details, trial, kSampleStart + 20),
+              IsSupersetOf({"last growth     its first step took 41.2 ms longer",
+                            "rehearsal       none of replicas that join: ESPALIER_REHEARSAL=off"}));
+}
+
 TEST(TrialText, ShowsWhatItsSlotsHaveCost) {
   v1::StudyDetails details = SampleStudy();
   v1::Payment& payment = *details.mutable_trials(0)->add_payments();

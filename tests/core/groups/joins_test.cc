@@ -68,6 +68,28 @@ class JoinsTest : public CoreTest {
   ReplicaId first_;
 };
 
+// ---- What their first step costs --------------------------------------------------------------
+
+TEST_F(JoinsTest, WhoIsNotRehearsedIsNamed) {
+  const auto say = [this](const std::string& why_not) {
+    const auto joiner = NextJoiner();
+    ASSERT_TRUE(joiner);
+    EXPECT_EQ(starts_.at(0).replicas, 2) << "it and the one that it joins";
+    Step(FromReplica{*joiner, ReplicaReady{"there:1", {64, 64, 1, 64, true}, 10, why_not}});
+    Form(regroups_);
+    EXPECT_EQ(core_.Activity(TrialId(1)).not_rehearsed, why_not);
+    Fail(*joiner);
+  };
+  TrainAlone();
+  EXPECT_EQ(core_.Activity(TrialId(1)).not_rehearsed, "");
+  const std::string said = "the first step of replicas that join is not rehearsed: ";
+  say("no forward pass");
+  say("no forward pass");
+  EXPECT_EQ(Decisions(said + "no forward pass"), 1) << "once";
+  say("");
+  EXPECT_EQ(Decisions(said), 1);
+}
+
 // ---- At whatever stage --------------------------------------------------------------------------
 
 enum class Stage { kStarting, kReady, kHandedOver, kFirstSteps };

@@ -52,7 +52,9 @@ TEST(SparePool, TakesTheOneParkedLast) {
   const auto now = SparePool::Clock::now();
   pool.Add(Shell(1), now);
   pool.Add(Shell(2), now);
-  const auto taken = pool.Take(Start(9), Any);
+  v1::StartReplica start = Start(9);
+  start.set_joins(2);  // as neither of them did
+  const auto taken = pool.Take(start, Any);
   ASSERT_NE(taken, nullptr);
   EXPECT_EQ(taken->identity().replica_id(), 2);
   EXPECT_EQ(pool.Take(Start(9), [](const ReplicaProcess&) { return false; }), nullptr);

@@ -14,9 +14,11 @@ TEST(TrialEnvironment, YieldsToThreadsTheUserSet) {
   v1::StartReplica start;
   start.set_parameters_json(R"({"lr": 0.1, "rule": "adascale", "deep": true})");
   (*start.mutable_environment())["OMP_NUM_THREADS"] = "7";
-  const auto variables = TrialEnvironment(
-      {{"PATH", "/bin"}, {"ESPALIER_CHECKPOINT", "stale"}, {"ESPALIER_LAST_STEP", "7"}}, options,
-      {}, 3, {}, start, {});
+  const auto variables = TrialEnvironment({{"PATH", "/bin"},
+                                           {"ESPALIER_CHECKPOINT", "stale"},
+                                           {"ESPALIER_LAST_STEP", "7"},
+                                           {"ESPALIER_JOINS", "3"}},
+                                          options, {}, 3, {}, start, {});
   ASSERT_TRUE(variables.ok()) << variables.status();
   EXPECT_EQ(variables->at("OMP_NUM_THREADS"), "7");
   EXPECT_EQ(variables->at("ESPALIER_PARAM_LR"), "0.1");
@@ -26,6 +28,9 @@ TEST(TrialEnvironment, YieldsToThreadsTheUserSet) {
   EXPECT_EQ(variables->at("PATH"), "/opt/espalier:/bin");
   EXPECT_FALSE(variables->contains("ESPALIER_CHECKPOINT"));
   EXPECT_FALSE(variables->contains("ESPALIER_LAST_STEP"));
+  EXPECT_FALSE(variables->contains("ESPALIER_JOINS"));
+  start.set_joins(4);
+  EXPECT_EQ(TrialEnvironment({}, options, {}, 3, {}, start, {})->at("ESPALIER_JOINS"), "4");
 }
 
 TEST(TrialEnvironment, AVariableThatTwoParametersWouldShareIsNotSet) {

@@ -36,4 +36,9 @@ RemainingEpochs EpochLoader::RemainingEpochsUntil(std::int64_t epochs) { return 
 
 std::optional<at::Tensor> AdaptiveDataLoader::NextBatch() { return engine().NextBatch(); }
 
+void AdaptiveDataLoader::Rehearse(const std::function<void(const at::Tensor& indices)>& step) {
+  const at::Tensor indices = engine().RehearsedIndices();
+  engine().Rehearse([&] { step(indices); });
+}
+
 }  // namespace espalier

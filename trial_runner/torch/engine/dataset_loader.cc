@@ -20,6 +20,21 @@ void BatchLoader::StartReading(Samples samples, const std::function<PrepareBatch
                                       make_prepare);
 }
 
+void BatchLoader::RehearsePrepared(const std::function<void(const PreparedBatch&)>& step) {
+  const std::int64_t samples = engine().RehearsedSamples();
+  const Microbatch first{0, {0, samples}};
+  const auto alone = [samples] {
+    return MicrobatchForecast({.epochs = 1,
+                               .epoch_size = samples,
+                               .batch_size = samples,
+                               .replicas = 1,
+                               .max_atomic = samples});
+  };
+  const absl::StatusOr<PreparedBatch> batch = feed_->Next(first, alone);
+  if (!batch.ok()) EndProcess(batch.status(), kBadUseExitCode);
+  engine().Rehearse([&] { step(*batch); });
+}
+
 PreparedBatch BatchLoader::NextPrepared() {
   const std::optional<SampleSlice> slice = engine().NextMicrobatch();
   if (!slice) return nullptr;

@@ -97,7 +97,10 @@ void TrainingEngine::Regroup(bool broken) {
   state_.SyncStates();
   const std::int64_t step = p.step;
   const ReplicaId self = trial_.replica;
+  const int size = group_.whole_size();
   group_.Regroup(last_step_end_);
+  has_grown_ = group_.whole_size() > size;
+  growth_step_s_.reset();
   if (trial_.replica != self) {  // it left, and comes back as another
     state_.sums.DropStep();
     state_.sums.Forget(0, state_.sums.own().size());

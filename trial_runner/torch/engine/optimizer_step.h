@@ -73,6 +73,7 @@ class OptimizerStep {
   void Rehearse(const std::function<void()>& microbatch);
   void RehearsePasses(const std::function<void()>& microbatch);
   bool rehearsing() const { return rehearsing_; }
+  bool rehearsed() const { return rehearsed_; }
 
   // ---- the step
   void Begin(StepPlan plan);
@@ -212,8 +213,9 @@ class OptimizerStep {
   // The microbatch under way.
   std::size_t next_model_ = 0;  // whose part is due
   bool answer_due_ = false;
-  bool dropped_ = false;     // the group was lost: what this microbatch still brings is ignored
-  bool broken_ = false;      // the group was lost in a pass, and is still to be left
+  bool dropped_ = false;  // the group was lost: what this microbatch still brings is ignored
+  bool broken_ = false;   // the group was lost in a pass, and is still to be left
+  bool rehearsed_ = false;
   bool rehearsing_ = false;  // what a microbatch brings is to leave no trace
   std::vector<PassState> passes_;
   bool hold_gradients_ = false;

@@ -105,6 +105,7 @@ void OptimizerStep::LeaveNoTraceOf(const std::function<void()>& rehearsal) {
   rehearsing_ = answer_due_ = true;
   next_model_ = 0;
   rehearsal();
+  rehearsed_ = true;
 }
 
 void OptimizerStep::Rehearse(const std::function<void()>& microbatch) {

@@ -156,7 +156,10 @@ void TrainingEngine::Join(std::int64_t epochs) {
   // LibTorch's serialization takes its time the first time: better now than while others wait.
   const absl::Status warmed = state_.WarmUp();
   if (!warmed.ok()) EndProcess(warmed, 1);
-  group_.Join({.address = "", .batch = bounds, .total_steps = epochs});
+  group_.Join({.address = "",
+               .batch = bounds,
+               .total_steps = epochs,
+               .not_rehearsed = trial_.joins > 0 ? WhyNotRehearsed() : ""});
   TrainingPosition& p = state_.position;
   const bool set_since = !trial_.adaptive_batch && p.loader_batch_size == bounds.initial;
   if (p.batch_size == 0 || (!trial_.adaptive_batch && !set_since)) {
@@ -296,18 +299,49 @@ std::optional<at::Tensor> TrainingEngine::NextBatch() {
   return IndexTensor(order_->Slice(local_epoch_, *microbatch), trial_.device);
 }
 
+// ---- rehearsals ---------------------------------------------------------------------------------
+
+std::string TrainingEngine::WhyNotRehearsed() const {
+  if (!not_rehearsed_.empty()) return not_rehearsed_;
+  if (step_.rehearsed()) return "";
+  return "its program does not say how: want loader.Rehearse(step) before the first NextEpoch";
+}
+
+std::int64_t TrainingEngine::RehearsedSamples() const {
+  const auto replicas = static_cast<int>(std::max<std::int64_t>(trial_.joins, 1));
+  TrainingPosition first;
+  first.batch_size = batches_.bounds().initial;
+  return batches_.FullPlan(first, replicas).microbatches.front().size;
+}
+
+at::Tensor TrainingEngine::RehearsedIndices() {
+  if (!order_) BadUse("Rehearse was called without a loader");
+  return IndexTensor(order_->Slice(0, {0, RehearsedSamples()}), trial_.device);
+}
+
 // ---- one optimizer step -----------------------------------------------------------------------
 
 void TrainingEngine::Proceed(OptimizerStep::Progress progress) {
   if (progress == OptimizerStep::Progress::kGroupLost) StartOver();
   if (progress != OptimizerStep::Progress::kDone) return;
   step_.Finish();
-  last_step_end_ = Clock::now();
+  EndStep();
   if (meter_.ReportDue(last_step_end_)) {
     if (group_.rank() == 0) SendProgress();
     meter_.StartPeriod(last_step_end_);
   }
   regroup_due_ = step_.all_know();
+}
+
+void TrainingEngine::EndStep() {
+  const Clock::time_point now = Clock::now();
+  const double step_s = std::chrono::duration<double>(now - last_step_end_).count();
+  last_step_end_ = now;
+  if (std::exchange(has_grown_, false)) {
+    growth_step_s_ = step_s;
+  } else if (growth_step_s_) {
+    growth_cost_s_ = std::max(0.0, *std::exchange(growth_step_s_, std::nullopt) - step_s);
+  }
 }
 
 OptimizerStep::ModelOutcome TrainingEngine::StepModel(std::size_t number, double loss_scale) {
@@ -349,6 +383,7 @@ void TrainingEngine::SendProgress() {
   figures[Figure::kMemory] = static_cast<double>(ResidentMemory());
   figures[Figure::kDeviceMemory] = static_cast<double>(AllocatedBytes(trial_.device));
   figures[Figure::kSkippedSteps] = static_cast<double>(p.skipped_steps);
+  figures[Figure::kGrowthStep] = growth_cost_s_;
   figures[Figure::kGradientTransport] = static_cast<double>(collectives_->Way().transport);
   batches_.Learn(message.profile, p, plan.microbatches.front().size, group_.nodes(),
                  group_.whole_size());

@@ -64,6 +64,11 @@ class TrainingEngine {
   // The same for a program that runs backward and steps its optimizers itself: these steps come to
   // nothing.
   void RehearsePasses(const std::function<void()>& microbatch) { step_.RehearsePasses(microbatch); }
+  // This replica, which is about to join a group, has no rehearsal, for that reason.
+  void NotRehearsed(const std::string& why) { not_rehearsed_ = why; }
+  // Of a microbatch as a replica's first one will be, as far as that is known before it joins.
+  std::int64_t RehearsedSamples() const;
+  at::Tensor RehearsedIndices();
   bool NextEpoch(std::int64_t epochs);
   std::int64_t epoch() const { return local_epoch_ + 1; }
   // This replica's next microbatch, the same until BeginMicrobatch; nothing when the epoch is over.
@@ -198,6 +203,8 @@ class TrainingEngine {
   static ProgramPlace PlaceOf(const EvaluationKey& key, std::int64_t accumulator = 0);
   void FinishEpoch();
   std::int64_t MaxUnsplit() const;
+  std::string WhyNotRehearsed() const;  // empty: it was
+  void EndStep();
   void SetBounds(const BatchBounds& bounds);
   // Fixed mode: the bounds are those of the batch in the position, which others may have brought.
   void FollowBatchSize();
@@ -218,6 +225,11 @@ class TrainingEngine {
   OptimizerStep step_;
   bool regroup_due_ = false;  // the last step has found that all know of a newer generation
   Clock::time_point last_step_end_ = Clock::now();
+  std::string not_rehearsed_;  // why
+  // Of the first step after the group has grown, until it can be compared with the second one.
+  std::optional<double> growth_step_s_;
+  bool has_grown_ = false;    // and has not stepped since
+  double growth_cost_s_ = 0;  // by which the first one was longer
 
   // Where the program is, which may lag behind the position after a regroup.
   std::int64_t local_epoch_ = -1;

@@ -118,6 +118,7 @@ void ReplicaGroup::Join(ReplicaReady ready) {
   ReplicaRegrouped times;
   FormNewest(AwaitMembership(0), times);
   forming_ = false;
+  ready_.not_rehearsed.clear();  // as a spare it will have trained
   trial_.control->Send(times);
 }
 

@@ -164,6 +164,7 @@ absl::StatusOr<std::unique_ptr<TrialContext>> TrialContext::FromEnvironment(int 
         absl::StrCat("environment variable ESPALIER_THREADS=", threads, ": want 1 to 4096"));
   }
   context->threads = static_cast<int>(threads);
+  ESPALIER_ASSIGN_OR_RETURN(context->joins, IntegerVariable("ESPALIER_JOINS", 0));
   ESPALIER_RETURN_IF_ERROR(ReadSeed(*context));
   const std::string mode = EnvironmentVariable("ESPALIER_BATCH_MODE");
   if (!mode.empty() && mode != "fixed" && mode != "adaptive") {

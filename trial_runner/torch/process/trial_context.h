@@ -70,6 +70,8 @@ class TrialContext {
   std::uint64_t seed = 0;
   bool adaptive_batch = false;
   int threads = 1;
+  // The replicas of the group that this one is to join, with it; 0: it is one of the first.
+  std::int64_t joins = 0;
   std::string checkpoint_dir;                // empty: no checkpoints
   std::string checkpoint;                    // to start from; empty: none
   c10::Device device = c10::kCPU;            // what it trains on

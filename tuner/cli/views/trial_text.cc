@@ -128,6 +128,8 @@ std::string TextOfFigure(const FigureRow& row, const TrainingFigures& figures) {
       if (!(value > 0)) return "";
       return fmt::format("{:.3f} ms, {:.1f} % of it waiting for others", 1000 * value,
                          100 * figures[Figure::kSyncShare]);
+    case ShownAs::kLongerStep:
+      return value > 0 ? fmt::format("its first step took {:.1f} ms longer", 1000 * value) : "";
     case ShownAs::kTransport:
       return std::string(TextOf(GradientTransport(figures.Whole(row.figure))));
     case ShownAs::kNothing:
@@ -169,6 +171,9 @@ std::vector<std::string> TrialText(const v1::StudyDetails& details, const v1::Tr
   lines.Known("restarts", trial.restarts());
   lines.Known("failed joins", trial.failed_joins());
   lines.Add("growth", Cut(trial.not_growing(), 1000));
+  if (!trial.not_rehearsed().empty()) {
+    lines.Add("rehearsal", "none of replicas that join: " + Cut(trial.not_rehearsed(), 1000));
+  }
   lines.Add("checkpoint", trial.checkpoint());
   lines.Add("  stored on", absl::StrJoin(trial.checkpoint_nodes(), ", "));
   lines.Section("paid for slots", PaymentRows(trial.payments()));

@@ -102,8 +102,16 @@ void ReplicaWatch::Hear(Replica& from, const ReplicaReady& message) {
   group->second.elastic = true;
   group->second.batch = message.batch;
   group->second.total_steps = message.total_steps;
+  if (from.untried) NoteRehearsal(group->second, turn_.TrialAt(from.trial), message.not_rehearsed);
   promises_.NoteStale(turn_.TrialAt(from.trial).study);
   turn_.Wake();
+}
+
+void ReplicaWatch::NoteRehearsal(Group& group, const Trial& trial, const std::string& why_not) {
+  if (why_not == std::exchange(group.not_rehearsed, why_not) || why_not.empty()) return;
+  const int replicas = static_cast<int>(group.members.size());
+  turn_.Decide(trial, DecisionKind::kStudy, replicas, replicas,
+               absl::StrCat("the first step of replicas that join is not rehearsed: ", why_not));
 }
 
 void ReplicaWatch::Hear(Replica& from, const ReplicaRegrouped& message) {

@@ -56,6 +56,7 @@ class ReplicaWatch {
 
  private:
   void Hear(Replica& from, const ReplicaRegrouped& message);
+  void NoteRehearsal(Group& group, const Trial& trial, const std::string& why_not);
   void Hear(Replica& from, const ReplicaForming& message);
   void Hear(Replica& from, const ReplicaCheckpoint& message) { checkpoints_.Hear(from, message); }
   void Hear(const Replica& from, const ReplicaReport& message);

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "allocator/pool/job_check.h"
+#include "allocator/pool/slot_ledger.h"
 #include "base/check.h"
 
 namespace espalier {
@@ -38,6 +39,7 @@ void Groups::StartReplica(const Trial& trial, NodeId node, int slot) {
   // A replica that joins others is handed their state.
   StartReplicaCommand start{node, id, trial.id, slot};
   start.joins = group.elastic && copies_.HasSource(trial.id);
+  if (start.joins) start.replicas = TotalSlots(group.target);
   if (!start.joins) {
     replica.started_from = CheckpointKey(trial);
     if (trial.newest_checkpoint.known()) {

@@ -28,6 +28,7 @@ struct Group {
   bool after_loss = false;
   ReplicaRegrouped longest_pause;  // reported of the forming generation
   std::string transport;           // of gradients on GPUs, as recorded last
+  std::string not_rehearsed;       // as the replica said that joined last
   bool elastic = false;
   bool pausing = false;
   std::string pause_reason;

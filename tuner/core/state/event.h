@@ -324,6 +324,7 @@ struct StartReplicaCommand {
   TrialId trial;
   int slot = 0;
   bool joins = false;  // others of its group hand it the training state: it needs no checkpoint
+  int replicas = 0;    // that the group which it joins will have with it
   // The trial's newest checkpoint, and nodes that have it, connected ones first. None: its path is
   // all there is to know, or it has none.
   CheckpointLabel from{};

@@ -1,5 +1,6 @@
 #include "tuner/messages/wire/replica_wire.h"
 
+#include "base/shortened.h"
 #include "tuner/messages/wire/figures_wire.h"
 
 namespace espalier {
@@ -9,6 +10,7 @@ void Fill(const ReplicaReady& from, v1::ReplicaMessage& message) {
   v1::Ready& to = *message.mutable_ready();
   to.set_address(from.address);
   to.set_total_steps(from.total_steps);
+  to.set_not_rehearsed(from.not_rehearsed);
   v1::BatchBounds& batch = *to.mutable_batch();
   batch.set_initial_batch_size(from.batch.initial);
   batch.set_max_batch_size(from.batch.max_global);
@@ -283,7 +285,8 @@ ReplicaReady FromProto(const v1::Ready& ready) {
                     .max_atomic = batch.max_atomic_batch_size(),
                     .accumulation = batch.accumulation(),
                     .max_unsplit = batch.max_unsplit_batch_size()},
-          .total_steps = ready.total_steps()};
+          .total_steps = ready.total_steps(),
+          .not_rehearsed = Shortened(ready.not_rehearsed(), kMaxNotRehearsed)};
 }
 
 Membership FromProto(const v1::Regroup& regroup) {

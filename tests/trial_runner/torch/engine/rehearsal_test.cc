@@ -4,6 +4,7 @@
 #include <ATen/ops/equal.h>
 #include <ATen/ops/rand.h>
 #include <ATen/ops/randn.h>
+#include <ATen/ops/tensor.h>
 #include <ATen/record_function.h>
 #include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/container/any.h>
@@ -21,6 +22,7 @@
 #include "trial_runner/torch/accumulator.h"
 #include "trial_runner/torch/adaptive_data_loader.h"
 #include "trial_runner/torch/adaptive_data_parallel.h"
+#include "trial_runner/torch/dataset_loader.h"
 #include "trial_runner/torch/process/trial_context.h"
 #include "trial_runner/torch/trial.h"
 
@@ -94,6 +96,57 @@ TEST(Rehearsal, LeavesModelBuffersDrawsAndGradientsAsTheyWere) {
     for (const at::Tensor& p : rehearsed.net->parameters()) EXPECT_FALSE(p.grad().defined());
     EXPECT_TRUE(rehearsed.optimizer.state().empty());
     EXPECT_EQ(rehearsed.parallel.steps(), 0);
+  }
+}
+
+TEST(Rehearsal, OfALoaderGivesABatchOfAsManySamplesAsTheReplicaWillGet) {
+  for (const int joins : {0, 2, 5}) {
+    RehearsingProgram program;
+    program.trial.context().joins = joins;
+    const auto before = program.State();
+    std::vector<std::int64_t> sizes;
+    program.loader.Rehearse([&](const at::Tensor& indices) {
+      sizes.push_back(indices.numel());
+      program.Microbatch(indices);
+    });
+    EXPECT_EQ(sizes, std::vector<std::int64_t>{joins == 0 ? 8 : joins == 2 ? 4 : 2});
+    EXPECT_EQ(program.parallel.steps(), 0);
+    for (const at::Tensor& p : program.net->parameters()) EXPECT_FALSE(p.grad().defined());
+  }
+}
+
+class IndicesAsData final : public Dataset<at::Tensor> {
+ public:
+  std::int64_t size() const override { return kExamples; }
+  at::Tensor GetBatch(const SampleSelection& samples) const override {
+    return at::tensor(std::vector<std::int64_t>(samples.indices.begin(), samples.indices.end()));
+  }
+};
+
+// What was read for it is neither missing nor read twice afterwards.
+TEST(Rehearsal, OfADataSetIsReadByTheThreadsThatReadForTraining) {
+  for (const int workers : {0, 2}) {
+    RehearsingProgram program;
+    const IndicesAsData data;
+    DatasetLoader loader(program.parallel, data, {.batch_size = 8, .workers = workers});
+    const auto step = [&](const at::Tensor& indices) { program.Microbatch(indices); };
+    std::int64_t rehearsed = 0;
+    loader.Rehearse([&](const at::Tensor& indices) {
+      rehearsed = indices.numel();
+      step(indices);
+    });
+    EXPECT_EQ(rehearsed, 8);
+    std::multiset<std::int64_t> seen;
+    while (loader.NextEpoch(1)) {
+      while (const auto batch = loader.NextBatch()) {
+        for (std::int64_t i = 0; i < batch->numel(); ++i) {
+          seen.insert((*batch)[i].item<std::int64_t>());
+        }
+        step(*batch);
+      }
+    }
+    EXPECT_EQ(seen.size(), std::size_t{kExamples});
+    EXPECT_EQ(std::set<std::int64_t>(seen.begin(), seen.end()).size(), std::size_t{kExamples});
   }
 }
 
