@@ -130,8 +130,10 @@ class Collectives {
   virtual absl::Status WaitAll() = 0;
   // The same, and what has been summed can be worked with while the rest is under way: `each` is
   // called as operations are found to be done, at most once for each, in the order in which they
-  // were begun. An implementation that finds out about all at once need not call it.
-  virtual absl::Status WaitAllInTurn(const std::function<void()>& /*each*/) { return WaitAll(); }
+  // were begun, with the start of the operation's buffer. An implementation that finds out about
+  // all at once need not call it.
+  using EachDone = std::function<void(const void* start)>;
+  virtual absl::Status WaitAllInTurn(const EachDone& /*each*/) { return WaitAll(); }
   // The same, and `follow` gives the calling thread's current CUDA stream what is to come after
   // what was begun. Where that goes from device to device, it is waited for together with what
   // follows; else `follow` is called last, and the caller waits. It is called once, or not at all

@@ -29,9 +29,7 @@ class ForwardingCollectives : public Collectives {
   void StartSend(const CollectiveBuffer& b, int to) override { inner_->StartSend(b, to); }
   void StartReceive(const CollectiveBuffer& b, int from) override { inner_->StartReceive(b, from); }
   absl::Status WaitAll() override { return inner_->WaitAll(); }
-  absl::Status WaitAllInTurn(const std::function<void()>& each) override {
-    return inner_->WaitAllInTurn(each);
-  }
+  absl::Status WaitAllInTurn(const EachDone& each) override { return inner_->WaitAllInTurn(each); }
   absl::Status WaitAllAnd(const std::function<void()>& follow) override {
     return inner_->WaitAllAnd(follow);
   }

@@ -47,6 +47,7 @@ constexpr std::chrono::seconds kPreparation{2};
 struct Completion {
   bool done = false;
   std::string error;
+  const void* start = nullptr;  // of the buffer
 };
 
 void Complete(Bell& bell, Completion& completion, std::string error) {
@@ -337,10 +338,11 @@ class GlooCollectives final : public Collectives {
   }
 
   void StartAllReduceSum(const CollectiveBuffer& buffer) override {
-    BeginTogether([&] {
+    const auto start = [&] {
       std::vector<at::Tensor> tensors{TensorOf(buffer)};
       return group_->allreduce(tensors);
-    });
+    };
+    BeginTogether(start, buffer.start);
   }
 
   void StartBroadcast(const CollectiveBuffer& buffer, int root) override {
@@ -368,14 +370,14 @@ class GlooCollectives final : public Collectives {
 
   absl::Status WaitAll() override { return WaitAllInTurn(nullptr); }
 
-  absl::Status WaitAllInTurn(const std::function<void()>& each) override {
+  absl::Status WaitAllInTurn(const EachDone& each) override {
     absl::Status status = std::exchange(begin_error_, absl::OkStatus());
     while (status.ok() && !pending_.empty()) {
       const std::shared_ptr<Completion> completion = pending_.front();
       status = Wait(completion, options_.collective_limit_s);
       if (!status.ok()) break;
       pending_.pop_front();
-      if (each) each();
+      if (each) each(completion->start);
     }
     if (!status.ok()) LeaveGroup();
     between_two_.clear();
@@ -457,8 +459,9 @@ class GlooCollectives final : public Collectives {
     }
   }
 
-  void BeginTogether(const StartWork& start) {
+  void BeginTogether(const StartWork& start, const void* buffer = nullptr) {
     auto completion = std::make_shared<Completion>();
+    completion->start = buffer;
     if (const auto work = Begin(start, completion)) Follow(*work, bell_, completion);
   }
 

@@ -512,14 +512,19 @@ absl::Status GradientBuckets::Reduce() {
   while (next_bucket_ < buckets_.size()) BeginBucket(buckets_[next_bucket_++]);
   // With nothing to compare with, a bucket is measured while the next ones are under way.
   std::size_t measured = 0;
-  if (at_sum_) DropPrevious();  // whose gradients hooks have changed
+  // Several replicas need no step before to tell their noise by, and not all of them may have one;
+  // it is not to decide in which order numbers are summed. Hooks have changed its gradients.
+  if (replicas_ > 1 || at_sum_) DropPrevious();
   const bool in_turn = on_host() && !in_parts_ && !has_previous();
-  const auto measure_next = [&] {
-    if (in_turn && measured < buckets_.size()) MeasureReduced(buckets_[measured++]);
+  const auto measure_next = [&] { MeasureReduced(buckets_[measured++]); };
+  const auto measure_done = [&](const void* start) {
+    if (!in_turn || measured == buckets_.size()) return;
+    // Sums of another model may have been begun between these.
+    if (start == memory_.const_data_ptr<float>() + buckets_[measured].begin) measure_next();
   };
   HostCopy received;
   const absl::Status summed =
-      on_host() ? collectives_->WaitAllInTurn(measure_next)
+      on_host() ? collectives_->WaitAllInTurn(measure_done)
                 : collectives_->WaitAllAnd([&] { received = BeginReceivingTail(); });
   if (!summed.ok()) return summed;
   ReceiveTail(received);

@@ -9,8 +9,10 @@
 #include <numeric>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
+#include "tests/trial_runner/collectives/forwarding_collectives.h"
 #include "tests/trial_runner/torch/gradients/buckets_under_test.h"
 #include "trial_runner/kernels/norm_kernels.h"
 
@@ -115,6 +117,80 @@ TEST_P(GradientNormsTest, WhatIsMeasuredIsTheGradientBeforeTheProgramChangesIt) 
       }
     }
   }
+}
+
+// One of them may have a step before from when it was alone, another none, as one that sat that
+// step out.
+TEST_P(GradientNormsTest, OfSeveralReplicasAreTheSameToTheLastBitWhateverCameBefore) {
+  const Data data;
+  const auto collectives = Alone();
+  for (const bool preconditioned : {false, true}) {
+    GradientBuckets::Norms norms[2];
+    for (const bool was_alone : {false, true}) {
+      const auto net = MakeNet();
+      GradientBuckets buckets = MakeBuckets(ParametersOf(*net), 2);
+      if (was_alone) {
+        buckets.Begin({.keep = true}, *collectives, 1);
+        data.Loss(*net, 0, 12).backward();
+        buckets.End();
+        buckets.MeasureStep(false);
+        buckets.KeepAsPrevious();
+      }
+      if (preconditioned) buckets.SetPreconditioners(SomePreconditioners(*net, 1));
+      buckets.Begin({.weight = 0.5}, *collectives, 2);
+      data.Loss(*net, 4, 4).backward();
+      buckets.End();
+      ASSERT_TRUE(buckets.Reduce().ok());
+      norms[was_alone ? 1 : 0] = buckets.MeasureStep(false);
+    }
+    EXPECT_EQ(norms[0].sqr, norms[1].sqr);
+  }
+}
+
+// Sums as with another replica that has the same gradients, each of which is there when it is
+// waited for, and no earlier.
+class SumsInTurn : public ForwardingCollectives {
+ public:
+  SumsInTurn() : ForwardingCollectives(Alone()) {}
+  void StartAllReduceSum(const CollectiveBuffer& b) override { begun_.push_back(b); }
+  absl::Status WaitAll() override { return WaitAllInTurn({}); }
+  absl::Status WaitAllInTurn(const EachDone& each) override {
+    for (const CollectiveBuffer& b : std::exchange(begun_, {})) {
+      auto* const values = static_cast<float*>(b.start);
+      for (std::int64_t i = 0; i < b.count; ++i) values[i] *= 2;
+      if (each) each(b.start);
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  std::vector<CollectiveBuffer> begun_;
+};
+
+TEST(GradientNorms, OfAModelWhoseSumsComeBetweenThoseOfAnother) {
+  const Data data;
+  std::vector<std::vector<double>> norms;
+  for (const bool beside_another : {false, true}) {
+    SumsInTurn collectives;
+    const auto net = MakeNet(at::kCPU);
+    const auto other = MakeNet(at::kCPU);
+    GradientBuckets buckets(ParametersOf(*net), 2, kSmallBuckets, Arithmetic::kHostLoops);
+    GradientBuckets others(ParametersOf(*other), 2, kSmallBuckets, Arithmetic::kHostLoops);
+    buckets.Begin({}, collectives, 2);
+    others.Begin({}, collectives, 2);
+    // Of all parameters, so that no bucket waits for the end.
+    const auto loss = [&](Net& of) {
+      return data.Loss(of, 0, 4) + of.unused->forward(at::ones({3})).sum();
+    };
+    if (beside_another) (loss(*net) + loss(*other)).backward();
+    for (GradientBuckets* of : {&buckets, &others}) {
+      if (!beside_another) loss(of == &buckets ? *net : *other).backward();
+      of->End();
+      ASSERT_TRUE(of->Reduce().ok());
+      norms.push_back(of->MeasureStep(false).sqr);
+    }
+  }
+  for (const std::vector<double>& sqr : norms) EXPECT_EQ(sqr, norms.front());
 }
 
 // What the device goes on with, and what the host finds out later.
