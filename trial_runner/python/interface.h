@@ -19,7 +19,8 @@ extern "C" {
 // What C++ asks of Python. Each returns 0, or 1 where it has failed; then it has given one text
 // that says why, and Python keeps the exception.
 typedef struct {
-  // Steps the model's optimizer, with each parameter group's rate times its factor.
+  // Steps the model's optimizer, with each parameter group's rate times its factor. Gives a text
+  // where the program leaves this step out.
   int (*step)(int64_t model, const double* factors, int64_t groups);
   // Of a model. `what`: 0 gives the names of its parameters and these themselves, 1 those of its
   // buffers; 2 takes over the buffers in the parcel, by name; 3 gives what else is of its state as
@@ -27,7 +28,8 @@ typedef struct {
   // esp_defers_hooks says so; 6: they are called with the gradients that there are.
   int (*model)(int64_t model, int what);
   // Of a model's optimizers. `what`: 0 gives the tensors of their state and, as a text, its numbers
-  // and those of options and schedules; 1 the names of the tensors.
+  // and those of options and schedules; 1 the names of the tensors. 2 has the second moments of
+  // Adam told again (torch.ops.espalier.set_second_moments), as they are in that state.
   int (*compared)(int64_t model, int what);
   // Hands over and takes over an optimizer's state: a text and tensors, in parcels.
   int (*write_optimizer)(int64_t model);

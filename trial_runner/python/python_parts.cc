@@ -76,9 +76,10 @@ PythonOptimizer::PythonOptimizer(std::int64_t model, const ModelDescription& des
 
 void PythonOptimizer::Step(std::span<const double> factors, const at::Tensor& /*found_inf*/) {
   last_factor_ = factors.front();
-  The().Ask({}, [&](const EspalierCallbacks& python) {
+  const Parcel said = The().Ask({}, [&](const EspalierCallbacks& python) {
     return python.step(model_, factors.data(), std::ssize(factors));
   });
+  if (!said.texts.empty()) return;
   // Adam counts steps for each parameter, and none where it had no gradient.
   for (std::size_t i = 0; i < moments_.steps.size(); ++i) {
     if (trained_[i].grad().defined()) ++moments_.steps[i];
@@ -100,9 +101,15 @@ std::vector<Preconditioner> PythonOptimizer::Preconditioners(
   return all;
 }
 
+void PythonOptimizer::StartGroup() {
+  moments_ = {};
+  if (!is_adam_) return;
+  The().Ask({}, [&](const EspalierCallbacks& python) { return python.compared(model_, 2); });
+}
+
 OptimizerPart::Compared PythonOptimizer::WhatToCompare() const {
-  Parcel parcel = The().Ask(
-      {}, [&](const EspalierCallbacks& python) { return python.compared(model_, 0); });
+  Parcel parcel =
+      The().Ask({}, [&](const EspalierCallbacks& python) { return python.compared(model_, 0); });
   return {.tensors = std::move(parcel.tensors), .numbers = std::move(parcel.texts.at(0))};
 }
 

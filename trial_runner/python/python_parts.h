@@ -60,6 +60,7 @@ class PythonOptimizer final : public OptimizerPart {
   bool IsAdam() const override { return is_adam_; }
   std::vector<Preconditioner> Preconditioners(const std::vector<at::Tensor>& parameters,
                                               const std::vector<std::size_t>& groups) override;
+  void StartGroup() override;
   Compared WhatToCompare() const override;
   std::vector<std::string> NamesOfTensors() const override;
   void Write(StateWriter& to) const override;

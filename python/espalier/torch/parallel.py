@@ -28,7 +28,6 @@ _DEFAULT_NAME = "adaptdl-dataparallel"
 _IGNORED = {"find_unused_parameters", "static_graph", "gradient_as_bucket_view", "broadcast_buffers", "device_ids",
             "output_device", "dim", "check_reduction", "delay_all_reduce_named_params", "param_to_hook_all_reduce",
             "init_sync", "skip_all_reduce_unused_params"}
-_ADAM_FIRST_STEPS = 5
 _NOT_TAKEN = (_library.ACCUMULATED, _library.DROPPED, _library.LEFT_OUT)
 _LABELLING = torch.optim.Optimizer.profile_hook_step(lambda: None).__code__  # of what torch puts around each step()
 
@@ -244,7 +243,6 @@ class _TrainedModel:
         self.loss_scale = 1.0  # by which the loss was multiplied, while a GradScaler steps them
         self._outcome = _library.STEPPED
         self._moments_given = False
-        self._taken_steps = 0
         self._set_rule(wrapper, rule)
         self._adapt_norms()
         self._number = len(self._run.models)
@@ -444,12 +442,16 @@ class _TrainedModel:
         finally:
             for group, rate in changed:
                 group["lr"] = rate
-        self._taken_steps += 1
-        if self._is_adam and not self._moments_given and self._taken_steps >= _ADAM_FIRST_STEPS:
-            self._give_moments()
+        if self._is_adam and not self._moments_given:
+            self.give_moments(stepping=True)
 
-    def _give_moments(self):
-        """Noise is measured of gradients as Adam scales them."""
+    def leave_step_out(self, _factors):
+        """Called back in place of take_step."""
+        self._run.library.give(b"left out")
+
+    def give_moments(self, stepping=False):
+        """Noise is measured of gradients as Adam scales them. `stepping`: within a step, which is counted after it."""
+        self._moments_given = False
         moments, steps, beta2, epsilon = [], [], [], []
         trained = {id(p) for p in self.trained}
         for optimizer in self._optimizers:
@@ -461,8 +463,7 @@ class _TrainedModel:
                     if "exp_avg_sq" not in state:
                         return  # one that never had a gradient, or an optimizer of another kind
                     moments.append(state["exp_avg_sq"])
-                    # The one that is being taken is counted after it.
-                    steps.append(int(state["step"]) - (p.grad is not None))
+                    steps.append(int(state["step"]) - (stepping and p.grad is not None))
                     beta2.append(float(group["betas"][1]))
                     epsilon.append(float(group["eps"]))
         self._moments_given = True
@@ -520,7 +521,6 @@ class _TrainedModel:
         for optimizer, state in zip(self._optimizers, states):
             optimizer.load_state_dict(state)
         self._moments_given = False
-        self._taken_steps = _ADAM_FIRST_STEPS
 
     def clear_state(self):
         self._moments_given = False
@@ -551,7 +551,6 @@ class _TrainedModel:
         except (RuntimeError, ValueError, KeyError) as error:
             raise TrialError(f"the checkpoint does not fit this program: {error}") from error
         self._moments_given = False
-        self._taken_steps = _ADAM_FIRST_STEPS
         return {model, optimizer}
 
 

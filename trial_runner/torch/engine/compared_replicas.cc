@@ -167,7 +167,9 @@ absl::Status OptimizerStep::CompareReplicas() {
                    "differently: they are compared by norm, and go on from rank 0's state after "
                    "each epoch\n");
     }
-    return group_.TakeStateOfRank0();
+    ESPALIER_RETURN_IF_ERROR(group_.TakeStateOfRank0());
+    for (const auto& model : models_) model->StartGroup(collectives_.FromDeviceToDevice());
+    return absl::OkStatus();
   }
   if (!same(0)) return FailWhereUnlike();
   check_.CountAll(state_.position);

@@ -78,6 +78,10 @@ class OptimizerPart {
   virtual std::vector<Preconditioner> Preconditioners(const std::vector<at::Tensor>& parameters,
                                                       const std::vector<std::size_t>& groups) = 0;
 
+  // A group begins, whose members have one state: what was made of the former state is made anew,
+  // so that it is the same on those that have been given theirs.
+  virtual void StartGroup() {}
+
   // What is compared between replicas: the tensors of its state, in an order that is the same on
   // each, and the numbers of its state and options (schedules' among them) as bytes.
   struct Compared {

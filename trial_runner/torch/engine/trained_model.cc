@@ -291,6 +291,7 @@ void TrainedModel::StartGroup(bool from_device_to_device) {
   }
   gradients_.Attach();
   gradients_.DropPrevious();
+  optimizer_->StartGroup();
   RefreshPreconditioners();
 }
 
