@@ -1,12 +1,20 @@
 """The noise of gradients is measured before the program changes them between backward and step: in steps of one batch,
 which are compared with the step before, and in those of several."""
+import os
+import pathlib
+import sys
 import unittest
 
 import torch
 
 import espalier.torch as adl
+from espalier import testing
 from forked import alone, in_child
 from small_program import make, mse
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests/e2e"))
+from harness import BIN  # noqa: E402
 
 
 def leave(_model):
@@ -102,6 +110,24 @@ class Noise(unittest.TestCase):
                 others[name] = change, {"scaler": torch.amp.GradScaler("cpu", init_scale=64.0, growth_factor=1.5,
                                                                        growth_interval=4)}
             self.expect_the_same(batches, others)
+
+
+class OfTwoReplicas(unittest.TestCase):
+    """What replicas compare has the noise in it, which a joining one is given, and goes on to measure as the others do."""
+
+    def test_is_the_same_where_one_joins_whose_gradients_adam_scales(self):
+        before = os.environ["PATH"]
+        self.addCleanup(os.environ.__setitem__, "PATH", before)
+        os.environ["PATH"] = f"{BIN}{os.pathsep}{before}"
+        parameters = {"adam": True, "models": 2, "epochs": 0, "samples": 320, "lr": 0.001, "compute_ms": 1}
+        with testing.start([sys.executable, ROOT / "tests/python/elastic_probe.py"], parameters, slots=(1, 2),
+                           max_restarts=0) as trial:
+            trial.wait_for_step(2)
+            for _ in range(2):
+                step = trial.resize(2)["step"]
+                trial.wait_for_step(step + 2)
+                step = trial.resize(1)["step"]
+                trial.wait_for_step(step + 2)
 
 
 if __name__ == "__main__":

@@ -156,16 +156,21 @@ std::uint64_t ReplicaCheck::OfWords(std::int64_t begin, std::int64_t end) const 
   return sum;
 }
 
-// Not of what is measured, such as gradient noise.
 std::uint64_t ReplicaCheck::OfNumbers(const TrainingPosition& position) const {
   std::vector<double> numbers;
-  for (const std::int64_t number : {position.step, position.epoch, position.cursor,
-                                    position.batch_size, position.models_stepped, words_}) {
+  for (const std::int64_t number :
+       {position.step, position.epoch, position.cursor, position.batch_size,
+        position.atomic_batch_size, position.skipped_steps, position.models_stepped, words_}) {
     numbers.push_back(static_cast<double>(number));
   }
+  numbers.push_back(position.progress);
   for (const ModelPosition& model : position.models) {
     numbers.push_back(model.loss_scale);
     numbers.push_back(static_cast<double>(model.good_steps));
+    for (const NoiseAverages& averages : model.noise) {
+      const NoiseAverages::State n = averages.state();
+      numbers.insert(numbers.end(), {n.sqr, n.trace, n.weight, n.biased});
+    }
   }
   return MixSeed(numbers_, HashBits(numbers.data(), numbers.size() * sizeof(double)));
 }
@@ -230,7 +235,7 @@ std::string ReplicaCheck::NameOf(std::size_t number) const {
     if (number < tensors.size()) return tensors[number];
     number -= tensors.size();
   }
-  return "numbers of the optimizer, a schedule, the loss scale or the position";
+  return "numbers of the optimizer, a schedule, the loss scale, the gradient noise or the position";
 }
 
 std::map<std::string, std::uint64_t> ReplicaCheck::OfBuffers() const {

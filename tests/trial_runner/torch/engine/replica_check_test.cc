@@ -5,6 +5,7 @@
 #include <torch/optim/adam.h>
 #include <torch/types.h>
 
+#include <cmath>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -157,8 +158,27 @@ TEST(ReplicaCheck, NamesTensorsAndNumbers) {
   EXPECT_EQ(other(), "parameter \"1.weight\"");
   Flip(two.second().net->parameters()[2], 3, 0);
   two.second().position.models.front().loss_scale = 2;
-  EXPECT_EQ(other(), "numbers of the optimizer, a schedule, the loss scale or the position");
+  EXPECT_EQ(other(),
+            "numbers of the optimizer, a schedule, the loss scale, the gradient noise or the "
+            "position");
   EXPECT_FALSE(two.Step()) << "numbers are compared in each step";
+}
+
+// By which rates are scaled.
+TEST(ReplicaCheck, MeasuredNoiseIsComparedToTheLastBit) {
+  TwoReplicas two(at::kFloat);
+  const auto measured = [&two](double trace) {
+    two.second().position.models.front().noise.front() =
+        NoiseAverages(NoiseAverages::State{.sqr = 1, .trace = trace, .weight = 0.5});
+    return two.Step();
+  };
+  two.first().position.models.front().noise.front() =
+      NoiseAverages(NoiseAverages::State{.sqr = 1, .trace = 3, .weight = 0.5});
+  EXPECT_TRUE(measured(3));
+  EXPECT_FALSE(measured(std::nextafter(3.0, 4.0)));
+  EXPECT_TRUE(measured(3));
+  two.second().position.progress = 1e-9;
+  EXPECT_FALSE(two.Step());
 }
 
 TEST(ReplicaCheck, ARateIsComparedFromTheNextRoundOn) {
