@@ -77,6 +77,8 @@ class LastEpoch(espalier.State):
 
 def make_net(trial):
     width = trial.get("width", 16)
+    if trial.get("own_seed", False):
+        torch.manual_seed(os.getpid())
     parts = [torch.nn.Linear(FEATURES, width)]
     if trial.get("batch_norm", False):
         parts.append(torch.nn.BatchNorm1d(width))

@@ -39,5 +39,44 @@ class Parted(SharedPoolTest):
         self.check(["bfloat16", "int64"])
 
 
+class UnlikeFromTheStart(SharedPoolTest):
+    """Two replicas that begin together."""
+
+    def trials(self, ways, code=0, **environment):
+        command = ["env", *(f"{name}={value}" for name, value in environment.items()), sys.executable,
+                   str(ROOT / "tests/python/unlike_start.py")]
+        study = self.study(command, trials=len(ways), max_restarts=0, sampler="grid", max_consecutive_failures=100,
+                           search_space={"of": {"_type": "choice", "_value": ways}}, slots={"min": 2, "max": 2})
+        self.run_tuner("submit", study, "--service", self.grpc, "--wait", timeout=LONG_S, code=code)
+        return {json.loads(trial["parameters"][0]["json"]): trial for trial in self.export()["trials"]}
+
+    def check(self, found, **environment):
+        trials = self.trials(list(found), code=1, **environment)
+        for of, names in found.items():
+            with self.subTest(of=of):
+                trial = trials[of]
+                self.assertEqual(trial["state"], "TRIAL_FAIL")
+                self.assertRegex(trial["reason"], f"replica 1 begins with other values than the others: {names}. Replicas begin alike")
+                self.assertRegex(trial["reason"], r"a seed by the rank, the time or the process \(torch.manual_seed\)")
+                self.assertEqual(trial["values"], [], "before the first step")
+
+    FOUND = {"parameter": r'parameter "0.weight", parameter "0.bias", parameter "2.weight" and 1 more',
+             "buffer": 'buffer "constant"', "numpy": 'parameter "2.weight"'}
+
+    def test_it_is_named_before_the_first_step(self):
+        self.check(self.FOUND)
+
+    def test_also_where_replicas_round_differently(self):
+        self.check(self.FOUND, ESPALIER_CHECK_REPLICAS="norms")
+
+    def test_running_statistics_are_each_replicas_own(self):
+        self.assertEqual(self.trials(["statistics"])["statistics"]["state"], "TRIAL_COMPLETE")
+
+    def test_unless_nothing_is_to_be_compared(self):
+        for trial in self.trials(list(self.FOUND), ESPALIER_CHECK_REPLICAS="off").values():
+            self.assertEqual(trial["state"], "TRIAL_COMPLETE", trial["reason"])
+            self.assertEqual({value["extra"]["replicas"] for value in trial["values"]}, {2})
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -151,6 +151,7 @@ class Schedule final : public espalier::State {
 };
 
 torch::nn::Sequential MakeNet(espalier::Trial& trial) {
+  if (trial.Get("own_seed", false)) at::manual_seed(static_cast<std::uint64_t>(getpid()));
   const auto width = trial.Get("width", std::int64_t{16});
   torch::nn::Sequential net;
   if (trial.Get("channels_last", false)) {

@@ -537,6 +537,44 @@ TEST_F(ElasticTraining, StreamThatIsNotAsLongAsItSaysEndsTheProgramWithItsExitCo
   }
 }
 
+TEST_F(ElasticTraining, ReplicasThatBeginWithOtherWeightsAreNamedBeforeTheFirstStep) {
+  const std::string run = NewRun("run");
+  const auto harness = Harness(run, {"own_seed=true"});
+  const auto a = harness->Start();
+  const auto b = harness->Start();
+  harness->AwaitReady(a);
+  harness->AwaitReady(b);
+  harness->Regroup({a, b});
+  harness->AwaitMessage("its reason", [&](const Said& said) {
+    const auto* finished = std::get_if<ReplicaFinished>(&said.message);
+    return finished != nullptr && said.replica == a &&
+           finished->failure.starts_with(
+               "replica 1 begins with other values than the others: parameter \"0.weight\", ");
+  });
+  EXPECT_EQ(harness->AwaitExit(a), 1);
+  EXPECT_EQ(harness->AwaitExit(b), 0);
+  EXPECT_TRUE(Steps(run).empty());
+}
+
+// What a joining replica has is replaced by design.
+TEST_F(ElasticTraining, OneThatJoinsMayBringOtherWeights) {
+  const std::string run = NewRun("run");
+  const auto harness = Harness(run, {"own_seed=true", "epochs=0", "compute_ms=1"});
+  const auto a = harness->Start();
+  harness->AwaitReady(a);
+  harness->Regroup({a});
+  harness->AwaitRegrouped();
+  AwaitSteps(run, 3);
+  const auto b = harness->Start();
+  harness->AwaitReady(b);
+  harness->Regroup({a, b});
+  harness->AwaitRegrouped();
+  Stop(run);
+  harness->AwaitMessage("the end", IsFinished);
+  EXPECT_EQ(harness->AwaitExit(a), 0);
+  EXPECT_EQ(harness->AwaitExit(b), 0);
+}
+
 TEST_F(ElasticTraining, ReplicaEndsWhenItsAgentIsGone) {
   const std::string run = NewRun("run");
   pid_t orphan_exit = 0;

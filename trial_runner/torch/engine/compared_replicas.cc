@@ -28,19 +28,6 @@ constexpr char kReasons[] =
     "parameters or a state that replicas which join are not given, or faulty memory. "
     "ESPALIER_CHECK_REPLICAS=off trains on without comparing";
 
-// The rank whose number most have not, where there are three or more; of two the second.
-std::size_t OddOneOut(const std::vector<std::vector<std::int64_t>>& all, std::size_t number) {
-  std::map<std::int64_t, int> votes;
-  for (const auto& of_rank : all) ++votes[of_rank[number]];
-  const auto most = std::max_element(
-      votes.begin(), votes.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
-  const std::int64_t usual = most->second > 1 ? most->first : all.front()[number];
-  for (std::size_t rank = 0; rank < all.size(); ++rank) {
-    if (all[rank][number] != usual) return rank;
-  }
-  return 0;
-}
-
 }  // namespace
 
 absl::StatusOr<std::string> OptimizerStep::FindDifference() {

@@ -238,17 +238,23 @@ std::string ReplicaCheck::NameOf(std::size_t number) const {
   return "numbers of the optimizer, a schedule, the loss scale, the gradient noise or the position";
 }
 
+std::uint64_t ReplicaCheck::OfTensor(const at::Tensor& tensor) {
+  const at::Tensor here = FlatOf(tensor).cpu();
+  return MixSeed(HashBits(here.const_data_ptr(), here.nbytes()), here.nbytes());
+}
+
+bool ReplicaCheck::IsStatistic(std::string_view buffer) {
+  return buffer.ends_with("running_mean") || buffer.ends_with("running_var") ||
+         buffer.ends_with("num_batches_tracked");
+}
+
 std::map<std::string, std::uint64_t> ReplicaCheck::OfBuffers() const {
   const at::NoGradGuard no_grad;
   std::map<std::string, std::uint64_t> hashes;
   for (const auto& model : models_) {
     for (const auto& [name, tensor] : model->model().Buffers()) {
-      const bool statistics = name.ends_with("running_mean") || name.ends_with("running_var") ||
-                              name.ends_with("num_batches_tracked");
-      if (statistics) continue;
-      const at::Tensor here = FlatOf(tensor).cpu();
-      hashes[absl::StrCat(model->options().name, "/", name)] =
-          MixSeed(HashBits(here.const_data_ptr(), here.nbytes()), here.nbytes());
+      if (IsStatistic(name)) continue;
+      hashes[absl::StrCat(model->options().name, "/", name)] = OfTensor(tensor);
     }
   }
   return hashes;
@@ -283,6 +289,18 @@ std::uint64_t ReplicaCheck::OfMachine() {
     return OfText(text);
   }();
   return kHere;
+}
+
+std::size_t OddOneOut(const std::vector<std::vector<std::int64_t>>& all, std::size_t number) {
+  std::map<std::int64_t, int> votes;
+  for (const auto& of_rank : all) ++votes[of_rank[number]];
+  const auto most = std::max_element(
+      votes.begin(), votes.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  const std::int64_t usual = most->second > 1 ? most->first : all.front()[number];
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    if (all[rank][number] != usual) return rank;
+  }
+  return 0;
 }
 
 }  // namespace espalier

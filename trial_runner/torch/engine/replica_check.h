@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "trial_runner/elastic/training_position.h"
@@ -59,9 +60,11 @@ class ReplicaCheck {
   std::vector<std::uint64_t> OfEach(const TrainingPosition& position);
   // The name of one of those.
   std::string NameOf(std::size_t number) const;
+  static std::uint64_t OfTensor(const at::Tensor& tensor);
   // Hashes of the models' buffers, by model and name. Not of running statistics, which are each
   // replica's own.
   std::map<std::string, std::uint64_t> OfBuffers() const;
+  static bool IsStatistic(std::string_view buffer);
   // What the next step compares beside all tensors: a number of those buffers that have changed
   // since they were the same on all.
   void SetChangedBuffers(std::uint64_t number) { changed_buffers_ = number; }
@@ -96,5 +99,8 @@ class ReplicaCheck {
   std::int64_t begin_ = 0;  // the words of the step under way
   std::int64_t end_ = 0;
 };
+
+// The rank whose number most have not, where there are three or more; of two the second.
+std::size_t OddOneOut(const std::vector<std::vector<std::int64_t>>& all, std::size_t number);
 
 }  // namespace espalier

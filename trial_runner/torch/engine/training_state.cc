@@ -15,6 +15,8 @@
 #include "trial_runner/torch/checkpoints/checkpoint_file.h"
 #include "trial_runner/torch/checkpoints/exception_text.h"
 #include "trial_runner/torch/checkpoints/state_bytes.h"
+#include "trial_runner/torch/engine/first_values.h"
+#include "trial_runner/torch/engine/replica_check.h"
 
 namespace espalier {
 namespace {
@@ -58,6 +60,24 @@ std::vector<std::int64_t> TrainingState::Order() const {
 }
 
 // ---- from replica to replica ------------------------------------------------------------------
+
+absl::Status TrainingState::CompareFresh(Collectives& collectives, bool running) {
+  std::vector<NamedTensor> values;
+  try {
+    for (const OptimizedModel& trained : models_) {
+      for (const auto& [name, tensor] : trained.model.Parameters()) {
+        values.push_back({absl::StrCat("parameter \"", name, "\""), tensor});
+      }
+      for (const auto& [name, tensor] : trained.model.Buffers()) {
+        if (ReplicaCheck::IsStatistic(name)) continue;
+        values.push_back({absl::StrCat("buffer \"", name, "\""), tensor});
+      }
+    }
+  } catch (const std::exception& e) {
+    return absl::InternalError(absl::StrCat("cannot compare models: ", FirstLine(e)));
+  }
+  return CompareFirstValues(collectives, values, running);
+}
 
 void TrainingState::WriteModel(const OptimizedModel& trained, StateWriter& to) const {
   if (extent == Extent::kAll) {

@@ -45,6 +45,7 @@ class TrainingState final : public SharedState {
   void SetProgramStatesAlone(bool alone) override {
     extent = alone ? Extent::kStates : Extent::kAll;
   }
+  absl::Status CompareFresh(Collectives& collectives, bool running) override;
   absl::StatusOr<StateOffer> Offer() override;
   absl::StatusOr<std::vector<CollectiveBuffer>> Expect(
       const std::vector<std::uint8_t>& description) override;

@@ -262,6 +262,7 @@ bool ReplicaGroup::FormNewest(Membership newest, ReplicaRegrouped& times) {
       rank_ = *rank;
       break;
     }
+    if (absl::IsInvalidArgument(formed)) FailTogether(*rank, formed);
     EndUnlessLost(formed);
     // Another member was lost, or the service thought better of it: it says so.
     if (!absl::IsAborted(formed)) {
@@ -283,6 +284,19 @@ bool ReplicaGroup::FormNewest(Membership newest, ReplicaRegrouped& times) {
   times.step = state_.step();
   if (rank_ == 0 && !reported) trial_.ResendReports();
   return new_here;
+}
+
+// All members have found the same before they train: rank 0 says it, and the others leave no
+// sooner.
+void ReplicaGroup::FailTogether(int rank, const absl::Status& why) {
+  if (rank == 0) {
+    trial_.control->Send(
+        ReplicaFinished{.value = std::nullopt, .failure = std::string(why.message())});
+  }
+  collectives_.Broadcast(CollectiveBuffer::Of(std::make_shared<std::vector<std::uint8_t>>(1)), 0)
+      .IgnoreError();
+  if (rank != 0) EndProcess(0);
+  EndProcess(why, 1);
 }
 
 absl::Status ReplicaGroup::FormAndEqualise(const Membership& membership, int rank,

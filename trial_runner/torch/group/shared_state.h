@@ -43,6 +43,13 @@ class SharedState {
   virtual bool HasProgramStates() const { return false; }
   virtual void SetProgramStatesAlone(bool /*alone*/) {}
 
+  // All members of a group that forms are fresh: whether they have begun alike. `running`: this one
+  // has been in a group before. kInvalidArgument on all of them where they have not; else ends
+  // with the group's own error.
+  virtual absl::Status CompareFresh(Collectives& /*collectives*/, bool /*running*/) {
+    return absl::OkStatus();
+  }
+
   // For another replica to take. The memory is this state's own: it stays as it is until the offer
   // is taken.
   virtual absl::StatusOr<StateOffer> Offer() = 0;

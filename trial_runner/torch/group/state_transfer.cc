@@ -272,6 +272,12 @@ absl::Status EqualiseState(Collectives& collectives, SharedState& state, int ran
     (source ? sources : takers).push_back(member);
   }
   if (takers.empty()) return absl::OkStatus();
+  const bool all_fresh = std::ranges::all_of(messages, [](const StateMessage& message) {
+    return message.order.front() == SharedState::kFresh;
+  });
+  if (all_fresh) {
+    ESPALIER_RETURN_IF_ERROR(state.CompareFresh(collectives, readiness.running));
+  }
   sources.resize(std::min(sources.size(), takers.size()));
   ESPALIER_ASSIGN_OR_RETURN(messages, exchange.MessagesWithOffers(std::move(messages), sources));
   const auto message_of = [&messages](int source) -> const StateMessage& {

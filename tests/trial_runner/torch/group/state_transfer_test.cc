@@ -334,10 +334,30 @@ TEST(StateTransfer, FreshMembersAllTakeTheFirstOnesModel) {
   const Replicas replicas = ReplicasOf(std::make_unique<TransferringReplica>(0.1),
                                        std::make_unique<TransferringReplica>(0.2),
                                        std::make_unique<TransferringReplica>(0.3));
-  ExpectAllOk(Equalise(replicas));
+  ExpectAllOk(Equalise(replicas, /*running=*/true));
   EXPECT_THAT(replicas[0]->collectives.sent_to, ElementsAre(1, 2));
   ExpectEqualStates(*replicas[0], *replicas[1]);
   ExpectEqualStates(*replicas[0], *replicas[2]);
+}
+
+TEST(StateTransfer, MembersThatBeginTogetherHaveTheSameModel) {
+  const auto made = [](double last) {
+    return ReplicasOf(std::make_unique<TransferringReplica>(0.1),
+                      std::make_unique<TransferringReplica>(0.1),
+                      std::make_unique<TransferringReplica>(last));
+  };
+  ExpectAllOk(Equalise(made(0.1)));
+  // Who finds it first abandons the group here.
+  int named = 0;
+  for (const absl::Status& status : Equalise(made(0.3))) {
+    if (absl::IsAborted(status)) continue;
+    ++named;
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(status.message()),
+                HasSubstr("replica 2 begins with other values than the others: parameter "
+                          "\"0.weight\", parameter \"0.bias\", parameter \"1.weight\" and 3 more"));
+  }
+  EXPECT_GT(named, 0);
 }
 
 TEST(StateTransfer, AnotherModelIsRefusedByTheFirstTensorThatDiffers) {
