@@ -72,6 +72,15 @@ struct ReplicaTime {
   friend bool operator==(const ReplicaTime&, const ReplicaTime&) = default;
 };
 
+// Comparisons of a trial's replicas, by what they came to.
+struct ReplicaChecks {
+  std::int64_t alike = 0;
+  std::int64_t norms = 0;  // were of norms, as replicas round differently
+  std::int64_t unlike = 0;
+
+  friend bool operator==(const ReplicaChecks&, const ReplicaChecks&) = default;
+};
+
 // What the goodput model is fitted to. Rank 0 sends it about once a second while training.
 struct ReplicaProgress {
   std::int64_t generation = 0;
@@ -83,6 +92,7 @@ struct ReplicaProgress {
   std::vector<ProfileEntry> profile;       // since the last ReplicaProgress
   std::vector<ReplicaTime> replica_times;  // since the last ReplicaProgress
   TrainingFigures figures;                 // those that the replica knows
+  ReplicaChecks checks;                    // since the last ReplicaProgress
 
   friend bool operator==(const ReplicaProgress&, const ReplicaProgress&) = default;
 };
@@ -101,6 +111,7 @@ struct ReplicaCheckpoint {
 struct ReplicaFinished {
   std::optional<double> value{};  // final; without it the last reported value is
   std::string failure{};          // why the program gave up by its own verdict; empty: it did not
+  ReplicaChecks checks{};         // since the last ReplicaProgress
 
   friend bool operator==(const ReplicaFinished&, const ReplicaFinished&) = default;
 };

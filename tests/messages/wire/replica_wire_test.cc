@@ -114,5 +114,15 @@ TEST(ReplicaWire, FinishedHasAValueOnlyWhereOneWasSent) {
   EXPECT_FALSE(ToProto(ReplicaMessage(ReplicaFinished{})).finished().has_value());
 }
 
+TEST(ReplicaWire, ComparisonsAreToldWithProgressAndWithTheEnd) {
+  const ReplicaChecks checks{.alike = 7, .norms = 2, .unlike = 1};
+  ReplicaProgress progress;
+  progress.checks = checks;
+  const ReplicaFinished finished{.value = 0.5, .failure = "", .checks = checks};
+  for (const ReplicaMessage& message : {ReplicaMessage(progress), ReplicaMessage(finished)}) {
+    EXPECT_EQ(*FromProto(ToProto(message)), message);
+  }
+}
+
 }  // namespace
 }  // namespace espalier

@@ -19,6 +19,8 @@ TEST(Metrics, TextNamesWhatIsCountedAndWhatIs) {
   metrics.CountResize(0.004);
   metrics.CountCopy(/*failed=*/false, 1000);
   metrics.CountCopy(/*failed=*/true, 0);
+  metrics.CountChecks({.alike = 40, .norms = 0, .unlike = 1});
+  metrics.CountChecks({.alike = 2, .norms = 3, .unlike = 0});
   const auto text = metrics.Text(tuner, 7);
   ASSERT_TRUE(text.ok());
   EXPECT_THAT(*text, HasSubstr("espalier_events_total 7"));
@@ -27,6 +29,9 @@ TEST(Metrics, TextNamesWhatIsCountedAndWhatIs) {
   EXPECT_THAT(*text, HasSubstr("espalier_regroup_pause_seconds_bucket{le=\"0.005\"} 1"));
   EXPECT_THAT(*text, HasSubstr("espalier_checkpoint_bytes_total 1000"));
   EXPECT_THAT(*text, HasSubstr("espalier_checkpoint_copies_failed_total 1"));
+  EXPECT_THAT(*text, HasSubstr("espalier_replica_checks_total{result=\"alike\"} 42"));
+  EXPECT_THAT(*text, HasSubstr("espalier_replica_checks_total{result=\"norms\"} 3"));
+  EXPECT_THAT(*text, HasSubstr("espalier_replica_checks_total{result=\"unlike\"} 1"));
   EXPECT_THAT(*text, HasSubstr("espalier_checkpoint_copies 0"));
   EXPECT_THAT(*text, HasSubstr("method=\"GetStudy\""));
   EXPECT_THAT(*text, HasSubstr("code=\"NOT_FOUND\""));

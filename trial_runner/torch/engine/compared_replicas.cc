@@ -125,11 +125,16 @@ absl::Status OptimizerStep::FailWhereUnlike() {
 }
 
 void OptimizerStep::FailAsUnlike(const std::string& difference) {
+  if (group_.rank() == 0) ++trial_.checks.unlike;
   const std::string failure =
       absl::StrCat("replicas that train one model have parted: ", difference, ". ", kReasons);
   trial_.finish_group({.value = std::nullopt, .failure = failure});
   if (group_.rank() != 0) EndProcess(0);
   EndProcess(absl::AbortedError(failure), 1);
+}
+
+void OptimizerStep::CountCheck() {
+  if (group_.rank() == 0) ++(check_.unlike() ? trial_.checks.norms : trial_.checks.alike);
 }
 
 absl::Status OptimizerStep::CompareReplicas() {
@@ -154,12 +159,14 @@ absl::Status OptimizerStep::CompareReplicas() {
                    "differently: they are compared by norm, and go on from rank 0's state after "
                    "each epoch\n");
     }
+    if (group_.rank() == 0) ++trial_.checks.norms;
     ESPALIER_RETURN_IF_ERROR(group_.TakeStateOfRank0());
     for (const auto& model : models_) model->StartGroup(collectives_.FromDeviceToDevice());
     return absl::OkStatus();
   }
   if (!same(0)) return FailWhereUnlike();
   check_.CountAll(state_.position);
+  CountCheck();
   return absl::OkStatus();
 }
 

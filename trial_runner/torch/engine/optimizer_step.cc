@@ -279,7 +279,10 @@ bool OptimizerStep::ReduceModel(std::size_t number) {
   if (disagreed_) return false;
   if (number > 0 || group_.size() == 1 || !check_.on()) return true;
   if (Parts(number)) return true;  // what their programs have set is to be agreed on first
-  return check_.Agree(model.gradients(), group_.size(), state_.position) || FailWhereUnlike().ok();
+  if (!check_.Agree(model.gradients(), group_.size(), state_.position))
+    return FailWhereUnlike().ok();
+  CountCheck();
+  return true;
 }
 
 // Of the model's step, after its sums: by whatever member.

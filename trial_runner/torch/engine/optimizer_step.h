@@ -187,6 +187,7 @@ class OptimizerStep {
   void DrawOwn();
   void DrawAlikeInStep();
   std::vector<std::string> ChangedBuffers() const;
+  void CountCheck();  // which has found no difference
   absl::Status FailWhereUnlike();
   [[noreturn]] void FailAsUnlike(const std::string& difference);
   absl::StatusOr<std::string> FindDifference();  // empty: there is none

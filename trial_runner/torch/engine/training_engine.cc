@@ -387,6 +387,7 @@ void TrainingEngine::SendProgress() {
   figures[Figure::kGradientTransport] = static_cast<double>(collectives_->Way().transport);
   batches_.Learn(message.profile, p, plan.microbatches.front().size, group_.nodes(),
                  group_.whole_size());
+  message.checks = std::exchange(trial_.checks, {});
   trial_.control->Send(message);
 }
 

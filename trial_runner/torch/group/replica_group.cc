@@ -290,8 +290,8 @@ bool ReplicaGroup::FormNewest(Membership newest, ReplicaRegrouped& times) {
 // sooner.
 void ReplicaGroup::FailTogether(int rank, const absl::Status& why) {
   if (rank == 0) {
-    trial_.control->Send(
-        ReplicaFinished{.value = std::nullopt, .failure = std::string(why.message())});
+    ++trial_.checks.unlike;
+    SendEnd({.value = std::nullopt, .failure = std::string(why.message())});
   }
   collectives_.Broadcast(CollectiveBuffer::Of(std::make_shared<std::vector<std::uint8_t>>(1)), 0)
       .IgnoreError();
@@ -363,7 +363,7 @@ void ReplicaGroup::Finish(const ReplicaFinished& finished) {
       Regroup(Clock::now());
       continue;
     }
-    if (rank_ == 0) trial_.control->Send(finished);
+    if (rank_ == 0) SendEnd(finished);
     // Whether rank 0 has come to its end; if it was lost before, another has to say it.
     const absl::Status said = collectives().Broadcast(
         CollectiveBuffer::Of(std::make_shared<std::vector<std::uint8_t>>(1)), 0);
@@ -371,6 +371,11 @@ void ReplicaGroup::Finish(const ReplicaFinished& finished) {
     if (!trial_.control->WaitAboveFor(generation_, kFinishPatience_s)) return;
     Regroup(Clock::now());
   }
+  SendEnd(finished);
+}
+
+void ReplicaGroup::SendEnd(ReplicaFinished finished) {
+  finished.checks = std::exchange(trial_.checks, {});
   trial_.control->Send(finished);
 }
 

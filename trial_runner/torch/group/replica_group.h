@@ -109,6 +109,7 @@ class ReplicaGroup {
   Membership AwaitNewer(std::int64_t generation);
   // True: this replica left in between and has come back as another.
   bool FormNewest(Membership newest, ReplicaRegrouped& times);
+  void SendEnd(ReplicaFinished finished);
   [[noreturn]] void FailTogether(int rank, const absl::Status& why);
   absl::Status FormAndEqualise(const Membership& membership, int rank, ReplicaRegrouped& times);
   // Ends this process, or returns as a new replica with its first membership.

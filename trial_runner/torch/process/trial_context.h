@@ -87,6 +87,9 @@ class TrialContext {
   int rank = 0;
   double progress = 0;
 
+  // Comparisons that it has taken part in as rank 0, and has not told of yet.
+  ReplicaChecks checks;
+
   // The engine that the trial's models and loader share.
   std::weak_ptr<TrainingEngine> engine;
 

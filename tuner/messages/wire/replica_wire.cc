@@ -74,6 +74,20 @@ ProfileEntry Read(const v1::ProfileEntry& from) {
           .sync_time_s = from.sync_time_s()};
 }
 
+// Nothing is written of none.
+template <typename Message>
+void FillChecks(const ReplicaChecks& from, Message& message) {
+  if (from == ReplicaChecks{}) return;
+  v1::ReplicaChecks& to = *message.mutable_checks();
+  to.set_alike(from.alike);
+  to.set_norms(from.norms);
+  to.set_unlike(from.unlike);
+}
+
+ReplicaChecks Read(const v1::ReplicaChecks& from) {
+  return {.alike = from.alike(), .norms = from.norms(), .unlike = from.unlike()};
+}
+
 void Fill(const ReplicaProgress& from, v1::ReplicaMessage& message) {
   v1::Progress& to = *message.mutable_progress();
   to.set_generation(from.generation);
@@ -91,6 +105,7 @@ void Fill(const ReplicaProgress& from, v1::ReplicaMessage& message) {
     t.set_compute_time_s(time.compute_time_s);
   }
   SetFigures(from.figures, to);
+  FillChecks(from.checks, to);
 }
 
 ReplicaProgress Read(const v1::Progress& from) {
@@ -106,6 +121,7 @@ ReplicaProgress Read(const v1::Progress& from) {
     to.replica_times.push_back({ReplicaId(time.replica_id()), time.steps(), time.compute_time_s()});
   }
   to.figures = FiguresIn(from);
+  to.checks = Read(from.checks());
   return to;
 }
 
@@ -128,11 +144,13 @@ void Fill(const ReplicaFinished& from, v1::ReplicaMessage& message) {
   v1::Finished& to = *message.mutable_finished();
   if (from.value) to.set_value(*from.value);
   to.set_failure(from.failure);
+  FillChecks(from.checks, to);
 }
 
 ReplicaFinished Read(const v1::Finished& from) {
   return {.value = from.has_value() ? std::optional(from.value()) : std::nullopt,
-          .failure = from.failure()};
+          .failure = from.failure(),
+          .checks = Read(from.checks())};
 }
 
 v1::Contact::Kind ToProto(Contact contact) {

@@ -413,6 +413,14 @@ void Loop::Note(const FromAgent& from_agent) {
     pids_.erase(exited->replica);
     if (exited->checkpoint != CheckpointFailure::kNone) metrics_.CountCopy(/*failed=*/true, 0);
   }
+  if (const auto* said = std::get_if<FromReplica>(&*from_agent.event)) {
+    if (const auto* progress = std::get_if<ReplicaProgress>(&said->message)) {
+      metrics_.CountChecks(progress->checks);
+    }
+    if (const auto* finished = std::get_if<ReplicaFinished>(&said->message)) {
+      metrics_.CountChecks(finished->checks);
+    }
+  }
   if (const auto* copied = std::get_if<CheckpointCopied>(&*from_agent.event)) {
     metrics_.CountCopy(!copied->error.empty(), copied->bytes);
     if (!copied->error.empty()) {

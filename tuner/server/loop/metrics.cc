@@ -37,6 +37,10 @@ Metrics::Metrics()
                         .Help("Bytes of checkpoints that agents have fetched from one another")
                         .Register(registry_)
                         .Add({})),
+      checks_(prometheus::BuildCounter()
+                  .Name("espalier_replica_checks_total")
+                  .Help("Comparisons of replicas that train one model, by their result")
+                  .Register(registry_)),
       requests_(prometheus::BuildCounter()
                     .Name("espalier_requests_total")
                     .Help("Requests answered, by frontend, method and status code")
@@ -44,7 +48,9 @@ Metrics::Metrics()
       latency_(prometheus::BuildHistogram()
                    .Name("espalier_request_seconds")
                    .Help("Time from a request's arrival to its answer, by frontend and method")
-                   .Register(registry_)) {}
+                   .Register(registry_)) {
+  CountChecks({});  // each result is listed, also with 0
+}
 
 void Metrics::CountBatch(std::size_t events, double commit_s) {
   events_.Increment(static_cast<double>(events));
@@ -66,6 +72,15 @@ void Metrics::CountLatency(const std::string& frontend, const std::string& metho
 }
 
 void Metrics::CountResize(double pause_s) { resize_pause_.Observe(pause_s); }
+
+void Metrics::CountChecks(const ReplicaChecks& checks) {
+  const auto add = [this](const char* result, std::int64_t count) {
+    if (count >= 0) checks_.Add({{"result", result}}).Increment(static_cast<double>(count));
+  };
+  add("alike", checks.alike);
+  add("norms", checks.norms);
+  add("unlike", checks.unlike);
+}
 
 void Metrics::CountCopy(bool failed, std::int64_t bytes) {
   if (failed) copies_failed_.Increment();

@@ -10,6 +10,7 @@
 #include "prometheus/histogram.h"
 #include "prometheus/registry.h"
 #include "tuner/api/tuner.h"
+#include "tuner/messages/replica_messages.h"
 
 namespace espalier {
 
@@ -26,6 +27,7 @@ class Metrics {
   // The time is that from the request's arrival to its answer.
   void CountLatency(const std::string& frontend, const std::string& method, double seconds);
   void CountResize(double pause_s);
+  void CountChecks(const ReplicaChecks& checks);
   // Counts a copy of a checkpoint to another node.
   void CountCopy(bool failed, std::int64_t bytes);
 
@@ -40,6 +42,7 @@ class Metrics {
   prometheus::Histogram& resize_pause_;
   prometheus::Counter& copies_failed_;
   prometheus::Counter& copied_bytes_;
+  prometheus::Family<prometheus::Counter>& checks_;
   prometheus::Family<prometheus::Counter>& requests_;
   prometheus::Family<prometheus::Histogram>& latency_;
 };
