@@ -70,7 +70,13 @@ void TrainingEngine::RegroupIfDue() {
   if (group_.narrowed() && !step_.plan()) ComeTogether(/*in_loop=*/true);
   // Who joined at the epoch's end would go through a loop over no batches, and the program behind
   // it would have no loss.
-  if (regroup_due_ && !AtEpochsLastStep()) Regroup(/*broken=*/false);
+  while (regroup_due_ && !AtEpochsLastStep()) {
+    // Of members that are about to leave one may be alone in having left out the last step.
+    const TrainingPosition& p = state_.position;
+    const absl::Status met =
+        group_.Meet({.kind = ProgramPlace::Kind::kStep, .epoch = p.epoch, .step = p.step});
+    met.ok() ? Regroup(/*broken=*/false) : StartOver(met);
+  }
 }
 
 bool TrainingEngine::AtEpochsLastStep() const {
