@@ -88,6 +88,8 @@ _FUNCTIONS = {
     "hold_gradients": (ctypes.c_int, ctypes.c_int),
     "zero_gradients": (ctypes.c_int, _i64, ctypes.POINTER(_i64), _i64),
     "step": (ctypes.c_int, _i64, ctypes.POINTER(ctypes.c_double), _i64, ctypes.c_double),
+    "pass_over": (ctypes.c_int, _i64),
+    "leave_out_microbatch": (ctypes.c_int,),
     "end_microbatch": (ctypes.c_int,),
     "begin_evaluation": (ctypes.c_int, ctypes.POINTER(Evaluation)),
     "share_buffers": (ctypes.c_int, ctypes.POINTER(Evaluation), ctypes.c_int),

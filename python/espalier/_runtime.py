@@ -167,7 +167,9 @@ class Runtime:
     def next_microbatch(self):
         """The same object each time, or None."""
         # The program has left its optimizer unstepped: the step ends here, or comes to nothing with its group.
-        ends = self.sums.under_way and not self.current_loader.accumulating()
+        ends = self.sums.under_way and not self.current_loader.before_last
+        if self.current_loader.was_left_out():
+            self.library.leave_out_microbatch()
         found = self.library.next_microbatch(self._at_microbatch)
         self.note_step(ends)
         return self._microbatch if found else None

@@ -230,6 +230,15 @@ int esp_step(int64_t model, const double* rates, int64_t groups, double loss_sca
   }));
 }
 
+int esp_pass_over(int64_t model) {
+  return static_cast<int>(Guarded(
+      [&] { return static_cast<int>(Engine().PassOverModel(static_cast<std::size_t>(model))); }));
+}
+
+int esp_leave_out_microbatch() {
+  return Done([] { Engine().LeaveOutMicrobatch(); });
+}
+
 int esp_end_microbatch() {
   return Done([&] { Engine().EndMicrobatch(); });
 }

@@ -149,6 +149,11 @@ int esp_zero_gradients(int64_t model, const int64_t* parameters, int64_t count);
 // program had multiplied the loss, 1 for none. Returns what has come of it: 0 stepped, 1 skipped,
 // 2 accumulated, 3 dropped, 4 left out by another replica and so by all.
 int esp_step(int64_t model, const double* rates, int64_t groups, double loss_scale);
+// The same of a step whose gradients the program has found not to be finite: nothing is stepped.
+int esp_pass_over(int64_t model);
+// The program has left out the microbatch under way, which is not its step's last: so is the step,
+// by all replicas.
+int esp_leave_out_microbatch(void);
 int esp_end_microbatch(void);
 
 // ---- sums over the replicas

@@ -194,7 +194,7 @@ class EpochLoop(_TrainingEpochLoop):
             counts = self.batch_progress.current
             counts.ready = counts.started = counts.processed = counts.completed = step
         self._last = step + 1 >= self.length.steps
-        return self._last and not self.loader.accumulating()
+        return self._last and not self.loader.before_last
 
     def advance(self, data_fetcher):
         before = self._logged()
@@ -274,7 +274,7 @@ class EpochLoop(_TrainingEpochLoop):
         return self._over
 
     def _should_accumulate(self):
-        return self.loader.accumulating()
+        return self.loader.before_last
 
     def _should_check_val_fx(self, data_fetcher):
         """Before the epoch's end, where all replicas come to it."""

@@ -86,7 +86,7 @@ class ReplicaStrategy(InGroup, SingleDeviceStrategy):
 
     @staticmethod
     def _accumulates():
-        return runtime().current_loader.accumulating()
+        return runtime().current_loader.before_last
 
     # ---- a module that steps by itself
 

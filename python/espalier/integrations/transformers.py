@@ -180,7 +180,7 @@ class ElasticTrainer(transformers.Trainer):
             loss, samples = loss + part, samples + size
             self._seen["loss"] += part
             self._seen["samples"] += size
-            if not loader.accumulating():
+            if not loader.before_last:
                 look.gradient_norm = self._clip_grad_norm(model) if args.max_grad_norm > 0 else None
                 self.control = handler.on_pre_optimizer_step(args, self.state, self.control)
             self.optimizer.step()

@@ -27,7 +27,8 @@ def step(scaler, optimizer, *args, **kwargs):
     trained = _models.get(optimizer)
     if trained is not None:
         _last[scaler] = trained
-        if trained.accumulates():
+        # Where a replica was lost there are no gradients.
+        if trained.accumulates() or trained.has_no_gradients():
             return optimizer.step()
     if trained is None:
         return _plain["step"](scaler, optimizer, *args, **kwargs)

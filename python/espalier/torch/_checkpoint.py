@@ -50,7 +50,8 @@ def content(models, position, accumulators):
     for model in models:
         all_of_it.update(model.checkpoint_content())
     all_of_it["states"] = {name: checkpoint.saved(name) for name in checkpoint.states()}
-    all_of_it["espalier"] = {"position": position, "accumulators": accumulators}
+    all_of_it["espalier"] = {"position": position, "accumulators": accumulators,
+                             "buffers": {key: names for model in models for key, names in model.buffers_in_checkpoint().items()}}
     return all_of_it
 
 

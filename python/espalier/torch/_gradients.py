@@ -4,6 +4,7 @@ import functools
 import warnings
 
 import torch
+from torch.nn.utils import clip_grad
 
 from espalier import _library
 from espalier._runtime import runtime
@@ -103,6 +104,20 @@ class _DeferredHook:
 
     def __call__(self, gradient):
         return None if self._model.defers_hooks else self.hook(gradient)
+
+
+def let_clip_nothing():
+    """clip_grad_value_() raises where no parameter has a gradient, as in batches before a step's last, or where a replica was
+    lost; clip_grad_norm_() does not."""
+    plain = clip_grad._group_tensors_by_device_and_dtype
+    if hasattr(plain, "espalier"):
+        return
+
+    @functools.wraps(plain)
+    def grouped(lists, *args, **kwargs):
+        return plain(lists, *args, **kwargs) if lists[0] else {}
+    grouped.espalier = True
+    clip_grad._group_tensors_by_device_and_dtype = grouped
 
 
 _passes = 0      # backward passes that are under way, one within the other

@@ -61,6 +61,40 @@ class ModuleState:
         if more:
             self._module.load_state_dict({**self._module.state_dict(), **more}, strict=False)
 
+    def buffer_names(self):
+        """Of those in its state_dict()."""
+        whole = self._module.state_dict()
+        return [name for name, _ in self._module.named_buffers(remove_duplicate=False) if name in whole]
+
+    def make_buffers(self, names, saved):
+        """Before a state_dict is loaded: buffers of these names that the model, which has not run yet, has not, or has in
+        another shape."""
+        for name in names:
+            path, _, leaf = name.rpartition(".")
+            try:
+                module = self._module.get_submodule(path)
+            except AttributeError:
+                continue  # load_state_dict says what is wrong
+            now = module._buffers.get(leaf)
+            if now is None and hasattr(module, leaf) and leaf not in module._buffers:
+                continue
+            if now is None or now.shape != saved[name].shape:
+                like = now if now is not None else next(self._module.parameters(), saved[name])
+                module._buffers[leaf] = torch.empty_like(saved[name], device=like.device)
+
+
+def load_exactly(optimizer, state):
+    """A state_dict. load_state_dict() itself gives tensors the type of their parameter, also those that an optimizer keeps
+    in another, as NAdam's product of rates is."""
+    optimizer.load_state_dict(state)
+    numbers = [number for group in state["param_groups"] for number in group["params"]]
+    own = [p for group in optimizer.param_groups for p in group["params"]]
+    for number, p in zip(numbers, own):
+        for key, value in state["state"].get(number, {}).items():
+            loaded = optimizer.state[p][key]
+            if isinstance(value, torch.Tensor) and isinstance(loaded, torch.Tensor) and loaded.dtype != value.dtype:
+                optimizer.state[p][key] = value.detach().clone().to(loaded.device)
+
 
 def compared(optimizers, others, names):
     """Of optimizers and what has a state_dict() beside them (schedules, scalers): names of the tensors, the tensors, and the

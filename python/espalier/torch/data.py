@@ -112,6 +112,7 @@ class AdaptiveDataLoader(DataLoader):
         run.loaders.append(self)
         self.made_late = run.joined  # training had begun
         self.under_training = False  # the loop that is under way takes steps
+        self._asked = False  # the program has looked whether the present batch is its step's last
         if training:
             run.training_loader = self
         self._issued = collections.deque()  # microbatches that were handed to DataLoader, in its order
@@ -257,11 +258,25 @@ class AdaptiveDataLoader(DataLoader):
     @property
     def accumulation_steps(self) -> int:
         """Batches of a step before its last one."""
+        self._asked = True
         return max(runtime().position.microbatches - 1, 0) if self.training else 0
 
     def accumulating(self) -> bool:
-        """Whether the present batch is not its step's last."""
+        """Whether no step comes of the present batch: it is not its step's last, or step() was called and has come to
+        nothing, because a replica was lost or has left the step out."""
+        self._asked = True
+        return self.before_last or self.under_training and any(
+            model.outcome in (_library.DROPPED, _library.LEFT_OUT) for model in runtime().models)
+
+    @property
+    def before_last(self) -> bool:
+        """Whether the present batch is not its step's last, whatever comes of the step."""
         return self._accumulating
+
+    def was_left_out(self) -> bool:
+        """Whether the program has come to the end of a batch before its step's last without a step(), and has not asked
+        whether it was to take one."""
+        return self._accumulating and not self._asked and not any(model.came_to_step for model in runtime().models)
 
     def __len__(self) -> int:
         return math.ceil(self.samples / self.batch_size)
@@ -323,6 +338,7 @@ class AdaptiveDataLoader(DataLoader):
             batch = read(microbatch)
             self._accumulating = not microbatch.last
             self._microbatch = microbatch
+            self._asked = False
             run.begin_microbatch()
             try:
                 yield batch

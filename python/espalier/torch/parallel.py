@@ -18,8 +18,8 @@ from espalier._the_trial import the_trial
 from espalier.errors import TrialError, UsageError
 from espalier.torch import _amp
 from espalier.torch import scaling_rules as rules
-from espalier.torch._gradients import DeferredHooks, StepGuard, Zeroing, drop_untrained, watch_backward
-from espalier.torch._module_state import ModuleState, compared
+from espalier.torch._gradients import DeferredHooks, StepGuard, Zeroing, drop_untrained, let_clip_nothing, watch_backward
+from espalier.torch._module_state import ModuleState, compared, load_exactly
 from espalier.torch._refusals import (others_watch_steps, refuse, refuse_hooks_of_sums, refuse_schedules_elsewhere,
                                       refuse_types)
 from espalier.torch._schedules import Schedule, WithState
@@ -237,6 +237,7 @@ class _TrainedModel:
         self._scaler = scaler
         self._steps = [_step_of(optimizer) for optimizer in optimizers]
         self._stepped = 0  # optimizers of this model that were stepped for this batch
+        self.came_to_step = False  # the program has, with this batch
         self._guard = StepGuard()
         self._zeroings = {}  # by optimizer; None: of the model
         self.step_calls = 0  # calls of step() of all of them, ever
@@ -306,6 +307,7 @@ class _TrainedModel:
         self._adapt_norms()
         refuse_hooks_of_sums(self.model)
         watch_backward(self._run)
+        let_clip_nothing()
         drop_untrained(self.model, {id(p) for model in self._run.models for p in model.optimized()})
 
     def _adapt_norms(self):
@@ -349,6 +351,7 @@ class _TrainedModel:
             raise UsageError(f"optimizer {index} of the model was stepped where optimizer {self._stepped} was due: "
                              "step each once for each batch, in the order in which they were given")
         self._stepped += 1
+        self.came_to_step = True
         self.step_calls += 1
         if self._stepped < len(self._optimizers):
             self._guard.set(self.trained, self._stepped)
@@ -366,8 +369,11 @@ class _TrainedModel:
         """The optimizer that is due is not stepped for this batch. All optimizers of a model take a step, or none: this
         one comes to nothing, because of the gradients that are not finite."""
         self._stepped += 1
+        self.came_to_step = True
         if self._stepped == len(self._optimizers):
             self._begin_steps()
+            self._outcome = self._run.library.pass_over(self._number)
+            self._run.note_step(self._outcome == _library.DROPPED)
 
     def _begin_steps(self):
         """The first optimizer is due."""
@@ -415,6 +421,7 @@ class _TrainedModel:
     def begin_batch(self):
         self._begin_steps()
         self._outcome = _library.STEPPED
+        self.came_to_step = False
         if self.hooks.any:
             self.hooks.defer()  # those that were added since
 
@@ -489,7 +496,10 @@ class _TrainedModel:
         if self._run.rehearsing is not None:
             return True
         loader = self._run.current_loader
-        return loader is not None and loader.accumulating()
+        return loader is not None and loader.before_last
+
+    def has_no_gradients(self):
+        return all(p.grad is None for p in self.trained)
 
     @property
     def outcome(self):
@@ -519,7 +529,7 @@ class _TrainedModel:
     def read_state(self, pickled, tensors):
         states = _TensorUnpickler(io.BytesIO(pickled), tensors).load()
         for optimizer, state in zip(self._optimizers, states):
-            optimizer.load_state_dict(state)
+            load_exactly(optimizer, state)
         self._moments_given = False
 
     def clear_state(self):
@@ -538,16 +548,21 @@ class _TrainedModel:
         states = [o.state_dict() for o in self._optimizers]
         return {model: self.model.state_dict(), optimizer: states[0] if len(states) == 1 else states}
 
+    def buffers_in_checkpoint(self):
+        """Which names under the model's key are those of buffers: a program may register some when it first runs."""
+        return {self._keys()[0]: self.state.buffer_names()}
+
     def load_checkpoint_content(self, read):
         model, optimizer = self._keys()
         for key in (model, optimizer):
             if key not in read:
                 raise TrialError(f"the checkpoint has no {key}, which this program has")
         try:
+            self.state.make_buffers(read["espalier"].get("buffers", {}).get(model, ()), read[model])
             self.model.load_state_dict(read[model])
             states = read[optimizer] if isinstance(read[optimizer], list) else [read[optimizer]]
             for own, state in zip(self._optimizers, states):
-                own.load_state_dict(state)
+                load_exactly(own, state)
         except (RuntimeError, ValueError, KeyError) as error:
             raise TrialError(f"the checkpoint does not fit this program: {error}") from error
         self._moments_given = False

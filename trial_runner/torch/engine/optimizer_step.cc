@@ -35,6 +35,7 @@ std::size_t OptimizerStep::AddModel(std::unique_ptr<ModelPart> model,
   models_.push_back(*std::move(made));
   backwards_.push_back(0);
   usual_backwards_.push_back(0);
+  known_left_out_.push_back(false);
   return models_.size() - 1;
 }
 
@@ -42,8 +43,7 @@ void OptimizerStep::StartGroup() {
   check_.StartGroup();
   if (check_.on()) {
     if (state_.kept_buffers.empty()) KeepBuffers();
-    const std::string changed = absl::StrJoin(ChangedBuffers(), "\n");
-    check_.SetChangedBuffers(HashBits(changed.data(), changed.size()));
+    NoteChangedBuffers();
   }
   for (const auto& model : models_) model->StartGroup(collectives_.FromDeviceToDevice());
 }
@@ -114,6 +114,7 @@ void OptimizerStep::BeginMicrobatch() {
   state_.sums.BeginMicrobatch();
   next_model_ = 0;
   std::fill(backwards_.begin(), backwards_.end(), 0);
+  std::fill(known_left_out_.begin(), known_left_out_.end(), false);
   if (!own_draws_) DrawOwn();  // an evaluation came between two of a step
   inverse_size_ += 1.0 / static_cast<double>(plan_->microbatches[next_microbatch_].size);
   meter_.BeginMicrobatch(InLastMicrobatch());
@@ -274,6 +275,7 @@ bool OptimizerStep::ReduceModel(std::size_t number) {
   meter_.EndSync();
   left_late_ = false;
   if (model.kept()) return true;
+  known_left_out_[number] = IsLeftOut(number);
   const double late = model.gradients().tail(GradientBuckets::kLeftOutLate);
   disagreed_ = late > 0 && late < group_.size();
   if (disagreed_) return false;
@@ -288,6 +290,7 @@ bool OptimizerStep::ReduceModel(std::size_t number) {
 // Of the model's step, after its sums: by whatever member.
 bool OptimizerStep::IsLeftOut(std::size_t number) const {
   const GradientBuckets& gradients = models_[number]->gradients();
+  if (known_left_out_[number]) return true;
   return !models_[number]->kept() &&
          gradients.tail(GradientBuckets::kLeftOut) + gradients.tail(GradientBuckets::kLeftOutPart) >
              0;

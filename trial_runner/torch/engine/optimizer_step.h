@@ -5,8 +5,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -154,8 +156,12 @@ class OptimizerStep {
   // Steps the optimizer through OptimizerPart::Step, if it is to be stepped. `loss_scale`: by which
   // the program had multiplied the losses of the step's backward passes.
   ModelOutcome StepModel(std::size_t model, double loss_scale = 1);
+  // The same where the program has found that its gradients are not finite: nothing is stepped.
+  ModelOutcome PassOverModel(std::size_t model);
   // After it: whether that was the last model, and the step's last microbatch.
   Progress EndModel();
+  // The program does not want the microbatch under way in its step, though maybe backward has run.
+  void LeaveOutMicrobatch();
   // The program has come to the end of its microbatch, maybe without stepping all optimizers: what
   // it has left out is skipped. False if the group was lost; then Drop comes before EndPasses.
   bool LeaveOut();
@@ -172,6 +178,7 @@ class OptimizerStep {
   void LeaveNoTraceOf(const std::function<void()>& rehearsal);
   // Whether gradients of the model count now: not if it has made this step in a former group.
   bool Collects(std::size_t model) const;
+  bool Holds(std::size_t model) const;  // what backward brings of its gradients now
   void EndBackward(std::size_t model);
   void BeginFurtherBackward(std::size_t model);
   void ReduceHeld(std::size_t model);
@@ -182,12 +189,17 @@ class OptimizerStep {
   bool Parts(std::size_t model) const;
   void ApplyModel(std::size_t model, double loss_scale = 1);
   void PassOver(std::size_t model);
+  void EndPartOfModel();
   void LeaveOutModel(std::size_t model);
   void FillTail(std::size_t model);
   void DrawOwn();
   void DrawAlikeInStep();
   std::vector<std::string> ChangedBuffers() const;
   void CountCheck();  // which has found no difference
+  void NoteChangedBuffers();
+  // `changed`: on which ranks, by name. Whether the buffer's module keeps what each replica sees.
+  bool IsObserved(const std::string& buffer,
+                  const std::map<std::string, std::vector<std::size_t>>& changed);
   absl::Status FailWhereUnlike();
   [[noreturn]] void FailAsUnlike(const std::string& difference);
   absl::StatusOr<std::string> FindDifference();  // empty: there is none
@@ -238,6 +250,9 @@ class OptimizerStep {
   // By model: backward passes of this microbatch, and of the last one that was a step's last.
   std::vector<int> backwards_;
   std::vector<int> usual_backwards_;
+  // By model: the sums of this step have told that some member leaves it out. That one takes no part
+  // in what further backward passes bring.
+  std::vector<bool> known_left_out_;
 };
 
 }  // namespace espalier

@@ -63,18 +63,24 @@ void OptimizerStep::HoldGradients(bool on) {
   hold_gradients_ = on;
   if (!on) return;
   for (std::size_t i = 0; i < passes_.size(); ++i) {
-    if (Collects(i) && passes_[i] == PassState::kOpen) models_[i]->gradients().HoldBack();
+    if (Holds(i) && Collects(i) && passes_[i] == PassState::kOpen) {
+      models_[i]->gradients().HoldBack();
+    }
   }
+}
+
+bool OptimizerStep::Holds(std::size_t number) const {
+  return hold_gradients_ && !models_[number]->has_hooks();
 }
 
 void OptimizerStep::EndBackward(std::size_t number) {
   if (!Collects(number) || passes_[number] != PassState::kOpen) return;
   models_[number]->ClosePass();
-  passes_[number] = hold_gradients_ ? PassState::kHeld : PassState::kClosed;
+  passes_[number] = Holds(number) ? PassState::kHeld : PassState::kClosed;
   if (rehearsing_) return;
   // What is drawn for the samples of the next backward pass of the same step is each member's own.
   if (InLastMicrobatch() && ++backwards_[number] >= usual_backwards_[number]) DrawAlikeInStep();
-  broken_ = group_.Abandoned() || (InLastMicrobatch() && !hold_gradients_ && !ReduceModel(number));
+  broken_ = group_.Abandoned() || (InLastMicrobatch() && !Holds(number) && !ReduceModel(number));
 }
 
 void OptimizerStep::EndBackwards() {
@@ -90,8 +96,17 @@ bool OptimizerStep::DefersHooks(std::size_t number) const {
 
 void OptimizerStep::BeginFurtherBackward(std::size_t number) {
   if (!Collects(number) || passes_[number] == PassState::kOpen) return;
-  models_[number]->RefuseSetSinceClosed();
-  models_[number]->gradients().Reopen(!rehearsing_ && InLastMicrobatch() && !hold_gradients_);
+  if (known_left_out_[number]) return;  // what it brings is nobody's
+  TrainedModel& model = *models_[number];
+  model.RefuseSetSinceClosed();
+  if (model.has_hooks() && plan_ && plan_->microbatches.size() > 1) {
+    BadUse(absl::StrCat(
+        model.what(),
+        ": a batch has several backward passes, and comes in several pieces: what a hook by "
+        "register_hook makes of each pass's gradient cannot be added up over the pieces. Want one "
+        "backward pass of the sum of the losses, or pieces that are whole batches"));
+  }
+  model.gradients().Reopen(!rehearsing_ && InLastMicrobatch() && !Holds(number));
   passes_[number] = PassState::kOpen;
 }
 
@@ -113,7 +128,9 @@ void OptimizerStep::ZeroGradients(std::size_t number, const std::vector<std::siz
 void OptimizerStep::ReduceHeld(std::size_t number) {
   models_[number]->RefuseUnfrozen();
   hold_gradients_ = false;
-  if (passes_[number] == PassState::kClosed) models_[number]->RefuseSetSinceClosed();
+  if (passes_[number] == PassState::kClosed && !known_left_out_[number]) {
+    models_[number]->RefuseSetSinceClosed();
+  }
   if (passes_[number] == PassState::kHeld) BeginFurtherBackward(number);
   EndBackward(number);
 }
@@ -148,9 +165,31 @@ OptimizerStep::ModelOutcome OptimizerStep::StepModel(std::size_t number, double 
       skipped_ = skipped_ || others_skipped;
     }
   }
+  EndPartOfModel();
+  return outcome;
+}
+
+OptimizerStep::ModelOutcome OptimizerStep::PassOverModel(std::size_t number) {
+  ModelOutcome outcome = ModelOutcome::kDropped;
+  if (!rehearsing_ && Collects(number)) {
+    outcome = InLastMicrobatch() ? ModelOutcome::kSkipped : ModelOutcome::kAccumulated;
+    if (InLastMicrobatch()) {
+      usual_backwards_[number] = backwards_[number];
+      if (IsLeftOut(number)) outcome = ModelOutcome::kLeftOut;
+      PassOver(number);
+    }
+  }
+  EndPartOfModel();
+  return outcome;
+}
+
+void OptimizerStep::EndPartOfModel() {
   answer_due_ = ++next_model_ < models_.size();
   if (answer_due_ && !own_draws_ && !rehearsing_) DrawOwn();
-  return outcome;
+}
+
+void OptimizerStep::LeaveOutMicrobatch() {
+  if (answer_due_ && !rehearsing_ && next_model_ == 0 && !InLastMicrobatch()) left_out_part_ = true;
 }
 
 bool OptimizerStep::LeaveOut() {

@@ -179,6 +179,7 @@ void TrainedModel::DeferHooks() {
                         "replica's part of a step: want what it does done to the loss, or by "
                         "max_gradient_norm"));
   }
+  has_hooks_ = true;
   gradients_.AtSum([this] { model_->CallHooks(); });
 }
 
@@ -234,7 +235,8 @@ void TrainedModel::OpenPass(const Microbatch& microbatch, const ModelPosition& p
   const double scale = LossScale(position);
   // With a loss scale, what the gradients turn out to be is to be known at once, so that it
   // follows.
-  kept_ = replicas == 1 && microbatch.first && microbatch.last && position.loss_scale <= 0;
+  kept_ = replicas == 1 && microbatch.first && microbatch.last && position.loss_scale <= 0 &&
+          !has_hooks_;
   if (microbatch.first) non_finite_losses_ = 0;
   gradients_.Begin({.weight = microbatch.weight / scale,
                     .first = microbatch.first,

@@ -74,6 +74,9 @@ class TrainedModel {
 
   // The gradients stay where they are: one replica, one microbatch. Nothing is reduced.
   bool kept() const { return kept_; }
+  // The program has set hooks on gradients. They are called with the sums of each backward pass, so
+  // nothing of it stays where it is, and none is held for the next one.
+  bool has_hooks() const { return has_hooks_; }
   // The numbers that travel with the gradients; not for kept steps.
   GradientBuckets& gradients() { return gradients_; }
   const GradientBuckets& gradients() const { return gradients_; }
@@ -153,6 +156,7 @@ class TrainedModel {
   std::vector<NamedTensor> frozen_;  // the optimizer's that are not trained
   bool preconditioned_ = false;
   bool kept_ = false;
+  bool has_hooks_ = false;
   double previous_loss_scale_ = 1;  // the program's, of the gradients that are kept for comparison
   std::int64_t non_finite_losses_ = 0;
 };

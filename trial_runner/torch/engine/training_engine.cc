@@ -351,6 +351,13 @@ OptimizerStep::ModelOutcome TrainingEngine::StepModel(std::size_t number, double
   return outcome;
 }
 
+OptimizerStep::ModelOutcome TrainingEngine::PassOverModel(std::size_t number) {
+  if (!step_.CloseModel(number)) StartOver();
+  const OptimizerStep::ModelOutcome outcome = step_.PassOverModel(number);
+  Proceed(step_.EndModel());
+  return outcome;
+}
+
 void TrainingEngine::EndMicrobatch() {
   if (!step_.LeaveOut()) StartOver();
   Proceed(step_.EndPasses());

@@ -94,6 +94,8 @@ class TrainingEngine {
     step_.ZeroGradients(model, parameters);
   }
   OptimizerStep::ModelOutcome StepModel(std::size_t model, double loss_scale);
+  OptimizerStep::ModelOutcome PassOverModel(std::size_t model);
+  void LeaveOutMicrobatch() { step_.LeaveOutMicrobatch(); }
   void EndMicrobatch();
 
   // For layers that compute over all samples of a step's microbatch, whichever replica has them.
