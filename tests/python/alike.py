@@ -18,7 +18,7 @@ MARKED = (3, 27, 44)  # samples whose loss is not to be trained on
 # The gradient of a parameter comes several times within one backward pass.
 AGAIN = ("checkpointed", "all_checkpointed", "reversible", "in_a_hook", "shared_and_checkpointed")
 # Some replicas leave out steps that others do not. The second two do so after backward, and see it in a whole batch alone.
-LEFT_OUT = ("not_finite", "not_finite_with_a_schedule")
+LEFT_OUT = ("not_finite", "not_finite_with_a_schedule", "not_finite_of_several_passes")
 LEFT_OUT_LATE = ("late", "late_with_a_schedule")
 HOOKS = ("clamped", "masked", "scaled_twice", "hooked_later")
 SAME_AS_PLAIN = AGAIN + LEFT_OUT + LEFT_OUT_LATE + HOOKS
@@ -126,7 +126,7 @@ class Job:
         if self.way in LEFT_OUT and not loss.isfinite():
             return
         loss.backward()
-        if self.way == "scaled_twice":  # a second pass of the batch
+        if self.way in ("scaled_twice", "not_finite_of_several_passes"):  # a second pass of the batch
             self.net(x).abs().mean().backward()
         if self.way == "several_passes":  # the second on something that is drawn
             F.mse_loss(self.model(x + 0.1 * torch.randn_like(x)), y).backward()
