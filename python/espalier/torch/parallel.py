@@ -238,6 +238,7 @@ class _TrainedModel:
         self._steps = [_step_of(optimizer) for optimizer in optimizers]
         self._stepped = 0  # optimizers of this model that were stepped for this batch
         self.came_to_step = False  # the program has, with this batch
+        self._passed_over = False  # a scaler has found fault with the gradients of one of them
         self._guard = StepGuard()
         self._zeroings = {}  # by optimizer; None: of the model
         self.step_calls = 0  # calls of step() of all of them, ever
@@ -356,20 +357,22 @@ class _TrainedModel:
         if self._stepped < len(self._optimizers):
             self._guard.set(self.trained, self._stepped)
             return  # with the last one
+        passed_over = self._passed_over  # all take their step, or none
         self._begin_steps()
         i = 0
         for of in self._optimizers:
             for group in of.param_groups:
                 self._rates[i] = group["lr"]
                 i += 1
-        self._outcome = run.library.step(self._number, self._rates, i, self.loss_scale)
+        self._outcome = (run.library.pass_over(self._number) if passed_over else
+                         run.library.step(self._number, self._rates, i, self.loss_scale))
         run.note_step(self._outcome == _library.DROPPED)
 
     def pass_over(self):
         """The optimizer that is due is not stepped for this batch. All optimizers of a model take a step, or none: this
         one comes to nothing, because of the gradients that are not finite."""
         self._stepped += 1
-        self.came_to_step = True
+        self.came_to_step = self._passed_over = True
         if self._stepped == len(self._optimizers):
             self._begin_steps()
             self._outcome = self._run.library.pass_over(self._number)
@@ -378,6 +381,7 @@ class _TrainedModel:
     def _begin_steps(self):
         """The first optimizer is due."""
         self._stepped = 0
+        self._passed_over = False
         self._guard.lift()
 
     # ---- zero_grad
