@@ -54,7 +54,6 @@ Session& The() { return Session::The(); }
 
 TrainingEngine& Engine() { return The().engine(); }
 
-
 EvaluationKey KeyOf(const EspalierEvaluation& e) {
   return {.epoch = e.epoch, .step = e.step, .call = e.call};
 }

@@ -25,7 +25,7 @@ struct TrialActivity {
   int replicas = 0;  // in the group
   double epoch = 0;
   double promise = 0;
-  bool training = false;   // a group trains, and `figures` is what it says now
+  bool training = false;  // a group trains, and `figures` is what it says now
   // Why the first step of the replica that joined last was not rehearsed; empty: it was.
   std::string not_rehearsed;
   ReplicaForming forming;  // how far its group is between two steps, by the member with most to do

@@ -250,8 +250,8 @@ class OptimizerStep {
   // By model: backward passes of this microbatch, and of the last one that was a step's last.
   std::vector<int> backwards_;
   std::vector<int> usual_backwards_;
-  // By model: the sums of this step have told that some member leaves it out. That one takes no part
-  // in what further backward passes bring.
+  // By model: the sums of this step have told that some member leaves it out. That one takes no
+  // part in what further backward passes bring.
   std::vector<bool> known_left_out_;
 };
 
