@@ -300,8 +300,12 @@ TEST_F(SqliteFiles, TakesEveryFigureOverFromEveryOlderSchemaThatHasThem) {
   for (const auto& [version, undo] : kUndoSql) {
     if (version < 2) continue;
     SCOPED_TRACE(absl::StrCat("schema ", version));
-    // Up to then each figure had a column, and this one did not exist.
-    if (version <= 10) expected[Figure::kGradientTransport] = 0;
+    // Up to then each figure had a column, and these did not exist.
+    if (version <= 10) {
+      for (const Figure later : {Figure::kGradientTransport, Figure::kGrowthStep}) {
+        expected[later] = 0;
+      }
+    }
     ExecuteRaw(UndoTo(version));
     const auto state = MustOpen()->Load();
     ASSERT_TRUE(state.ok()) << state.status();

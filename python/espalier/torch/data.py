@@ -113,6 +113,9 @@ class AdaptiveDataLoader(DataLoader):
         self.made_late = run.joined  # training had begun
         self.under_training = False  # the loop that is under way takes steps
         self._asked = False  # the program has looked whether the present batch is its step's last
+        self._steps_each = None  # whether the program calls step() also for batches before their step's last; None: unknown
+        self._unstepped = 0  # how many of these, in the step under way, it has not, and has not asked
+        self._left_first = False  # what was unknown has once been taken for left out
         if training:
             run.training_loader = self
         self._issued = collections.deque()  # microbatches that were handed to DataLoader, in its order
@@ -274,9 +277,24 @@ class AdaptiveDataLoader(DataLoader):
         return self._accumulating
 
     def was_left_out(self) -> bool:
-        """Whether the program has come to the end of a batch before its step's last without a step(), and has not asked
-        whether it was to take one."""
-        return self._accumulating and not self._asked and not any(model.came_to_step for model in runtime().models)
+        """Whether the program leaves out a batch before its step's last, as one without a step(): where it has not asked
+        whether it is to step, and calls step() for others like it. Who counts batches by himself steps with the last alone.
+        While nothing is known of it, a single batch without a step() counts as left out."""
+        if not self._accumulating:
+            self._unstepped = 0
+            return False
+        if any(model.came_to_step for model in runtime().models):
+            self._steps_each = True
+            return self._unstepped > 0
+        if self._asked:
+            return False
+        self._unstepped += 1
+        if self._steps_each is None and self._unstepped == runtime().position.microbatches - 1:
+            if self._unstepped == 1 and not self._left_first:
+                self._left_first = True
+                return True
+            self._steps_each = False
+        return bool(self._steps_each)
 
     def __len__(self) -> int:
         return math.ceil(self.samples / self.batch_size)

@@ -160,7 +160,8 @@ class OptimizerStep {
   ModelOutcome PassOverModel(std::size_t model);
   // After it: whether that was the last model, and the step's last microbatch.
   Progress EndModel();
-  // The program does not want the microbatch under way in its step, though maybe backward has run.
+  // The program does not want a microbatch of the step under way, though maybe backward has run.
+  // Before the step's last one has come.
   void LeaveOutMicrobatch();
   // The program has come to the end of its microbatch, maybe without stepping all optimizers: what
   // it has left out is skipped. False if the group was lost; then Drop comes before EndPasses.

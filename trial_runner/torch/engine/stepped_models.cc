@@ -189,7 +189,7 @@ void OptimizerStep::EndPartOfModel() {
 }
 
 void OptimizerStep::LeaveOutMicrobatch() {
-  if (answer_due_ && !rehearsing_ && next_model_ == 0 && !InLastMicrobatch()) left_out_part_ = true;
+  if (plan_ && !rehearsing_) left_out_part_ = true;  // else it is dealt again
 }
 
 bool OptimizerStep::LeaveOut() {
