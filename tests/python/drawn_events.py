@@ -12,7 +12,10 @@ from espalier.errors import ServiceError
 
 PATIENCE_S = 40
 MOST_EPOCHS = 200
-PENDING_S = 0.01  # that a batch is held while the group is to change, so that few batches pass until it does
+# That a batch is held while the group is to change, so that few batches pass until it does: a process may take its time to
+# start, and a model diverge meanwhile. The n-th one so many times longer.
+PENDING_S = 0.01
+LONGER = 0.05
 MOST_PENDING_S = 2  # the same of the first one, until the service has told of another group
 
 
@@ -35,6 +38,7 @@ class Events:
         self._pin, self._generation = pin, generation
         self._left = list(program.events)
         self._begun = None  # (generation when the event began) once it has
+        self._pending = 0  # batches of rank 0 since then
         self._least_epochs = least_epochs
         self._lock = threading.Lock()
         self.closed = threading.Event()
@@ -99,7 +103,10 @@ class Events:
             begins = self._begun is None and said["rank"] == 0
             if begins:
                 self._begun = said["generation"], said["pid"]
-        self.closed.wait(PENDING_S)
+                self._pending = 0
+            self._pending += said["rank"] == 0
+            longer = 1 + LONGER * self._pending
+        self.closed.wait(longer * PENDING_S)
         if not begins:
             return
         self._pin(int(what))
