@@ -84,6 +84,24 @@ class Unstepped(unittest.TestCase):
         self.assertEqual((parallel.steps, parallel.skipped_steps), (10, 0))
 
     @alone
+    def test_a_piece_that_is_left_out_where_each_is_written_down(self):
+        class Writer:
+            def add_scalar(self, *_):
+                pass
+
+        _, optimizer, parallel, loader = make(loader={"local_bsz_bounds": (None, 5)})
+
+        def body():
+            for _ in adl.remaining_epochs_until(1):
+                for number, (x, y) in enumerate(loader):
+                    mse(parallel(x), y).backward()
+                    loader.to_tensorboard(Writer(), number)  # which does not ask whether a step is due
+                    if number != 9:
+                        optimizer.step()
+        self.said(body)
+        self.assertEqual((parallel.steps, parallel.skipped_steps), (10, 1))
+
+    @alone
     def test_quiet_where_a_scaler_found_what_is_not_finite(self):
         _, optimizer, parallel, loader = make()
         scaler = torch.amp.GradScaler("cpu", init_scale=16.0)

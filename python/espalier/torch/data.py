@@ -262,6 +262,9 @@ class AdaptiveDataLoader(DataLoader):
     def accumulation_steps(self) -> int:
         """Batches of a step before its last one."""
         self._asked = True
+        return self._batches_before_last()
+
+    def _batches_before_last(self):
         return max(runtime().position.microbatches - 1, 0) if self.training else 0
 
     def accumulating(self) -> bool:
@@ -305,7 +308,7 @@ class AdaptiveDataLoader(DataLoader):
             tag_prefix += "/"
         writer.add_scalar(tag_prefix + "Total_Batch_Size", runtime().position.batch_size, global_step)
         writer.add_scalar(tag_prefix + "Local_Batch_Size", self.current_local_bsz or 0, global_step)
-        writer.add_scalar(tag_prefix + "Accumulation_Steps", self.accumulation_steps, global_step)
+        writer.add_scalar(tag_prefix + "Accumulation_Steps", self._batches_before_last(), global_step)
 
     # ---- the loop
 
