@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from torch.utils.checkpoint import checkpoint
 from torch.utils.data import TensorDataset
 
+from reversible import Reversed
 from small_program import data, plain_batches
 
 EPOCHS = 4
@@ -26,24 +27,6 @@ SAME_AS_PLAIN = AGAIN + LEFT_OUT + LEFT_OUT_LATE + HOOKS
 DRAWN_IN_PIECES = ("noisy_gradients", "rounded", "drawn_anew", "several_passes")
 DRAWN = DRAWN_IN_PIECES + ("drawn_by_python",)
 ALL = SAME_AS_PLAIN + DRAWN
-
-
-class Reversed(torch.autograd.Function):
-    """Keeps no activations: computes them again in backward, by a backward pass of its own."""
-
-    @staticmethod
-    def forward(ctx, layer, x):
-        ctx.layer = layer
-        ctx.save_for_backward(x)
-        return x + layer(x).relu()
-
-    @staticmethod
-    def backward(ctx, gradient):
-        x = ctx.saved_tensors[0].detach().requires_grad_()
-        with torch.enable_grad():
-            y = x + ctx.layer(x).relu()
-        torch.autograd.backward(y, gradient)
-        return None, x.grad
 
 
 class Net(torch.nn.Module):
@@ -69,7 +52,8 @@ class Net(torch.nn.Module):
             x = checkpoint(lambda x: self.middle(x).relu(), x, use_reentrant=True)
             x = checkpoint(lambda x: self.middle(x).relu(), x, use_reentrant=True)
         elif self.way == "reversible":
-            x = Reversed.apply(self.middle, Reversed.apply(self.middle, x))
+            for _ in range(2):
+                x = Reversed.apply(lambda x: self.middle(x).relu(), x)
         else:
             x = self.middle(x).relu()
         if self.way == "in_a_hook" and x.requires_grad:

@@ -6,6 +6,7 @@ from torch.nn.utils import parametrizations
 from torch.utils.checkpoint import checkpoint
 
 from drawn_programs import kind_of
+from reversible import Reversed
 
 INPUTS, WIDTH = 6, 8
 
@@ -23,26 +24,6 @@ class Layer(torch.nn.Module):
 
     def forward(self, x):
         return x + self.inner(x).tanh()
-
-
-class Reversed(torch.autograd.Function):
-    """Keeps no activations: computes them again in backward, by a backward pass of its own."""
-
-    @staticmethod
-    @torch.amp.custom_fwd(device_type="cpu")
-    def forward(ctx, layer, x):
-        ctx.layer = layer
-        ctx.save_for_backward(x)
-        return x + layer(x).tanh()
-
-    @staticmethod
-    @torch.amp.custom_bwd(device_type="cpu")
-    def backward(ctx, gradient):
-        x = ctx.saved_tensors[0].detach().requires_grad_()
-        with torch.enable_grad():
-            y = x + ctx.layer(x).tanh()
-        torch.autograd.backward(y, gradient)
-        return None, x.grad
 
 
 class Shared(Layer):
@@ -117,8 +98,9 @@ class Normalised(Layer):
 
 class Reversible(Layer):
     def forward(self, x):
-        x = Reversed.apply(self.inner, x)
-        return Reversed.apply(self.inner, x) if self.variant == "twice" else x
+        for _ in range(2 if self.variant == "twice" else 1):
+            x = Reversed.apply(lambda x: self.inner(x).tanh(), x)
+        return x
 
 
 class Quantized(Layer):
