@@ -34,5 +34,11 @@ class NotFoundError(ServiceError):
     """There is no such study, trial or node."""
 
 
+def first_line(error):
+    """Of an error's text that is not blank; of one without a text its type."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[0] if lines else type(error).__name__
+
+
 for _kind in (EspalierError, UsageError, TrialError, ServiceError, UnreachableError, AccessError, NotFoundError):
     _kind.__module__ = "espalier.errors"  # which a traceback tells the user

@@ -7,6 +7,7 @@ import sys
 import tempfile
 import threading
 
+from espalier._errors import first_line
 from espalier.ray import _ask
 
 
@@ -47,8 +48,3 @@ class _Question(socketserver.StreamRequestHandler):
         except Exception as error:  # Ray has many kinds, and the service is told of each
             answer = {"error": f"Ray: {first_line(error)}"}
         self.wfile.write(json.dumps(answer).encode())
-
-
-def first_line(error):
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[0] if lines else type(error).__name__

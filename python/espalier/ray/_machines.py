@@ -5,7 +5,7 @@ import time
 
 import ray
 
-from espalier.ray._machine_server import first_line
+from espalier._errors import first_line
 from espalier.ray._node import Node
 
 _FILES = ("--token-file", "--tls-ca")  # arguments of an agent that name a file of the service's machine

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 import torch
 
-from espalier.errors import UsageError
+from espalier._errors import UsageError, first_line
 from espalier.torch._datasets import kept_generators
 
 _SWITCH = "ESPALIER_REHEARSAL"
@@ -39,12 +39,8 @@ def _rehearse(run):
     except _Unfit as error:
         return f"{error}. Want model.rehearse(function) in the program"
     except Exception as error:
-        return f"a batch of the training loader: {_first_line(error)}. Want model.rehearse(function) in the program"
+        return f"a batch of the training loader: {type(error).__name__}: {first_line(error)}. Want model.rehearse(function) in the program"
     return ""
-
-
-def _first_line(error):
-    return f"{type(error).__name__}: {next(iter(str(error).splitlines()), '')}"
 
 
 class _Unfit(Exception):
@@ -63,7 +59,7 @@ def _pass(model, batch, device_type):
             if loss is not None:
                 loss.backward()
     except Exception as error:
-        raise _Unfit(f"the forward pass {of} on a batch of the training loader: {_first_line(error)}") from error
+        raise _Unfit(f"the forward pass {of} on a batch of the training loader: {type(error).__name__}: {first_line(error)}") from error
     if loss is None:
         raise _Unfit(f"the forward pass {of} on a batch of the training loader gives nothing that has a gradient")
 
