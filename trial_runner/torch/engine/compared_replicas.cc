@@ -18,7 +18,6 @@
 namespace espalier {
 namespace {
 
-constexpr std::size_t kMostNamed = 3;
 // In place of a buffer's hash: it has changed on all replicas before, by what each has seen.
 constexpr std::uint64_t kOfEach = 0;
 // By which norms may differ where replicas round differently.
@@ -64,15 +63,12 @@ absl::StatusOr<std::string> OptimizerStep::FindDifference() {
     ESPALIER_RETURN_IF_ERROR(CompareBuffers());
     return std::string();
   }
-  const std::string more =
-      count > names.size() ? absl::StrCat(" and ", count - names.size(), " more") : "";
   const std::string when =
       since < 0
           ? absl::StrCat("since the group formed, found after step ", state_.position.step)
           : absl::StrCat("since a step after ", since, ", found after step ", state_.position.step);
   return absl::StrCat("replica ", rank,
-                      " has other values than the others: ", absl::StrJoin(names, ", "), more, ", ",
-                      when);
+                      " has other values than the others: ", SomeNames(names, count), ", ", when);
 }
 
 std::vector<std::string> OptimizerStep::ChangedBuffers() const {

@@ -23,7 +23,6 @@ namespace {
 
 using ByRank = std::vector<std::vector<std::int64_t>>;
 
-constexpr std::size_t kMostValuesNamed = 3;
 // By which sums may differ where replicas round differently, in lengths of the tensor. Those of
 // values that were drawn by other seeds are about a length apart.
 constexpr double kMostApart = 1e-3;
@@ -114,15 +113,12 @@ std::optional<std::size_t> Apart(const ByRank& lengths_and_sums, std::size_t val
 absl::Status Refusal(const std::vector<NamedTensor>& values, const std::vector<std::size_t>& unlike,
                      std::size_t rank) {
   std::vector<std::string> names;
-  for (std::size_t i = 0; i < unlike.size() && i < kMostValuesNamed; ++i) {
+  for (std::size_t i = 0; i < unlike.size() && i < kMostNamed; ++i) {
     names.push_back(values[unlike[i]].name);
   }
-  const std::string more = unlike.size() > names.size()
-                               ? absl::StrCat(" and ", unlike.size() - names.size(), " more")
-                               : "";
   return absl::InvalidArgumentError(absl::StrCat(
-      "replica ", rank, " begins with other values than the others: ", absl::StrJoin(names, ", "),
-      more, ". ", kWant));
+      "replica ", rank,
+      " begins with other values than the others: ", SomeNames(names, unlike.size()), ". ", kWant));
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include <string_view>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/random.h"
 #include "trial_runner/kernels/bit_hash.h"
 #include "trial_runner/torch/process/trial_context.h"
@@ -289,6 +290,12 @@ std::uint64_t ReplicaCheck::OfMachine() {
     return OfText(text);
   }();
   return kHere;
+}
+
+std::string SomeNames(const std::vector<std::string>& names, std::size_t count) {
+  const std::string more =
+      count > names.size() ? absl::StrCat(" and ", count - names.size(), " more") : "";
+  return absl::StrCat(absl::StrJoin(names, ", "), more);
 }
 
 std::size_t OddOneOut(const std::vector<std::vector<std::int64_t>>& all, std::size_t number) {

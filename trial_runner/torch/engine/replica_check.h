@@ -2,6 +2,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -99,6 +100,10 @@ class ReplicaCheck {
   std::int64_t begin_ = 0;  // the words of the step under way
   std::int64_t end_ = 0;
 };
+
+// So many names of what differs stand in a message, and how many more there are.
+inline constexpr std::size_t kMostNamed = 3;
+std::string SomeNames(const std::vector<std::string>& names, std::size_t count);
 
 // The rank whose number most have not, where there are three or more; of two the second.
 std::size_t OddOneOut(const std::vector<std::vector<std::int64_t>>& all, std::size_t number);
