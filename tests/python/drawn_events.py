@@ -10,7 +10,7 @@ from multiprocessing.connection import Listener
 
 from espalier.errors import ServiceError
 
-PATIENCE_S = 40
+PATIENCE_S = 120  # the first ones wait for what replicas import
 MOST_EPOCHS = 200
 # That a batch is held while the group is to change, so that few batches pass until it does: a process may take its time to
 # start, and a model diverge meanwhile. The n-th one so many times longer.

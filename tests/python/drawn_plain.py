@@ -101,7 +101,7 @@ class Plain:
             takes = self.job.backward(self.job.x[wanted], self.job.y[wanted], number)
         # All go back to the state of who has left a step out late.
         late = self.leavers if self.program.has("skips:late") else []
-        self.rank_0 = min(late or parts, key=lambda each: each["rank"])["pid"]
+        self.last = sorted(late or parts, key=lambda each: each["rank"])
         if takes:
             self.job.step()
             self._share_averages()
@@ -155,7 +155,7 @@ class Plain:
             stays = self.seen_in.get(pid) == each["generation"] and not self.program.has("skips:late") and not sat_out
             there = [] if stays else self.there
             own = min((own for own in [self.buffers.get(pid, self.kept[0]), *there] if alike(own, said, self.program)), default=None,
-                      key=lambda own: sum(float((own[name].double() - said[name].double()).abs().sum()) for name in said))
+                      key=lambda own: far(own, said))
             if own is None:
                 raise Differs(f"in epoch {each['epoch']}, batch {each['number']}, generation {each['generation']} replica "
                               f"{each['rank']} has buffers that nobody should have: {said}\nand had {self.buffers.get(pid)}")
@@ -177,9 +177,18 @@ class Plain:
 
     # ---- evaluations
 
+    def _buffers_after(self, epoch):
+        """Rank 0's. Where the group was lost in the last step, that is the state of whoever had come to its end."""
+        before = [self.buffers[each["pid"]] for each in self.last]
+        then = next(iter(self.said.get((epoch + 1, 0), [])), None)
+        if then is None or then["generation"] == self.last[0]["generation"]:
+            return before[0]
+        return min((own for own in before if own.keys() == then["buffers"].keys()), default=before[0],
+                   key=lambda own: far(own, then["buffers"]))
+
     def _evaluate(self, epoch):
         if self.shares and self.buffers:
-            of_all = self.buffers[self.rank_0]
+            of_all = self._buffers_after(epoch)
             self.buffers = {pid: copy.deepcopy(of_all) for pid in self.buffers}
             self.kept.append(copy.deepcopy(of_all))
             set_buffers(self.job.net, of_all)
@@ -196,6 +205,11 @@ def set_buffers(net, buffers):
     for name in dict(net.named_buffers()).keys() - buffers.keys():
         path, _, leaf = name.rpartition(".")
         del net.get_submodule(path)._buffers[leaf]
+
+
+def far(one, other):
+    """How far apart buffers of the same names are."""
+    return sum(float((one[name].double() - other[name].double()).abs().sum()) for name in other)
 
 
 def alike(one, other, program):
