@@ -130,6 +130,22 @@ TEST_F(CheckpointsTest, AJoinerThatHasTakenNothingOverDoesNotGoOnAlone) {
   EXPECT_EQ(starts_[0].from.step, 10);
 }
 
+TEST_F(CheckpointsTest, ATrialThatMayNotStartAgainTellsWhatItsProgramPrinted) {
+  StudySpec spec = Spec(1);
+  spec.max_restarts = 0;
+  Step(CreateStudy{spec, false});
+  a_ = Enter("a", 2);
+  replica_ = Ready(starts_.at(0).replica);
+  Form(regroups_);
+  Save(10);
+  Wait(3);
+  Ready(starts_.at(0).replica);  // told to join
+  Step(ReplicaExited{replica_, 1, 0, "RuntimeError: layer 3 is frozen", ""});
+  EXPECT_EQ(trial().state, TrialState::kFail);
+  EXPECT_THAT(trial().reason, HasSubstr("had not taken over yet, again after 0 restarts"));
+  EXPECT_EQ(trial().last_output, "RuntimeError: layer 3 is frozen");
+}
+
 TEST_F(CheckpointsTest, AJoinerThatTrainedGoesOnFromMemory) {
   TrainAndAskForAJoiner();
   Ready(starts_.at(0).replica);

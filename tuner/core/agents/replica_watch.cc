@@ -256,7 +256,8 @@ void ReplicaWatch::ReplicaGone(const Replica& gone, const ReplicaExited& exit, b
   if (!ended_well &&
       checkpoints_.StartAgainIfNobodyKnows(
           gone.trial, absl::StrCat("a replica ", expected ? "left" : DescribeExit(exit, node_lost)),
-          !expected && !node_lost && !move_failed && exit.checkpoint == CheckpointFailure::kNone)) {
+          !expected && !node_lost && !move_failed && exit.checkpoint == CheckpointFailure::kNone,
+          exit.last_output)) {
     return;
   }
   if (expected) {

@@ -295,7 +295,7 @@ void Checkpoints::DropCopiesOfStudy(const Study& study) {
 
 // Those who are left have been started to take over from others, who are gone: they have nothing.
 bool Checkpoints::StartAgainIfNobodyKnows(TrialId id, const std::string& what_happened,
-                                          bool its_fault) {
+                                          bool its_fault, const std::string& last_output) {
   const Trial& trial = turn_.TrialAt(id);
   const auto found = pool_.groups.find(id);
   if (trial.checkpoint.empty() || found == pool_.groups.end() || !found->second.elastic ||
@@ -309,7 +309,7 @@ bool Checkpoints::StartAgainIfNobodyKnows(TrialId id, const std::string& what_ha
   const int most = turn_.StudyAt(trial.study).spec.max_restarts;
   if (its_fault && trial.restarts >= most) {
     trials_.EndTrial(id, TrialState::kFail, absl::StrCat(why, ", again after ", most, " restarts"),
-                     std::nullopt);
+                     std::nullopt, last_output);
     return true;
   }
   if (its_fault) turn_.Emit(TrialRestarted{id, trial.restarts + 1});

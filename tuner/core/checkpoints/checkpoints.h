@@ -72,8 +72,10 @@ class Checkpoints {
   // Whether that is because no node that has its checkpoint is connected.
   bool WaitsForHolder(TrialId id) const { return keeping_.waits.contains(id); }
   // Starts the trial again from its checkpoint where those that are left of its group have been
-  // started to take over from others, which are gone: they have nothing. True: it does.
-  bool StartAgainIfNobodyKnows(TrialId id, const std::string& what_happened, bool its_fault);
+  // started to take over from others, which are gone: they have nothing. True: it does, or the
+  // trial has failed, being at fault, after as many restarts as it may have.
+  bool StartAgainIfNobodyKnows(TrialId id, const std::string& what_happened, bool its_fault,
+                               const std::string& last_output = {});
   // True: the trial's start failed because no node with its checkpoint could provide it, which is
   // not its program's fault, and this has been handled.
   bool CheckpointMissing(TrialId id, const ReplicaExited& exit);
