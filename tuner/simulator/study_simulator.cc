@@ -75,7 +75,7 @@ void CountTrial(const Trial& trial, Direction direction, std::optional<double> t
   figures.slot_seconds += SlotSecondsOf(trial, end);
   if (!target) return;
   for (const IntermediateValue& value : trial.values) {
-    if (value.value != value.value || Better(direction, *target, value.value)) continue;
+    if (!Counts(direction, value.value) || Better(direction, *target, value.value)) continue;
     const double at_s = SecondsBetween(VirtualPool::kStart, value.at);
     figures.target_s = std::min(figures.target_s.value_or(at_s), at_s);
     return;
@@ -139,7 +139,7 @@ std::set<TrialId> TrulyBest(Workload& load, const TunerState& state, const Study
   for (const TrialId id : study.trials) {
     const auto truth = load.Begin(state.trials.at(id));
     const double value = truth->ValueAfter(truth->steps());
-    if (std::isnan(value)) continue;
+    if (!Counts(study.spec.direction(), value)) continue;
     costs.emplace_back(study.spec.direction() == Direction::kMinimize ? value : -value, id);
   }
   std::sort(costs.begin(), costs.end());

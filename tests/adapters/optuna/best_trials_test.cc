@@ -40,6 +40,11 @@ TEST(BestTrials, EqualPointsOfAFrontAreAllOnIt) {
   EXPECT_EQ(BestTrials(Complete({{1, 1}, {1, 1}, {2, 1}, {0, 2}}), {kMax, kMin}), (Numbers{2}));
 }
 
+// As Optuna compares: its clients and its dashboard take infinities for numbers.
+bool Less(Direction direction, double a, double b) {
+  return direction == Direction::kMinimize ? a < b : a > b;
+}
+
 // The front by its definition.
 Numbers Front(const std::vector<ShownTrial>& trials, const std::vector<Direction>& directions) {
   Numbers front;
@@ -49,8 +54,8 @@ Numbers Front(const std::vector<ShownTrial>& trials, const std::vector<Direction
       bool no_worse = true;
       bool better = false;
       for (std::size_t i = 0; i < directions.size(); ++i) {
-        no_worse = no_worse && !Better(directions[i], a.values[i], b.values[i]);
-        better = better || Better(directions[i], b.values[i], a.values[i]);
+        no_worse = no_worse && !Less(directions[i], a.values[i], b.values[i]);
+        better = better || Less(directions[i], b.values[i], a.values[i]);
       }
       dominated = dominated || (no_worse && better);
     }

@@ -80,7 +80,10 @@ TEST(AshaPruner, LeavesOutRungsAtTheEnd) {
             PruneAction::kPrune);
 }
 
-TEST(AshaPruner, EndsWhatIsNotANumberAndRanksItLast) {
+TEST(AshaPruner, EndsWhatIsNotANumberAtARungAndRanksItLast) {
+  EXPECT_EQ(JudgeAsha({}, Curves(), {{1, 0.5}, {2, NAN}}).action, PruneAction::kKeep);
+  EXPECT_THAT(JudgeAsha({}, Curves(), {{1, 0.5}, {2, 0.5}, {4, INFINITY}}).reason,
+              HasSubstr("inf at step 4, where the rung of step 3 needs a number"));
   EXPECT_EQ(JudgeAsha({}, Curves(), {{2, NAN}}).action, PruneAction::kPrune);
   Curves others;
   for (int i = 0; i < 8; ++i) others.Running({NAN});

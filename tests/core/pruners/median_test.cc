@@ -68,8 +68,23 @@ TEST(MedianPruner, WaitsForStartupTrials) {
 }
 
 TEST(MedianPruner, SaysNothingInTheWarmUp) {
-  EXPECT_NE(JudgeMedian({{"warmup_steps", 2}}, Five(), {1.0, 0.9}).action, PruneAction::kPrune);
-  EXPECT_EQ(JudgeMedian({{"warmup_steps", 1}}, Five(), {1.0, 0.9}).action, PruneAction::kPrune);
+  EXPECT_NE(JudgeMedian({{"warmup_steps", 3}}, Five(), {1.0, 0.9}).action, PruneAction::kPrune);
+  EXPECT_EQ(JudgeMedian({{"warmup_steps", 2}}, Five(), {1.0, 0.9}).action, PruneAction::kPrune);
+}
+
+TEST(MedianPruner, JudgesStepZero) {
+  Curves others;
+  for (const double first : {0.1, 0.2, 0.3, 0.4, 0.5})
+    others.AddPoints({{0, first}, {1, first}}, true);
+  const std::unique_ptr<Pruner> pruner = *MakePruner("median", {});
+  const std::unique_ptr<Pruner> later = *MakePruner("median", {{"warmup_steps", 1}});
+  for (const bool past : {false, true}) {
+    Curves mine;
+    past ? mine.AddPoints({{0, 0.9}, {1, 0.8}}, false) : mine.AddPoints({{0, 0.9}}, false);
+    const PrunerInput input{Direction::kMinimize, mine.all().front(), others.all()};
+    EXPECT_EQ(pruner->Judge(input).action, PruneAction::kPrune);
+    EXPECT_EQ(later->Judge(input).action, past ? PruneAction::kPrune : PruneAction::kKeep);
+  }
 }
 
 TEST(MedianPruner, JudgesOnceAnInterval) {
@@ -77,10 +92,9 @@ TEST(MedianPruner, JudgesOnceAnInterval) {
   EXPECT_NE(JudgeMedian({{"interval", 2}}, Five(), {1.0, 0.9, 0.9}).action, PruneAction::kPrune);
 }
 
-TEST(MedianPruner, EndsWhatIsNotANumber) {
-  const PruneVerdict verdict = JudgeMedian({}, Curves(), {0.5, NAN});
-  EXPECT_EQ(verdict.action, PruneAction::kPrune);
-  EXPECT_THAT(verdict.reason, HasSubstr("step 2 is not a number"));
+TEST(MedianPruner, JudgesTheBestNumberWhateverCameAfter) {
+  EXPECT_EQ(JudgeMedian({}, Five(), {0.3, NAN}).action, PruneAction::kKeep);
+  EXPECT_THAT(JudgeMedian({}, Five(), {0.9, NAN}).reason, HasSubstr("0.9, its best up to step 2"));
 }
 
 TEST(MedianPruner, IgnoresOthersThatAreNotNumbers) {

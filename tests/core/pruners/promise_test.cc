@@ -184,8 +184,10 @@ TEST(PromisePruner, JudgesLongCurvesNowAndThen) {
   EXPECT_LE(judged, 16);
 }
 
-TEST(PromisePruner, EndsWhatIsNotANumber) {
-  EXPECT_THAT(JudgePromise({}, Curves(), {0.5, NAN}).reason, HasSubstr("step 2 is not a number"));
+TEST(PromisePruner, EndsATrialAfterThreeValuesThatAreNotNumbers) {
+  EXPECT_EQ(JudgePromise({}, Curves(), {0.5, NAN, NAN}).action, PruneAction::kKeep);
+  EXPECT_THAT(JudgePromise({}, Curves(), {0.5, NAN, -INFINITY, NAN}).reason,
+              HasSubstr("nan at step 4, and the two values before it were no numbers either"));
 }
 
 TEST(PromisePruner, NamesOptionsOutOfRange) {

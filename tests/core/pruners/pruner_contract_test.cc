@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <initializer_list>
+#include <vector>
 
 #include "base/random.h"
 #include "gmock/gmock.h"
@@ -72,6 +74,33 @@ TEST_P(PrunerContract, JudgesAlikeWhateverTheOrderAndKeepsTheBest) {
     Curves best;
     const PruneVerdict of_best = pruner->Judge({direction, best.Add(values, false), curves.all()});
     EXPECT_EQ(of_best.action, PruneAction::kKeep);
+  }
+}
+
+// At step 4, where no pruner has a rung.
+TEST_P(PrunerContract, EndsNoGoodTrialForOneBadValue) {
+  const auto pruner = Make();
+  for (const Direction direction : {Direction::kMinimize, Direction::kMaximize}) {
+    const double sign = direction == Direction::kMinimize ? 1 : -1;
+    Curves curves;
+    for (int i = 0; i < 12; ++i) curves.Complete({sign * 0.9, sign * 0.8, sign * 0.7, sign * 0.6});
+    for (const double bad : std::initializer_list<double>{NAN, -INFINITY, INFINITY}) {
+      Curves mine;
+      const Curve& trial = mine.Running({sign * 0.5, sign * 0.4, sign * 0.3, bad});
+      EXPECT_EQ(pruner->Judge({direction, trial, curves.all()}).action, PruneAction::kKeep) << bad;
+    }
+  }
+}
+
+TEST_P(PrunerContract, EndsATrialWithoutAnyNumber) {
+  const auto pruner = Make();
+  for (const Direction direction : {Direction::kMinimize, Direction::kMaximize}) {
+    const double best = direction == Direction::kMinimize ? -INFINITY : INFINITY;
+    for (const auto& values : {std::vector<double>{NAN}, {best}, {best, NAN}}) {
+      Curves mine;
+      const PruneVerdict verdict = pruner->Judge({direction, mine.Add(values, false), {}});
+      EXPECT_EQ(verdict.action, GetParam() == "none" ? PruneAction::kKeep : PruneAction::kPrune);
+    }
   }
 }
 

@@ -92,6 +92,21 @@ TEST(Tpe, RanksPrunedTrialsByHowFarTheyCame) {
   EXPECT_GT(line.MeanSuggestion(Direction::kMinimize), 0.7);
 }
 
+TEST(Tpe, TakesAnInfinityOnTheBetterSideForNoValue) {
+  for (const Direction direction : {Direction::kMinimize, Direction::kMaximize}) {
+    const double sign = direction == Direction::kMinimize ? 1 : -1;
+    const auto mean = [&](double of_half) {
+      Line line;
+      for (int i = 0; i < 20; ++i) line.End((i + 0.5) / 40, of_half);
+      for (int i = 20; i < 40; ++i) line.End((i + 0.5) / 40, sign * (1 + i % 2));
+      return line.MeanSuggestion(direction);
+    };
+    EXPECT_EQ(mean(-sign * INFINITY), mean(NAN));
+    EXPECT_GT(mean(sign * INFINITY), 0.5);
+    EXPECT_LT(mean(-sign), 0.3) << "as a number would attract it";
+  }
+}
+
 TEST(Tpe, KeepsAwayFromFailedTrials) {
   Line without;
   for (int i = 20; i < 40; ++i) without.End((i + 0.5) / 40, 1 + i % 2);

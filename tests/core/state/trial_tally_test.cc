@@ -29,7 +29,7 @@ std::optional<TrialTally::Best> BestByWalk(const TunerState& state, const Study&
     state.ForEachTrial(study, [&](const Trial& trial) {
       if ((trial.state == TrialState::kComplete) != complete) return;
       const std::optional<double> value = BestValue(trial, study.spec.direction());
-      if (!value || std::isnan(*value)) return;
+      if (!value || !std::isfinite(*value)) return;
       if (!best || Better(study.spec.direction(), *value, best->value)) {
         best = {trial.number, *value, complete};
       }
@@ -124,7 +124,9 @@ class Changes {
  private:
   int Draw(int below) { return static_cast<int>(random_.Below(static_cast<std::uint64_t>(below))); }
   double Value() {
-    return Draw(9) == 0 ? std::numeric_limits<double>::quiet_NaN() : static_cast<double>(Draw(6));
+    constexpr double kInfinity = std::numeric_limits<double>::infinity();
+    constexpr double kNone[] = {std::numeric_limits<double>::quiet_NaN(), kInfinity, -kInfinity};
+    return Draw(6) == 0 ? kNone[Draw(3)] : static_cast<double>(Draw(6));
   }
 
   void Of(const Trial& trial, int kind) {

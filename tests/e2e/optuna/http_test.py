@@ -4,7 +4,10 @@ import environment
 environment.run_inside(__file__)
 
 import http.client
+import itertools
 import json
+import math
+import random
 import unittest
 
 import grpc
@@ -25,16 +28,11 @@ def suggest(trial):
             "rule": trial.suggest_categorical("rule", ["linear", 0.5, True])}
 
 
-class SharedStudy(TunerTest):
+class HttpTest(TunerTest):
     def setUp(self):
         super().setUp()
         self.serve(self.dir / "studies.db")
         self.connection = http.client.HTTPConnection(self.http, timeout=60)
-        self.call("studies", name="shared", ask_and_tell=True, search_space=SPACE, sampler="random")
-        host, port = self.grpc.rsplit(":", 1)
-        storage = GrpcStorageProxy(host=host, port=int(port))
-        storage.wait_server_ready(timeout=60)
-        self.study = optuna.load_study(study_name="shared", storage=storage, sampler=optuna.samplers.TPESampler(seed=1))
 
     def tearDown(self):
         self.connection.close()
@@ -46,6 +44,16 @@ class SharedStudy(TunerTest):
         text = reply.read().decode()
         self.assertLess(reply.status, 300, text)
         return json.loads(text)
+
+
+class SharedStudy(HttpTest):
+    def setUp(self):
+        super().setUp()
+        self.call("studies", name="shared", ask_and_tell=True, search_space=SPACE, sampler="random")
+        host, port = self.grpc.rsplit(":", 1)
+        storage = GrpcStorageProxy(host=host, port=int(port))
+        storage.wait_server_ready(timeout=60)
+        self.study = optuna.load_study(study_name="shared", storage=storage, sampler=optuna.samplers.TPESampler(seed=1))
 
     def tell(self, trial, value):
         self.call(f"trials/{trial['trial_id']}/tell", state="complete", value=value)
@@ -119,6 +127,42 @@ class SharedStudy(TunerTest):
         create_study = api_pb2.CreateNewStudyRequest(study_name="once", directions=[0])
         ids = {stub.CreateNewStudy(create_study, metadata=[("idempotency-key", "s")]).study_id for _ in range(2)}
         self.assertEqual(len(ids), 1)
+
+
+class Median(HttpTest):
+    """The verdicts of `median` are those of Optuna's MedianPruner at equal options."""
+
+    def compare(self, name, direction, warmup, interval, first_step):
+        draw = random.Random(name)
+        self.call("studies", name=name, ask_and_tell=True, metric={"name": "loss", "direction": direction},
+                  search_space={"x": {"_type": "uniform", "_value": [0, 1]}}, sampler="random",
+                  pruner={"name": "median", "warmup_steps": warmup, "interval": interval, "startup_trials": 3})
+        theirs = optuna.create_study(direction=direction, pruner=optuna.pruners.MedianPruner(3, warmup, interval))
+        pruned = 0
+        for _ in range(12):
+            trial, ours = theirs.ask(), self.call(f"studies/{name}/ask")["trial_id"]
+            told = []
+            for step in sorted(draw.sample(range(first_step, first_step + 8), 6)):
+                told.append(math.nan if told and draw.random() < 0.2 else draw.random() / (step + 1))
+                trial.report(told[-1], step)
+                verdict = self.call(f"trials/{ours}/report", step=step, value=str(told[-1]) if math.isnan(told[-1]) else told[-1])
+                self.assertEqual(verdict["prune"], trial.should_prune(), f"{name}, step {step} of {told}: {verdict}")
+                if verdict["prune"]:
+                    break
+            if verdict["prune"]:
+                pruned += 1
+                theirs.tell(trial, state=TrialState.PRUNED)
+                self.call(f"trials/{ours}/tell", state="pruned")
+            else:
+                theirs.tell(trial, told[0])
+                self.call(f"trials/{ours}/tell", state="complete", value=told[0])
+        return pruned
+
+    def test_verdicts_are_optunas(self):
+        pruned = [self.compare(f"{direction}-{warmup}-{interval}-{first}", direction, warmup, interval, first)
+                  for direction, warmup, interval, first
+                  in itertools.product(("minimize", "maximize"), (0, 1, 3), (1, 2), (0, 1))]
+        self.assertGreater(sum(pruned), 2 * len(pruned))
 
 
 if __name__ == "__main__":

@@ -81,9 +81,7 @@ std::string MetricName(const v1::Study& study) {
 std::string_view BestIs(const v1::Study& study) { return study.maximize() ? "highest" : "lowest"; }
 
 bool BetterFor(const v1::Study& study, double a, double b) {
-  if (std::isnan(a)) return false;
-  if (std::isnan(b)) return true;
-  return study.maximize() ? a > b : a < b;
+  return Better(study.maximize() ? Direction::kMaximize : Direction::kMinimize, a, b);
 }
 
 std::vector<const v1::Trial*> BestFirst(const v1::StudyDetails& details) {

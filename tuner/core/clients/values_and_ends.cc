@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "tuner/core/clients/client_trials.h"
 #include "tuner/core/state/refusals.h"
+#include "tuner/core/state/study_facts.h"
 
 namespace espalier {
 
@@ -23,8 +24,7 @@ void ClientTrials::SetValue(const Trial& trial, std::int64_t step, double value)
 
 void ClientTrials::EndIfTargetReached(const Trial& trial, double value) {
   const Study& study = turn_.StudyAt(trial.study);
-  if (study.state != StudyState::kRunning || !study.spec.target || std::isnan(value)) return;
-  if (Better(study.spec.direction(), *study.spec.target, value)) return;
+  if (study.state != StudyState::kRunning || !ReachesTarget(study.spec, value)) return;
   trials_.EndStudy(study.id, StudyState::kComplete,
                    absl::StrCat("trial ", trial.number, " reached the target ", *study.spec.target,
                                 " with ", value));

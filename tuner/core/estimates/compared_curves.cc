@@ -1,6 +1,5 @@
 #include "tuner/core/estimates/compared_curves.h"
 
-#include <cmath>
 #include <type_traits>
 #include <variant>
 
@@ -17,7 +16,7 @@ std::span<Curve> ComparedCurves::Of(const TunerState& state, const Study& study)
   };
   const auto read = [&](std::size_t n) {
     const Trial& trial = trial_at(n);
-    const bool diverged = trial.value && std::isnan(*trial.value);
+    const bool diverged = trial.value && !Counts(study.spec.direction(), *trial.value);
     curves_[n] = {trial.number, trial.values, Ended(trial.state),
                   trial.state == TrialState::kComplete && !diverged};
     if (adaptive_) curves_[n].points = equal_progress_.Points(trial);

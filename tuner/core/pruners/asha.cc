@@ -12,15 +12,17 @@ namespace {
 // times the powers of eta, and a trial that reaches a rung goes on if it is among the best 1/eta of
 // those that have reached it so far (at least one, ties go on). No trial waits: while fewer than
 // eta trials have reached a rung, all go on. A trial that reports rarely is judged by its first
-// value at or after the rung. A newest value that is not a number ends a trial at once. Rungs at or
-// beyond max_steps are left out, since there a trial ends anyway.
+// value at or after the rung; one that is not a number there ends it, and so do none but such
+// values. Rungs at or beyond max_steps are left out, since there a trial ends anyway.
 class Asha : public Pruner {
  public:
   explicit Asha(Rungs rungs) : rungs_(rungs) {}
 
   PruneVerdict Judge(const PrunerInput& input) const override {
     if (input.trial.points.empty()) return {};
-    if (auto reason = NotANumber(input.trial)) return {PruneAction::kPrune, *std::move(reason)};
+    if (auto reason = NoValueCounts(input.direction, input.trial)) {
+      return {PruneAction::kPrune, *std::move(reason)};
+    }
     return StopBelowTop(rungs_, input, input.others);
   }
 

@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_format.h"
@@ -17,7 +19,7 @@ namespace {
 // ended. It keeps its checkpoint, and goes on when it comes into the best 1/eta as more trials
 // arrive and slots are free, before new configurations are started. A trial that is still paused
 // when nothing else is left to run, in a queue each time that it is empty, is ended by the core; so
-// is at once a program that cannot be paused. A newest value that is not a number ends a trial.
+// is at once a program that cannot be paused. What is not a number at a rung ends a trial.
 //
 // Whether a paused trial may go on follows from the curves alone: nothing has to be remembered.
 class AshaPromote : public Pruner {
@@ -26,9 +28,14 @@ class AshaPromote : public Pruner {
 
   PruneVerdict Judge(const PrunerInput& input) const override {
     if (input.trial.points.empty()) return {};
-    if (auto reason = NotANumber(input.trial)) return {PruneAction::kPrune, *std::move(reason)};
+    if (auto reason = NoValueCounts(input.direction, input.trial)) {
+      return {PruneAction::kPrune, *std::move(reason)};
+    }
     const std::optional<std::int64_t> rung = rungs_.ReachedByNewest(input.trial);
     if (!rung) return {};
+    if (std::string reason = NoValueAt(*rung, input); !reason.empty()) {
+      return {PruneAction::kPrune, std::move(reason)};
+    }
     std::vector<double> costs = CostsAt(*rung, input.direction, input.others);
     const IntermediateValue& last = input.trial.points.back();
     const double own = CostOf(input.direction, last.value);

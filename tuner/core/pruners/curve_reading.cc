@@ -1,9 +1,8 @@
 #include "tuner/core/pruners/curve_reading.h"
 
 #include <algorithm>
-#include <cmath>
 
-#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 
 namespace espalier {
 
@@ -24,10 +23,12 @@ const IntermediateValue* PointAt(const Curve& curve, std::int64_t step) {
   return point != nullptr && point->step == step ? point : nullptr;
 }
 
-std::optional<std::string> NotANumber(const Curve& trial) {
+std::optional<std::string> NoValueCounts(Direction direction, const Curve& trial) {
+  const auto counts = [direction](const auto& point) { return Counts(direction, point.value); };
+  if (std::ranges::any_of(trial.points, counts)) return std::nullopt;
   const IntermediateValue& last = trial.points.back();
-  if (!std::isnan(last.value)) return std::nullopt;
-  return absl::StrCat("the value at step ", last.step, " is not a number");
+  return absl::StrFormat("%.4g at step %d, and no value before it was a number", last.value,
+                         last.step);
 }
 
 }  // namespace espalier

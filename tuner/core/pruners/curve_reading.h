@@ -13,7 +13,8 @@ namespace espalier {
 const IntermediateValue* PointAt(const Curve& curve, std::int64_t step);
 const IntermediateValue* FirstPointFrom(const Curve& curve, std::int64_t step);
 
-// The reason to end a trial whose newest value is not a number; nullopt if it is a number.
-std::optional<std::string> NotANumber(const Curve& trial);
+// The reason to end a trial none of whose values counts (see Counts in curve.h); nullopt if one
+// does.
+std::optional<std::string> NoValueCounts(Direction direction, const Curve& trial);
 
 }  // namespace espalier

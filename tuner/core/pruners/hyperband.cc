@@ -72,7 +72,9 @@ class Hyperband : public Pruner {
 
   PruneVerdict Judge(const PrunerInput& input) const override {
     if (input.trial.points.empty()) return {};
-    if (auto reason = NotANumber(input.trial)) return {PruneAction::kPrune, *std::move(reason)};
+    if (auto reason = NoValueCounts(input.direction, input.trial)) {
+      return {PruneAction::kPrune, *std::move(reason)};
+    }
     Rungs rungs = rungs_;
     if (rungs.max_steps == 0) rungs.max_steps = std::max(input.max_step, std::int64_t{0});
     if (rungs.max_steps < rungs.min_steps) rungs.max_steps = 0;

@@ -25,6 +25,7 @@ double Median(std::vector<double> values) {
   return below == *middle ? below : below + (*middle - below) / 2;
 }
 
+// Of values one of which counts.
 double BestSoFar(Direction direction, const Curve& trial) {
   double best = trial.points.front().value;
   for (const IntermediateValue& point : trial.points) {
@@ -34,15 +35,18 @@ double BestSoFar(Direction direction, const Curve& trial) {
 }
 
 // The median stopping rule (Golovin et al., Google Vizier, KDD 2017): a trial ends when its best
-// value so far is worse than the median of what complete trials had at the same step. A newest
-// value that is not a number ends it at once.
+// value so far is worse than the median of what complete trials had at the same step. Values that
+// are not numbers are passed over. Verdicts are those of Optuna's MedianPruner, but for a trial
+// that has had no number yet: it ends at once, and not only after the first trials and steps.
 class MedianPruner : public Pruner {
  public:
   explicit MedianPruner(MedianSettings settings) : settings_(settings) {}
 
   PruneVerdict Judge(const PrunerInput& input) const override {
     if (input.trial.points.empty()) return {};
-    if (auto reason = NotANumber(input.trial)) return {PruneAction::kPrune, *std::move(reason)};
+    if (auto reason = NoValueCounts(input.direction, input.trial)) {
+      return {PruneAction::kPrune, *std::move(reason)};
+    }
     if (!IsDue(input.trial)) return {};
     const std::int64_t step = input.trial.points.back().step;
     std::int64_t complete = 0;
@@ -51,7 +55,7 @@ class MedianPruner : public Pruner {
       if (!other.complete) continue;
       ++complete;
       const IntermediateValue* point = PointAt(other, step);
-      if (point != nullptr && !std::isnan(point->value)) values.push_back(point->value);
+      if (point != nullptr && Counts(input.direction, point->value)) values.push_back(point->value);
     }
     if (complete < settings_.startup_trials || values.empty()) return {};
     const std::size_t count = values.size();
@@ -67,14 +71,11 @@ class MedianPruner : public Pruner {
  private:
   // Past the warm-up, and the first value in its interval.
   bool IsDue(const Curve& trial) const {
-    const auto interval_of = [&](std::int64_t step) {
-      const std::int64_t past = step - settings_.warmup_steps;
-      return past <= 0 ? 0 : 1 + past / settings_.interval;
-    };
-    const std::int64_t now = interval_of(trial.points.back().step);
-    if (now == 0) return false;
+    const std::int64_t past = trial.points.back().step - settings_.warmup_steps;
+    if (past < 0) return false;
     if (trial.points.size() == 1) return true;
-    return interval_of(trial.points[trial.points.size() - 2].step) < now;
+    const std::int64_t before = trial.points[trial.points.size() - 2].step - settings_.warmup_steps;
+    return before < past / settings_.interval * settings_.interval;
   }
 
   MedianSettings settings_;
@@ -92,12 +93,12 @@ PluginRow<Pruner> MedianRow() {
                        {.name = "warmup_steps",
                         .default_value = 0,
                         .whole = true,
-                        .meaning = "first steps of a trial, at which it is not pruned"},
+                        .meaning = "a trial is judged from this step on, as in Optuna"},
                        {.name = "interval",
                         .default_value = 1,
                         .least = 1,
                         .whole = true,
-                        .meaning = "steps between checks after warmup_steps"}}},
+                        .meaning = "steps between checks, counted from warmup_steps"}}},
           [](const OptionValues& options) {
             return std::make_unique<MedianPruner>(
                 MedianSettings{.startup_trials = options.Whole("startup_trials"),

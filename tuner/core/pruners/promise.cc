@@ -14,6 +14,7 @@ namespace espalier::pruners {
 
 namespace {
 
+constexpr std::size_t kDiverged = 3;        // values in a row that are not numbers
 constexpr double kJudgedAgain = 17.0 / 16;  // a step so many times the last one judged
 constexpr double kUsualPool = 8;            // slots and trials at which `risk` is what it says
 constexpr double kUsualTrials = 128;
@@ -73,16 +74,19 @@ double TogetherUpTo(double own, std::span<const Curve> curves, std::span<const d
 //
 // Never ended are the most promising trial, one whose value is the best that any trial has had up
 // to that step, and any trial while fewer than min_trials have reported. A trial is judged at its
-// first report, and again each time that its step has grown by a sixteenth; a newest value that is
-// not a number ends it at once.
+// first report, and again each time that its step has grown by a sixteenth. Values that are not
+// numbers are passed over, until three in a row end it.
 class PromisePruner : public Pruner {
  public:
   explicit PromisePruner(PromiseSettings settings) : settings_(settings) {}
 
   PruneVerdict Judge(const PrunerInput& input) const override {
     if (input.trial.points.empty()) return {};
-    if (auto reason = NotANumber(input.trial)) return {PruneAction::kPrune, *std::move(reason)};
+    if (auto reason = NoValueCounts(input.direction, input.trial)) {
+      return {PruneAction::kPrune, *std::move(reason)};
+    }
     const IntermediateValue& last = input.trial.points.back();
+    if (!std::isfinite(last.value)) return OfNoNumber(input);
     if (last.step < settings_.min_steps || !IsDue(input.trial)) return {};
     if (!EnoughReported(input) || IsBestSoFar(input)) return {};
     // In order of trials, so that rounding does not depend on the order of `others`.
@@ -110,6 +114,15 @@ class PromisePruner : public Pruner {
   }
 
  private:
+  static PruneVerdict OfNoNumber(const PrunerInput& input) {
+    const auto latest = input.trial.points.last(std::min(kDiverged, input.trial.points.size()));
+    const auto finite = [](const auto& point) { return std::isfinite(point.value); };
+    if (latest.size() < kDiverged || std::ranges::any_of(latest, finite)) return {};
+    return {PruneAction::kPrune,
+            absl::StrFormat("%.4g at step %d, and the two values before it were no numbers either",
+                            latest.back().value, latest.back().step)};
+  }
+
   bool EnoughReported(const PrunerInput& input) const {
     const auto reported = std::count_if(input.others.begin(), input.others.end(),
                                         [](const Curve& other) { return !other.points.empty(); });

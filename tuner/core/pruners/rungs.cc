@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -25,7 +26,7 @@ std::optional<std::int64_t> Rungs::ReachedByNewest(const Curve& trial) const {
 }
 
 double CostOf(Direction direction, double value) {
-  if (std::isnan(value)) return HUGE_VAL;
+  if (!Counts(direction, value)) return HUGE_VAL;
   return direction == Direction::kMinimize ? value : -value;
 }
 
@@ -38,10 +39,20 @@ std::vector<double> CostsAt(std::int64_t rung, Direction direction, std::span<co
   return costs;
 }
 
+std::string NoValueAt(std::int64_t rung, const PrunerInput& input) {
+  const IntermediateValue& last = input.trial.points.back();
+  if (Counts(input.direction, last.value)) return "";
+  return absl::StrFormat("%.4g at step %d, where the rung of step %d needs a number", last.value,
+                         last.step, rung);
+}
+
 PruneVerdict StopBelowTop(const Rungs& rungs, const PrunerInput& input,
                           std::span<const Curve> others) {
   const std::optional<std::int64_t> rung = rungs.ReachedByNewest(input.trial);
   if (!rung) return {};
+  if (std::string reason = NoValueAt(*rung, input); !reason.empty()) {
+    return {PruneAction::kPrune, std::move(reason)};
+  }
   std::vector<double> costs = CostsAt(*rung, input.direction, others);
   const auto reached = static_cast<std::int64_t>(costs.size()) + 1;
   if (reached < rungs.eta) return {};

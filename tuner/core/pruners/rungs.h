@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/plugin.h"
@@ -22,10 +23,13 @@ struct Rungs {
   std::optional<std::int64_t> ReachedByNewest(const Curve& trial) const;
 };
 
-// Less is better; what is not a number comes last.
+// Less is better; what does not count comes last.
 double CostOf(Direction direction, double value);
 // The costs at a rung of the curves that have reached it.
 std::vector<double> CostsAt(std::int64_t rung, Direction direction, std::span<const Curve> curves);
+
+// The reason to end a trial whose value at this rung does not count; empty: it does.
+std::string NoValueAt(std::int64_t rung, const PrunerInput& input);
 
 // Ends the trial unless it is among the best 1/eta (at least one, ties go on) of those that have
 // reached the rung of its newest point, itself and `others`; while fewer than eta have, all go on.

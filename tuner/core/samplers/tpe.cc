@@ -92,7 +92,7 @@ std::vector<Seen> Observed(const SamplerInput& input, const Group& group) {
   std::vector<Seen> all;
   for (const Observation& o : input.ended) {
     if (!IsPlaced(input.space, group, *o.parameters)) continue;
-    const int rank = std::isnan(o.value) ? kNoValue : o.pruned ? kPruned : kComplete;
+    const int rank = !Counts(input.direction, o.value) ? kNoValue : o.pruned ? kPruned : kComplete;
     all.push_back({&o, rank, input.direction == Direction::kMinimize ? o.value : -o.value});
   }
   const auto earlier = [](const Seen& a, const Seen& b) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <span>
 
 #include "base/clock.h"
@@ -9,10 +10,18 @@ namespace espalier {
 
 enum class Direction { kMinimize, kMaximize };
 
-// True if a is a strictly better metric value than b. NaN is worse than every number.
+// Whether a metric's value says how good a trial is. NaN does not, nor does an infinity that would
+// be better than every number: it comes of an overflow or the logarithm of 0.
+constexpr bool Counts(Direction direction, double value) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  return value == value && value != (direction == Direction::kMinimize ? -kInfinity : kInfinity);
+}
+
+// True if a is a strictly better metric value than b. What does not count is worse than all that
+// does.
 constexpr bool Better(Direction direction, double a, double b) {
-  if (a != a) return false;
-  if (b != b) return true;
+  if (!Counts(direction, a)) return false;
+  if (!Counts(direction, b)) return true;
   return direction == Direction::kMinimize ? a < b : a > b;
 }
 
@@ -32,7 +41,7 @@ struct Curve {
   std::int64_t trial_number = 0;
   std::span<const IntermediateValue> points;
   bool ended = false;     // COMPLETE, PRUNED or FAIL: nothing will be added
-  bool complete = false;  // COMPLETE, and not with NaN: ran its whole length
+  bool complete = false;  // COMPLETE, with a value that counts: ran its whole length
 };
 
 }  // namespace espalier

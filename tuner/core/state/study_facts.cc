@@ -47,6 +47,11 @@ std::optional<std::int64_t> BestTrial(const TunerState& state, const Study& stud
   return best ? std::optional(best->number) : std::nullopt;
 }
 
+bool ReachesTarget(const StudySpec& spec, double value) {
+  return spec.target && Counts(spec.direction(), value) &&
+         !Better(spec.direction(), *spec.target, value);
+}
+
 bool CompleteWithoutValue(const Study& study, const Trial& trial) {
   return !study.spec.by_clients() && trial.state == TrialState::kComplete &&
          (!trial.value || std::isnan(*trial.value));

@@ -19,12 +19,15 @@ double SlotSeconds(const TunerState& state, const Study& study, Time now);
 double SpentOn(const TunerState& state, const Study& study, Time now);
 
 // Number of the study's best trial so far (completed ones first; pruned ones count by their last
-// value only when nothing completed), or nullopt.
+// value only when nothing completed), or nullopt. One whose value is not finite is never the best.
 std::optional<std::int64_t> BestTrial(const TunerState& state, const Study& study);
 
 // The value by which a trial is ranked: its final value if it has one, else its best intermediate
 // one.
 std::optional<double> BestValue(const Trial& trial, Direction direction);
+
+// Whether the value ends the study: it is its target, or better.
+bool ReachesTarget(const StudySpec& spec, double value);
 
 // Whether the pool ran the trial to its end, and there is no number as its value: its study has no
 // metric, or the client that enqueued it knows what it was for.

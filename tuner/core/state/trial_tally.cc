@@ -48,7 +48,7 @@ bool TrialTally::Beats(const Best& one) const {
 bool TrialTally::Rank(const Trial& trial) {
   if (!ranked_) return true;
   const std::optional<double> value = BestValue(trial, direction_);
-  const bool counts = value && !std::isnan(*value);
+  const bool counts = value && std::isfinite(*value);
   const Best now{trial.number, value.value_or(0), trial.state == TrialState::kComplete};
   if (!best_ || best_->number != trial.number) {
     if (counts && Beats(now)) best_ = now;
@@ -61,7 +61,7 @@ bool TrialTally::Rank(const Trial& trial) {
 }
 
 void TrialTally::RankValue(const Trial& trial, double value) {
-  if (!ranked_ || std::isnan(value)) return;
+  if (!ranked_ || !std::isfinite(value)) return;
   const Best now{trial.number, value, false};
   if (Beats(now)) best_ = now;
 }

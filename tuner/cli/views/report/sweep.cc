@@ -26,7 +26,7 @@ std::optional<GroupKey> KeyOf(const v1::Trial& trial) {
 std::optional<Reached> WhenReached(const v1::Study& study, const v1::Trial& trial, double target,
                                    double now) {
   for (const v1::IntermediateValue& value : trial.values()) {
-    if (std::isnan(value.value()) || BetterFor(study, target, value.value())) continue;
+    if (!std::isfinite(value.value()) || BetterFor(study, target, value.value())) continue;
     Reached reached;
     reached.step = value.step();
     reached.trial_number = trial.number();
@@ -41,12 +41,15 @@ std::optional<Reached> WhenReached(const v1::Study& study, const v1::Trial& tria
   return std::nullopt;
 }
 
-// The best value reported by a trial of the group; NaN if there is none.
+// The best number reported by a trial of the group; NaN if there is none.
 double BestReported(const v1::Study& study, const std::vector<const v1::Trial*>& trials) {
   double best = std::nan("");
   for (const v1::Trial* trial : trials) {
     for (const v1::IntermediateValue& value : trial->values()) {
-      if (std::isnan(best) || BetterFor(study, value.value(), best)) best = value.value();
+      if (std::isfinite(value.value()) &&
+          (std::isnan(best) || BetterFor(study, value.value(), best))) {
+        best = value.value();
+      }
     }
   }
   return best;
