@@ -221,7 +221,8 @@ class Client:
                           key=uuid.uuid4().hex)
 
     def report(self, trial_id: int, step: int, value: float) -> dict:
-        """Reports an intermediate value, and returns the pruner's decision: {"prune": bool, "reason": ...}."""
+        """Reports an intermediate value, and returns the pruner's decision: {"prune": bool, "reason": ..., "note": ...}.
+        The first value of a step stands; where another one is told, "note" says so."""
         return self._call("POST", ["trials", trial_id, "report"], {"step": step, "value": value})
 
     def should_prune(self, trial_id: int) -> dict:

@@ -259,7 +259,10 @@ class AskAndTell(HttpTest):
             self.assertEqual(values[step]["value"], got)
         self.tell(trial, 400, state="complete", value="nan")
         self.tell(trial, state="complete", value="-inf")
-        self.assertEqual(self.call("GET", "/api/studies/study/best")["values"], ["-Infinity"])
+        self.assertEqual(self.call("GET", f"/api/trials/{trial['trial_id']}")["values"], ["-Infinity"])
+        self.assertIn("no trial with a value", self.call("GET", "/api/studies/study/best", code=404)["error"])
+        self.tell(self.ask(), state="complete", value=1e308)
+        self.assertEqual(self.call("GET", "/api/studies/study/best")["values"], [1e308])
 
     def test_the_same_end_twice_and_another(self):
         self.create()

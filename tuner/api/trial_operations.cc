@@ -123,7 +123,9 @@ absl::StatusOr<v1::Verdict> Report(Tuner& tuner, const v1::ReportRequest& reques
   if (!reply.status.ok()) return reply.status;
   v1::TrialId trial;
   trial.set_trial_id(request.trial_id());
-  return ShouldPrune(tuner, trial);
+  ESPALIER_ASSIGN_OR_RETURN(v1::Verdict verdict, ShouldPrune(tuner, trial));
+  verdict.set_note(reply.note());
+  return verdict;
 }
 
 absl::StatusOr<v1::Verdict> ShouldPrune(Tuner& tuner, const v1::TrialId& request) {

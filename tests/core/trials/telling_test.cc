@@ -36,15 +36,21 @@ class Telling : public CoreTest {
   const Trial& At(TrialId id) { return core_.state().trials.at(id); }
 };
 
-TEST_F(Telling, ReportsAreOrderedByStepAndReplaced) {
+TEST_F(Telling, ReportsAreOrderedByStepAndTheFirstOfAStepStands) {
   Create();
   const TrialId id = Ask();
   ASSERT_TRUE(Report(id, 3, 5).ok());
   ASSERT_TRUE(Report(id, 2).ok());
-  ASSERT_TRUE(Report(id, 9, 5).ok());
+  EXPECT_EQ(Step(ReportValue{id, 5, 3}).note(), "");
+  EXPECT_EQ(Step(ReportValue{id, 5, 9}).note(),
+            "step 5 was already told as 3; this value is ignored");
+  EXPECT_EQ(Step(TellValue{id, 5, std::nan("")}).note(),
+            "step 5 was already told as 3; this value is ignored");
   ASSERT_EQ(At(id).values.size(), 2u);
-  EXPECT_EQ(At(id).values[0].value, 9);
+  EXPECT_EQ(At(id).values[0].value, 3);
   EXPECT_EQ(At(id).values[1].step, 6);
+  ASSERT_TRUE(Step(SetIntermediateValue{id, 5, 9}).status.ok());
+  EXPECT_EQ(At(id).values[0].value, 9) << "as in a storage of Optuna's";
   EXPECT_TRUE(absl::IsInvalidArgument(Report(id, 1, -1)));
 }
 
@@ -257,6 +263,63 @@ TEST_F(Telling, AFinalValueThatIsNoFiniteNumberFailsATrialOfThePool) {
     EXPECT_FALSE(At(id).value);
     EXPECT_EQ(At(id).reason, reasons[i]);
     EXPECT_THAT(reply.note(), HasSubstr("has failed: told "));
+  }
+}
+
+class FinalValues : public Telling, public ::testing::WithParamInterface<PluginSpec> {};
+
+// Each pruner would end all trials but the first.
+TEST_P(FinalValues, AreNotJudged) {
+  StudySpec spec = Spec(4);
+  spec.pruner = GetParam();
+  Step(CreateStudy{spec, false});
+  Join(4);
+  const std::vector<StartReplicaCommand> starts = starts_;
+  ASSERT_EQ(starts.size(), 4u);
+  for (std::size_t i = 0; i < starts.size(); ++i) {
+    const TrialId id = starts[i].trial;
+    const double value = 1.0 + static_cast<double>(i);
+    if (i == 3) {
+      EXPECT_TRUE(Step(TellValue{id, 1, value}).should_stop()) << "it is no end";
+    } else {
+      EXPECT_EQ(Step(TellValue{id, 1, value, true}).note(), "");
+      EXPECT_EQ(At(id).state, TrialState::kComplete) << At(id).reason;
+      EXPECT_EQ(At(id).value, value);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, FinalValues,
+                         ::testing::Values(PluginSpec{"asha", {}}, PluginSpec{"hyperband", {}},
+                                           PluginSpec{"asha_promote", {}},
+                                           PluginSpec{"median", {{"startup_trials", 1}}}),
+                         [](const auto& row) { return row.param.name; });
+
+TEST_F(Telling, WhatIsNotFiniteIsNeverTheBest) {
+  for (const Direction direction : {Direction::kMinimize, Direction::kMaximize}) {
+    StudySpec spec = Spec(100);
+    spec.name = direction == Direction::kMinimize ? "least" : "most";
+    spec.kind = StudyKind::kByClients;
+    spec.directions = {direction};
+    spec.target = direction == Direction::kMinimize ? -5 : 5;
+    ASSERT_TRUE(Step(CreateStudy{spec, false}).status.ok());
+    const auto ask = [&] { return Step(AskTrial{spec.name, {}, {}}).trial(); };
+    constexpr double kInfinity = std::numeric_limits<double>::infinity();
+    for (const double value : {-kInfinity, kInfinity}) {
+      const TrialId id = ask();
+      ASSERT_TRUE(Report(id, value, 1).ok());
+      ASSERT_TRUE(Tell(id, TrialState::kComplete, {value}).ok());
+      const Study& study = core_.state().studies.at(At(id).study);
+      EXPECT_EQ(study.state, StudyState::kRunning) << "it is no target reached";
+      EXPECT_EQ(BestTrial(core_.state(), study), std::nullopt);
+    }
+    const TrialId pruned = ask();
+    ASSERT_TRUE(Report(pruned, 3, 1).ok());
+    ASSERT_TRUE(Tell(pruned, TrialState::kPruned).ok());
+    const Study& study = core_.state().studies.at(At(pruned).study);
+    EXPECT_EQ(BestTrial(core_.state(), study), 2);
+    ASSERT_TRUE(Tell(ask(), TrialState::kComplete, {4}).ok());
+    EXPECT_EQ(BestTrial(core_.state(), study), 3);
   }
 }
 

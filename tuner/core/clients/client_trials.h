@@ -61,7 +61,7 @@ class ClientTrials {
   const Trial* TrialToTell(TrialId id);
   // The trial, likewise, if it is RUNNING, whether its client or the pool runs it.
   const Trial* RunningTrial(TrialId id);
-  // Records a value of a trial that its client runs.
+  // Records a value of a trial that its client runs, in place of one that its step has.
   void SetValue(const Trial& trial, std::int64_t step, double value);
   // A pruned trial without a value ends with the last one that it reported.
   void EndTrial(const Trial& trial, TrialState state, std::vector<double> values);
@@ -102,6 +102,8 @@ class ClientTrials {
   std::optional<Parameters> Draw(const Study& study, std::int64_t number, TrialId taken,
                                  const Parameters& fixed);
   void AddDrawn(const Trial& trial, const Parameters& parameters);
+  // The first value of a step stands, and another one is answered with a note.
+  void TakeValue(const Trial& trial, std::int64_t step, double value, bool final);
   void AfterEnd(const Trial& trial);
   void EndIfTargetReached(const Trial& trial, double value);
   void EndIfAllTold(StudyId id);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <utility>
+#include <variant>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -44,17 +45,17 @@ std::string IgnoredAfterTheEnd(const Trial& trial, const TellValue& told) {
                       std::string(ToString(trial.state)), ": this value is ignored");
 }
 
-// The same for a step of a trial of the pool that runs.
-std::string IgnoredAtItsStep(const Trial& trial, std::int64_t step, const TellValue& told) {
+// The same for a step of a trial that runs: the first value of a step stands.
+std::string IgnoredAtItsStep(const Trial& trial, std::int64_t step, double value, bool final) {
   const IntermediateValue* before = ValueAt(trial, step);
   if (before == nullptr) {
     if (std::ssize(trial.values) < kMaxReportsPerTrial) return "";
     return absl::StrCat(HasReportedTheMost(trial).message(), ": this one is ignored");
   }
-  if (SameNumber(before->value, told.value)) return "";
+  if (SameNumber(before->value, value)) return "";
   return absl::StrCat("step ", step, " was already told as ", before->value,
-                      told.final ? " and stays so; the trial's final value is the one told now"
-                                 : "; this value is ignored");
+                      final ? " and stays so; the trial's final value is the one told now"
+                            : "; this value is ignored");
 }
 
 // The step of a value: as it is told, else the one after the last.
@@ -128,7 +129,7 @@ void ClientTrials::On(const TellValue& event) {
           CheckEnd(turn_.StudyAt(trial.study), {trial.id, TrialState::kComplete, {event.value}});
       if (!turn_.reply().status.ok()) return;
     }
-    SetValue(trial, *step, event.value);
+    TakeValue(trial, *step, event.value, event.final);
     if (event.final && turn_.reply().status.ok()) {
       EndTrial(trial, TrialState::kComplete, {event.value});
     }
@@ -140,11 +141,9 @@ void ClientTrials::On(const TellValue& event) {
         ValueReply{stopped, absl::StrCat("trial ", trial.number, " has failed: ", trial.reason)};
     return;
   }
-  std::string note = IgnoredAtItsStep(trial, *step, event);
-  trials_.TakeValue(trial.id, {.step = *step, .value = event.value, .at = turn_.now()});
-  if (event.final && !Ended(trial.state)) {
-    trials_.EndTrial(trial.id, TrialState::kComplete, "told its final value", event.value);
-  }
+  std::string note = IgnoredAtItsStep(trial, *step, event.value, event.final);
+  const IntermediateValue value = {.step = *step, .value = event.value, .at = turn_.now()};
+  event.final ? trials_.TakeFinalValue(trial.id, value) : trials_.TakeValue(trial.id, value);
   turn_.reply().content =
       ValueReply{stopped || (Ended(trial.state) && !event.final), std::move(note)};
 }
@@ -156,10 +155,22 @@ void ClientTrials::On(const ReportValue& event) {
   if (!step.ok()) {
     turn_.reply().status = step.status();
   } else if (turn_.StudyAt(trial->study).spec.by_clients()) {
-    SetValue(*trial, *step, event.value);
+    turn_.reply().content = ValueReply{};
+    TakeValue(*trial, *step, event.value, /*final=*/false);
   } else {
+    turn_.reply().content =
+        ValueReply{false, IgnoredAtItsStep(*trial, *step, event.value, /*final=*/false)};
     trials_.TakeValue(trial->id, {.step = *step, .value = event.value, .at = turn_.now()});
   }
+}
+
+void ClientTrials::TakeValue(const Trial& trial, std::int64_t step, double value, bool final) {
+  if (ValueAt(trial, step) == nullptr) {
+    SetValue(trial, step, value);
+    return;
+  }
+  HeardOf(trial.id);
+  std::get<ValueReply>(turn_.reply().content).note = IgnoredAtItsStep(trial, step, value, final);
 }
 
 void ClientTrials::On(const TellEnd& event) {

@@ -156,7 +156,7 @@ struct RecordReport {
   std::optional<std::int64_t>
       step{};  // absent: it is final, and counts once the trial has succeeded
 };
-// An intermediate value of a RUNNING trial.
+// An intermediate value of a RUNNING trial. The first one of a step stands.
 struct ReportValue {
   TrialId trial;
   std::optional<std::int64_t> step;  // absent: the one after the last
@@ -379,7 +379,7 @@ struct TrialReply {
 struct NodeReply {
   NodeId node;
 };
-// To TellValue.
+// To TellValue and ReportValue.
 struct ValueReply {
   bool should_stop = false;
   std::string note{};  // what of the value does not count, and why; empty: all of it does

@@ -169,11 +169,21 @@ void Trials::BecomePaused(TrialId id, const std::string& reason) {
 }
 
 void Trials::TakeValue(TrialId id, IntermediateValue value, std::map<std::string, double> extra) {
+  if (RecordValue(id, value, std::move(extra))) JudgeTrial(id);
+}
+
+void Trials::TakeFinalValue(TrialId id, const IntermediateValue& value) {
+  RecordValue(id, value, {});
+  if (Ended(turn_.TrialAt(id).state)) return;  // with its study
+  EndTrial(id, TrialState::kComplete, "told its final value", value.value);
+}
+
+bool Trials::RecordValue(TrialId id, IntermediateValue value, std::map<std::string, double> extra) {
   const Trial& trial = turn_.TrialAt(id);
   // The same step may come twice: from the successor of a lost rank 0, or after a restart from a
   // checkpoint. The first one stands.
-  if (ValueAt(trial, value.step) != nullptr) return;
-  if (std::ssize(trial.values) >= kMaxReportsPerTrial) return;
+  if (ValueAt(trial, value.step) != nullptr) return false;
+  if (std::ssize(trial.values) >= kMaxReportsPerTrial) return false;
   if (const auto group = pool_.groups.find(id);
       group != pool_.groups.end() && group->second.progress) {
     value.batch_size = group->second.progress->global_batch_size;
@@ -182,18 +192,17 @@ void Trials::TakeValue(TrialId id, IntermediateValue value, std::map<std::string
   RecordFigures(id);
   turn_.LookAgain();
   const Study& study = turn_.StudyAt(trial.study);
-  if (study.state != StudyState::kRunning) return;
-  if (study.spec.target && !Better(study.spec.direction(), *study.spec.target, value.value) &&
-      value.value == value.value) {
+  if (study.state != StudyState::kRunning) return false;
+  if (ReachesTarget(study.spec, value.value)) {
     const StudyId study_id = study.id;
     const std::string reason =
         absl::StrCat("trial ", trial.number, " reached the target ", *study.spec.target, " with ",
                      value.value, " at step ", value.step);
     EndTrial(id, TrialState::kComplete, reason, value.value);
     EndStudy(study_id, StudyState::kComplete, reason);
-    return;
+    return false;
   }
-  JudgeTrial(id);
+  return true;
 }
 
 void Trials::RecordFigures(TrialId id) {

@@ -36,6 +36,8 @@ class Trials {
   void BecomePaused(TrialId id, const std::string& reason);
   // Takes a reported value, and judges the trial by it.
   void TakeValue(TrialId id, IntermediateValue value, std::map<std::string, double> extra = {});
+  // Takes a value with which the trial is COMPLETE: its pruner is not asked any more.
+  void TakeFinalValue(TrialId id, const IntermediateValue& value);
   // Ends a running study, and its trials of the pool with it.
   void EndStudy(StudyId id, StudyState state, const std::string& reason);
   // The same for a study that has reached its own end: FAILED if all of its trials failed, else
@@ -54,6 +56,8 @@ class Trials {
 
  private:
   void RecordFigures(TrialId id);
+  // False: it is known already, or the study has ended, perhaps with it.
+  bool RecordValue(TrialId id, IntermediateValue value, std::map<std::string, double> extra);
   void JudgeTrial(TrialId id);
   // By its newest value; where that brought several points, by the first that does not keep it.
   PruneVerdict JudgeNewest(const Trial& trial);
