@@ -68,7 +68,7 @@ class Checker {
     if (const Flaw flaw = Finite(kQ, q)) return flaw;
     if (q <= 0) return Needs(kQ, "q > 0", q);
     if (std::max(std::abs(low), std::abs(high)) / q < kMaxSteps) return std::nullopt;
-    return Needs(kQ, "a q that is not so small against its bounds", q);
+    return Needs(kQ, "a q by which there are at most 2^53 steps between its bounds", q);
   }
 
   Flaw Bell(double mu, double sigma) const {

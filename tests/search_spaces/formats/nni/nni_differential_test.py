@@ -37,7 +37,7 @@ WRONGLY_ACCEPTED = {
     "an empty space": (r"search space is empty", "draws nothing for ever"),
     "an empty choice": (r"choice needs at least one option", "the tuner dies of an assertion"),
     "q that is not positive": (r"needs q > 0", "division by zero at the first draw; below 0: taken as positive"),
-    "q without effect": (r"needs a q that is not so small", "more steps than a number can tell apart"),
+    "q without effect": (r"needs a q by which there are at most", "more steps than a number can tell apart"),
     "the same option twice": (r"needs different options", "drawn twice as often, and mistaken when resumed"),
     "the same _name twice": (r"options of different \"_name\"", "the trial cannot tell which it got"),
     "a _name that is no text": (r"\"_name\" must be a text|\"_name\" is a text that is not empty",
