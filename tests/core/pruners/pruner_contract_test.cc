@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <initializer_list>
 #include <vector>
 
 #include "base/random.h"
@@ -84,7 +83,7 @@ TEST_P(PrunerContract, EndsNoGoodTrialForOneBadValue) {
     const double sign = direction == Direction::kMinimize ? 1 : -1;
     Curves curves;
     for (int i = 0; i < 12; ++i) curves.Complete({sign * 0.9, sign * 0.8, sign * 0.7, sign * 0.6});
-    for (const double bad : std::initializer_list<double>{NAN, -INFINITY, INFINITY}) {
+    for (const double bad : {std::nan(""), -HUGE_VAL, HUGE_VAL}) {
       Curves mine;
       const Curve& trial = mine.Running({sign * 0.5, sign * 0.4, sign * 0.3, bad});
       EXPECT_EQ(pruner->Judge({direction, trial, curves.all()}).action, PruneAction::kKeep) << bad;
@@ -95,8 +94,9 @@ TEST_P(PrunerContract, EndsNoGoodTrialForOneBadValue) {
 TEST_P(PrunerContract, EndsATrialWithoutAnyNumber) {
   const auto pruner = Make();
   for (const Direction direction : {Direction::kMinimize, Direction::kMaximize}) {
-    const double best = direction == Direction::kMinimize ? -INFINITY : INFINITY;
-    for (const auto& values : {std::vector<double>{NAN}, {best}, {best, NAN}}) {
+    const double best = direction == Direction::kMinimize ? -HUGE_VAL : HUGE_VAL;
+    const double nan = std::nan("");
+    for (const auto& values : {std::vector<double>{nan}, {best}, {best, nan}}) {
       Curves mine;
       const PruneVerdict verdict = pruner->Judge({direction, mine.Add(values, false), {}});
       EXPECT_EQ(verdict.action, GetParam() == "none" ? PruneAction::kKeep : PruneAction::kPrune);

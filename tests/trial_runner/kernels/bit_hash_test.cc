@@ -1,6 +1,7 @@
 #include "trial_runner/kernels/bit_hash.h"
 
 #include <cstdint>
+#include <initializer_list>
 #include <vector>
 
 #include "base/random.h"
@@ -26,7 +27,8 @@ std::uint64_t Plain(const std::vector<std::uint8_t>& bytes) {
 }
 
 TEST(HashBits, IsTheSumOverWordsThatItsHeaderNames) {
-  for (const std::size_t size : {0, 1, 3, 4, 127, 128, 129, 1000, 4099}) {
+  for (const std::size_t size :
+       std::initializer_list<std::size_t>{0, 1, 3, 4, 127, 128, 129, 1000, 4099}) {
     const std::vector<std::uint8_t> bytes = SomeBytes(size);
     EXPECT_EQ(HashBits(bytes.data(), size), Plain(bytes)) << size;
   }

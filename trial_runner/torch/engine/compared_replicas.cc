@@ -185,9 +185,9 @@ absl::Status OptimizerStep::CompareReplicas() {
     return std::ranges::all_of(all, [&](const auto& of) { return of[i] == all[0][i]; });
   };
   if (check_.unlike() || !same(1)) {
-    const double norm = std::bit_cast<double>(all[0][2]);
+    const auto norm = std::bit_cast<double>(all[0][2]);
     for (const auto& of_rank : all) {
-      const double other = std::bit_cast<double>(of_rank[2]);
+      const auto other = std::bit_cast<double>(of_rank[2]);
       if (!(std::abs(other - norm) <= kMostUnlike * std::abs(norm))) return FailWhereUnlike();
     }
     if (group_.rank() == 0 && !std::exchange(unlike_said_, true)) {

@@ -103,7 +103,7 @@ std::optional<std::size_t> Apart(const ByRank& lengths_and_sums, std::size_t val
   };
   const double most = kMostApart * number(0, 0);
   for (std::size_t rank = 1; rank < lengths_and_sums.size(); ++rank) {
-    for (const std::size_t which : {0, 1}) {
+    for (std::size_t which = 0; which < 2; ++which) {
       if (std::abs(number(rank, which) - number(0, which)) > most) return rank;
     }
   }

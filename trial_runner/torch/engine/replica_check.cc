@@ -31,7 +31,7 @@ constexpr std::int64_t kLeastWords = 1024;
 constexpr std::int64_t kWordBytes = 4;
 
 GradientBuckets::Tail Place(GradientBuckets::Tail first, int digit, int power) {
-  return static_cast<GradientBuckets::Tail>(first + 2 * digit + power);
+  return static_cast<GradientBuckets::Tail>(first + std::int64_t{2} * digit + power);
 }
 
 void Tell(GradientBuckets& gradients, GradientBuckets::Tail first, int digits, std::uint64_t of) {

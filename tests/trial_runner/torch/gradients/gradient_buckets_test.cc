@@ -403,7 +403,7 @@ TEST_P(GradientBucketsTest, WhatComesAgainOnOneMemberIsReducedOverAll) {
       for (int step = 0; step < 3; ++step) {
         buckets.Begin({.weight = 1.0 / 3}, collectives, 3);
         const at::Tensor loss = rank == 1 ? LossWithinWhichAnotherIsRun(*net, data, 4, 4)
-                                          : data.Loss(*net, 4 * rank, 4);
+                                          : data.Loss(*net, std::int64_t{4} * rank, 4);
         loss.backward();
         buckets.End();
         ASSERT_TRUE(buckets.Reduce().ok());
