@@ -58,6 +58,19 @@ TEST_F(StudyNoticeTest, SaysThatThePoolHasNoMachineAndThenThatItHasTooFewSlots) 
   EXPECT_EQ(Notice(), "");
 }
 
+TEST_F(StudyNoticeTest, SaysWhyNoSlotCanBeUsed) {
+  Join("oak", 2);
+  Join("elm", 2);
+  const auto lose = [&](std::int64_t node, std::map<int, std::string> slots) {
+    tuner_.Post(AgentSlots{NodeId(node), std::move(slots)});
+  };
+  lose(1, {{0, "GPU is lost"}, {1, "GPU is lost"}});
+  lose(2, {{1, "too hot"}});
+  EXPECT_EQ(Notice(), "");
+  lose(2, {{0, "too hot"}, {1, "too hot"}});
+  EXPECT_EQ(Notice(), "no slot of the pool can be used: oak: GPU is lost; elm: too hot");
+}
+
 TEST_F(StudyNoticeTest, IsSilentWhereAnEngineStartsMachines) {
   tuner_.users_add_machines = false;
   EXPECT_EQ(Notice(), "");

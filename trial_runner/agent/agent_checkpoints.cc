@@ -29,12 +29,12 @@ void AgentLoop::StartReplica(v1::StartReplica start) {
   const absl::Status claimed =
       ClaimFolders({start.study(), start.study_identity(), start.trial_number()});
   if (!claimed.ok()) {
-    return NotStarted(start, std::string(claimed.message()), CheckpointFailure::kNone);
+    return NotStarted(start, OfTheMachine(claimed), CheckpointFailure::kNone);
   }
   if (!start.has_from() || keeper_.IsHere(start)) return BeginReplica(start);
   const absl::Status fetches = keeper_.Fetch(start);
   if (!fetches.ok()) {
-    return NotStarted(start, std::string(fetches.message()), CheckpointFailure::kMissing);
+    return NotStarted(start, fetches, CheckpointFailure::kMissing);
   }
   fetching_.emplace(id, std::move(start));
 }
@@ -53,15 +53,15 @@ void AgentLoop::BeginReplica(const v1::StartReplica& start) {
   absl::StatusOr<std::unique_ptr<ReplicaProcess>> replica = LaunchReplica(start);
   if (!replica.ok()) {
     keeper_.folders().Remove(start.replica_id());
-    return NotStarted(start, std::string(replica.status().message()), CheckpointFailure::kNone);
+    return NotStarted(start, replica.status(), CheckpointFailure::kNone);
   }
   Running(*std::move(replica));
 }
 
 // Without an error it was stopped before it could begin.
-void AgentLoop::NotStarted(const v1::StartReplica& start, const std::string& error,
+void AgentLoop::NotStarted(const v1::StartReplica& start, const absl::Status& why,
                            CheckpointFailure checkpoint) {
-  const std::string reason = ValidUtf8(error);
+  const std::string reason = ValidUtf8(std::string(why.message()));
   if (!reason.empty()) {
     spdlog::warn("replica {} of trial {} in study {}: {}", start.replica_id(), start.trial_number(),
                  start.study(), reason);
@@ -73,6 +73,7 @@ void AgentLoop::NotStarted(const v1::StartReplica& start, const std::string& err
   if (reason.empty()) exited.set_signal(SIGTERM);
   exited.set_error(reason);
   exited.set_agent_stops(stopping_);
+  exited.set_node_at_fault(absl::IsResourceExhausted(why));
   exited.set_checkpoint_missing(checkpoint != CheckpointFailure::kNone);
   exited.set_checkpoint_gone(checkpoint == CheckpointFailure::kGone);
   AddExit(std::move(exited));
@@ -92,7 +93,7 @@ void AgentLoop::TakeCheckpoints() {
     }
     if (start.empty()) continue;
     if (!error.empty()) {
-      NotStarted(start.mapped(), error,
+      NotStarted(start.mapped(), absl::UnavailableError(error),
                  arrived.gone ? CheckpointFailure::kGone : CheckpointFailure::kMissing);
       continue;
     }

@@ -139,7 +139,7 @@ void AgentLoop::ObeyStop(Clock::time_point now) {
   TellLeaving(*grace_s);  // before the exits, so that nothing is started here again
   for (auto& [id, replica] : running_) replica->Terminate(*grace_s, now);
   for (const auto& [id, start] : std::exchange(fetching_, {})) {
-    NotStarted(start, "", CheckpointFailure::kNone);
+    NotStarted(start, absl::OkStatus(), CheckpointFailure::kNone);
   }
   spares_.EndIf([](const ReplicaProcess&) { return true; });
   zygotes_.EndAll();
@@ -368,7 +368,7 @@ void AgentLoop::Obey(const v1::ServiceMessage& message) {
 
 void AgentLoop::StopReplica(const v1::StopReplica& stop) {
   if (const auto start = fetching_.extract(stop.replica_id()); !start.empty()) {
-    return NotStarted(start.mapped(), "", CheckpointFailure::kNone);
+    return NotStarted(start.mapped(), absl::OkStatus(), CheckpointFailure::kNone);
   }
   const auto replica = running_.find(stop.replica_id());
   if (replica == running_.end()) return;  // its exit is told, or was never started
@@ -499,8 +499,9 @@ void AgentLoop::Running(std::unique_ptr<ReplicaProcess> replica) {
 
 absl::StatusOr<std::unique_ptr<ReplicaProcess>> AgentLoop::LaunchReplica(
     const v1::StartReplica& start) {
-  ESPALIER_ASSIGN_OR_RETURN(const TrialFiles files,
-                            MakeTrialFiles(options_, proxy_.access(), start));
+  const absl::StatusOr<TrialFiles> made = MakeTrialFiles(options_, proxy_.access(), start);
+  if (!made.ok()) return OfTheMachine(made.status());
+  const TrialFiles& files = *made;
   LaunchOrder order;
   order.command.assign(start.command().begin(), start.command().end());
   order.directory = start.directory().empty() ? files.directory : start.directory();

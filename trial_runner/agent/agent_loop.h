@@ -124,7 +124,7 @@ class AgentLoop : public Agent {
   // Starts the replica, whose checkpoint is here.
   void BeginReplica(const v1::StartReplica& start);
   enum class CheckpointFailure { kNone, kMissing, kGone };
-  void NotStarted(const v1::StartReplica& start, const std::string& error,
+  void NotStarted(const v1::StartReplica& start, const absl::Status& why,
                   CheckpointFailure checkpoint);
   // Takes up the results of transfers.
   void TakeCheckpoints();

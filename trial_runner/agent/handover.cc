@@ -13,6 +13,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "base/open_files.h"
 #include "base/private_files.h"
 #include "base/protocol.h"
 
@@ -83,8 +84,12 @@ absl::Status Become(const std::string& executable, const std::vector<std::string
   // Our libraries' descriptors are not the next program's, whatever they were opened with.
   syscall(SYS_close_range, STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC);
   for (const int descriptor : kept) fcntl(descriptor, F_SETFD, 0);
+  // It is to know what its own programs begin with, as this one does.
+  const rlimit open_files = LimitOfOpenFilesAtStart();
+  setrlimit(RLIMIT_NOFILE, &open_files);
   execve(executable.c_str(), argv.data(), environ);
   const int error = errno;
+  RaiseLimitOfOpenFiles();
   for (const int descriptor : kept) fcntl(descriptor, F_SETFD, FD_CLOEXEC);
   pthread_sigmask(SIG_SETMASK, &former, nullptr);
   return absl::FailedPreconditionError(

@@ -329,7 +329,8 @@ absl::StatusOr<FromAgent> FromProto(const v1::AgentMessage& message) {
                                 .error = exited.error(),
                                 .checkpoint = CheckpointFailureOf(exited),
                                 .node = NodeId(),
-                                .agent_stops = exited.agent_stops()};
+                                .agent_stops = exited.agent_stops(),
+                                .node_at_fault = exited.node_at_fault()};
       return out;
     }
     case v1::AgentMessage::kCopied: {

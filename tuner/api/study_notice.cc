@@ -1,5 +1,6 @@
 #include "tuner/api/study_notice.h"
 
+#include <algorithm>
 #include <optional>
 #include <vector>
 
@@ -34,6 +35,24 @@ std::string RoomNotice(const Study& study, const View& view) {
                       ": have more machines join it, or lower \"slots\" of the study");
 }
 
+// Where no slot of the pool can be used, as its nodes or their agents have found.
+std::string SlotsNotice(const Study& study, const View& view) {
+  if (study.state != StudyState::kRunning || study.spec.by_clients()) return "";
+  std::vector<std::string> reasons;
+  for (const NodeView& node : view.core.Nodes()) {
+    if (static_cast<int>(node.unusable.size()) < node.slots) return "";
+    if (!node.unusable.empty()) {
+      reasons.push_back(absl::StrCat(node.name, ": ", node.unusable.begin()->second));
+    }
+  }
+  constexpr std::size_t kMostNamed = 3;
+  if (reasons.empty()) return "";
+  const std::size_t others = reasons.size() - std::min(reasons.size(), kMostNamed);
+  reasons.resize(reasons.size() - others);
+  return absl::StrCat("no slot of the pool can be used: ", absl::StrJoin(reasons, "; "),
+                      others > 0 ? absl::StrCat("; and ", others, " more") : "");
+}
+
 std::string ProgramNotice(const Study& study, const View& view) {
   if (study.spec.min_slots < 2 || !HasProvenInelastic(view.core.state(), study)) return "";
   return absl::StrCat("its program is not elastic: each trial is one process on 1 slot, and what ",
@@ -61,7 +80,7 @@ std::string GrowthNotice(const Study& study, const View& view) {
 
 std::string StudyNotice(const Study& study, const View& view) {
   std::vector<std::string> notices;
-  for (const auto& notice : {PolicyNotice, RoomNotice, ProgramNotice, GrowthNotice}) {
+  for (const auto& notice : {PolicyNotice, RoomNotice, SlotsNotice, ProgramNotice, GrowthNotice}) {
     if (std::string text = notice(study, view); !text.empty()) notices.push_back(std::move(text));
   }
   return absl::StrJoin(notices, "; ");

@@ -76,6 +76,8 @@ void OnSignal(int signal) {
 
 }  // namespace
 
+void IgnoreBrokenPipes() { signal(SIGPIPE, SIG_IGN); }
+
 Interrupts::Interrupts(Hangup hangup) {
   hangups_are_notices = hangup == Hangup::kNotice;
   had_terminal = HasTerminal();

@@ -6,6 +6,10 @@ namespace espalier {
 // that our terminal has gone) or if it was ignored until now.
 enum class Hangup { kEnds, kNotice };
 
+// Whoever reads our output cannot end us: to be called by what others depend on, a service or an
+// agent, before it prints.
+void IgnoreBrokenPipes();
+
 // Ctrl-C, SIGTERM and SIGHUP (and, as a notice, SIGUSR1) as something to wait for. What was ignored
 // when the process began (nohup ignores SIGHUP, a script's `&` ignores SIGINT) ends nothing. The
 // first is counted and wakes Wait; the second (of SIGTERM, after a second) ends the process at once

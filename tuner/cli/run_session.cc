@@ -14,6 +14,7 @@
 
 #include "absl/strings/str_join.h"
 #include "base/clock.h"
+#include "base/open_files.h"
 #include "trial_runner/agent/agent.h"
 #include "tuner/cli/client.h"
 #include "tuner/cli/display.h"
@@ -331,6 +332,8 @@ ExitCode Run(const RunArguments& arguments) {
   if (!plan.ok()) {
     return Fail("run", ExitCode::kBadInput, std::string(plan.status().message()));
   }
+  RaiseLimitOfOpenFiles();
+  IgnoreBrokenPipes();
   return Session(*std::move(plan)).Run();
 }
 

@@ -4,6 +4,7 @@
 #include <iterator>
 #include <utility>
 
+#include "tuner/core/agents/failed_starts.h"
 #include "tuner/core/agents/nodes.h"
 #include "tuner/core/agents/replica_watch.h"
 #include "tuner/core/checkpoints/checkpoints.h"
@@ -123,7 +124,9 @@ class Core::Impl {
   ClientTrials clients_{turn_, options_, plugins_, trials_};
   QueuedTrials queued_{turn_, trials_, clients_};
   ClientSlotDesk client_slots_{turn_, pool_, options_, promises_, trials_};
-  ReplicaWatch watch_{turn_, pool_, joins_, groups_, trials_, checkpoints_, speeds_, promises_};
+  FailedStarts failed_starts_{turn_, pool_};
+  ReplicaWatch watch_{turn_,        pool_,   joins_,    groups_,       trials_,
+                      checkpoints_, speeds_, promises_, failed_starts_};
   espalier::Nodes nodes_{turn_,   pool_,   options_,     copies_,       joins_,
                          groups_, trials_, checkpoints_, client_slots_, watch_};
   PoolView view_{turn_,    pool_,   joins_,  speeds_,      promises_,
@@ -248,6 +251,7 @@ void Core::Impl::Observe(const Change& change) {
   checkpoints_.Observe(change);
   clients_.Observe(change);
   client_slots_.Observe(change);
+  failed_starts_.Observe(change);
 }
 
 void Core::Impl::SizePool() {

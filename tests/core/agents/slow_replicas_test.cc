@@ -50,7 +50,9 @@ class SlowReplicasTest : public PartsFixture {
   Group& group() { return pool_.groups.at(kTrial); }
 
   Checkpoints checkpoints_{turn_, pool_, options_, copies_, groups_, trials_};
-  ReplicaWatch watch_{turn_, pool_, joins_, groups_, trials_, checkpoints_, speeds_, promises_};
+  FailedStarts failed_starts_{turn_, pool_};
+  ReplicaWatch watch_{turn_,        pool_,   joins_,    groups_,       trials_,
+                      checkpoints_, speeds_, promises_, failed_starts_};
 };
 
 TEST_F(SlowReplicasTest, AStragglerIsReplacedWhereASlotIsFree) {

@@ -68,7 +68,7 @@ TEST_F(PoolStateTest, ATrialGetsASlotOnAGpuThatItDoesNotHaveYet) {
 
 TEST_F(PoolStateTest, ASlotIsHeldBackForAWhile) {
   turn_.Begin(TimeFromSeconds(100));
-  pool_.HoldBack({kNode, 1}, TimeFromSeconds(200), "broken");
+  pool_.HoldBack(kNode, {1}, TimeFromSeconds(200), "broken");
   pool_.SetUnusable(pool_.nodes[kNode], {{2, "lost"}});
   EXPECT_EQ(pool_.nodes[kNode].unusable, (std::map<int, std::string>{{1, "broken"}, {2, "lost"}}));
   EXPECT_EQ(pool_.NextRelease(), TimeFromSeconds(200));

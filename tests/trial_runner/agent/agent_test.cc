@@ -7,6 +7,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <filesystem>
+#include <fstream>
+
 #include "base/protocol.h"
 #include "tests/trial_runner/agent/agent_fixture.h"
 #include "trial_runner/agent/frames.h"
@@ -140,6 +143,7 @@ TEST_F(AgentTest, TellsWhyACommandDoesNotStart) {
   v1::ReplicaExited exited = service_.AwaitExit(1);
   EXPECT_EQ(exited.error(), "cannot start ./train: No such file or directory");
   EXPECT_EQ(exited.exit_code(), -1);
+  EXPECT_FALSE(exited.node_at_fault());
 
   v1::StartReplica unknown = Shell(2, "");
   unknown.clear_command();
@@ -154,6 +158,19 @@ TEST_F(AgentTest, TellsWhyACommandDoesNotStart) {
   EXPECT_EQ(service_.AwaitExit(3).error(),
             "cannot start /bin/sh in " + Path("absent") + ": No such file or directory");
   EXPECT_EQ(service_.events().size(), 3U);  // none was told as started
+}
+
+TEST_F(AgentTest, TellsThatItsMachineLacksWhatATrialNeeds) {
+  StartAgent();
+  std::ofstream(Path("agent/mnist")) << "in place of the study's folder";
+  service_.Start(Shell(1, "exit 0"));
+  v1::ReplicaExited exited = service_.AwaitExit(1);
+  EXPECT_TRUE(exited.node_at_fault());
+  EXPECT_THAT(exited.error(), HasSubstr(Path("agent/mnist")));
+  std::filesystem::remove(Path("agent/mnist"));
+
+  service_.Start(Shell(2, "exit 0"));
+  EXPECT_EQ(service_.AwaitExit(2).exit_code(), 0);
 }
 
 TEST_F(AgentTest, GivesEnvironmentAndParameterFile) {

@@ -4,19 +4,23 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "base/open_files.h"
 
 namespace espalier {
 namespace {
@@ -48,6 +52,7 @@ struct Preparation {
   int failure = -1;
   pid_t parent = 0;
   cpu_set_t cpus{};  // none: all
+  rlimit open_files{};
 };
 
 [[noreturn]] void Fail(int pipe, Stage stage) {
@@ -76,6 +81,7 @@ void ResetSignals() {
   // The agent may have died before prctl took effect; then this process would never be killed.
   if (getppid() != p.parent) _exit(127);
   if (setpgid(0, 0) != 0) Fail(pipe, Stage::kPrepare);
+  setrlimit(RLIMIT_NOFILE, &p.open_files);
   // Only for speed: where it is refused, the process runs on all.
   if (CPU_COUNT(&p.cpus) > 0) sched_setaffinity(0, sizeof p.cpus, &p.cpus);
   ResetSignals();
@@ -112,6 +118,13 @@ absl::Status CannotStart(const std::string& what, int error) {
   return absl::FailedPreconditionError(absl::StrCat("cannot start ", what, ": ", strerror(error)));
 }
 
+// Errors of execve and chdir that are of the path that is named, and so of the program.
+bool IsOfPath(int error) {
+  constexpr int kOfPath[] = {ENOENT, ENOTDIR, EACCES, EPERM,        ENOEXEC,
+                             EISDIR, ELOOP,   E2BIG,  ENAMETOOLONG, EINVAL};
+  return std::ranges::find(kOfPath, error) != std::end(kOfPath);
+}
+
 bool IsExecutable(const std::string& path) {
   struct stat status {};
   return stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode) &&
@@ -132,6 +145,7 @@ cpu_set_t CpusAmong(const std::vector<int>& wanted) {
 
 void LayOut(const LaunchOrder& order, Preparation& p) {
   p.cpus = CpusAmong(order.cpus);
+  p.open_files = LimitOfOpenFilesAtStart();
   for (const std::string& argument : order.command) {
     p.argv.push_back(const_cast<char*>(argument.c_str()));
   }
@@ -156,18 +170,25 @@ absl::Status AwaitExec(int pipe, pid_t pid, const LaunchOrder& order) {
   if (got != static_cast<ssize_t>(sizeof failure)) return absl::OkStatus();
   while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
   }
+  absl::Status status;
   switch (failure.stage) {
     case Stage::kPrepare:
-      return CannotStart(absl::StrCat(order.command[0], " (preparing the process)"), failure.error);
+      return OfTheMachine(
+          CannotStart(absl::StrCat(order.command[0], " (preparing the process)"), failure.error));
     case Stage::kEnterDirectory:
-      return CannotStart(absl::StrCat(order.command[0], " in ", order.directory), failure.error);
-    case Stage::kExecute:
+      status = CannotStart(absl::StrCat(order.command[0], " in ", order.directory), failure.error);
       break;
+    case Stage::kExecute:
+      status = CannotStart(order.command[0], failure.error);
   }
-  return CannotStart(order.command[0], failure.error);
+  return IsOfPath(failure.error) ? status : OfTheMachine(status);
 }
 
 }  // namespace
+
+absl::Status OfTheMachine(const absl::Status& error) {
+  return absl::ResourceExhaustedError(error.message());
+}
 
 // execvpe would search the agent's own PATH; the replica's is the one that counts.
 absl::StatusOr<std::string> FindProgram(const LaunchOrder& order) {
@@ -195,11 +216,11 @@ absl::StatusOr<InheritedDescriptors> OpenInherited(const LaunchOrder& order) {
   opened.log =
       FileDescriptor(open(order.log_path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
   if (!opened.log.open()) {
-    return CannotStart(absl::StrCat("the trial: log ", order.log_path), errno);
+    return OfTheMachine(CannotStart(absl::StrCat("the trial: log ", order.log_path), errno));
   }
   std::array<int, 2> sockets{};
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets.data()) != 0) {
-    return CannotStart("the trial: control socket", errno);
+    return OfTheMachine(CannotStart("the trial: control socket", errno));
   }
   opened.our_control = FileDescriptor(sockets[0]);
   opened.control = FileDescriptor(sockets[1]);
@@ -212,10 +233,12 @@ absl::StatusOr<LaunchedProcess> Launch(const LaunchOrder& order) {
   ESPALIER_ASSIGN_OR_RETURN(p.program, FindProgram(order));
   LayOut(order, p);
   const FileDescriptor input(open("/dev/null", O_RDONLY | O_CLOEXEC));
-  if (!input.open()) return CannotStart("the trial: /dev/null", errno);
+  if (!input.open()) return OfTheMachine(CannotStart("the trial: /dev/null", errno));
   ESPALIER_ASSIGN_OR_RETURN(InheritedDescriptors inherited, OpenInherited(order));
   std::array<int, 2> pipes{};
-  if (pipe2(pipes.data(), O_CLOEXEC) != 0) return CannotStart("the trial: pipe", errno);
+  if (pipe2(pipes.data(), O_CLOEXEC) != 0) {
+    return OfTheMachine(CannotStart("the trial: pipe", errno));
+  }
   const FileDescriptor failure_in(pipes[0]);
   FileDescriptor failure_out(pipes[1]);
   p.null_input = input.get();
@@ -226,7 +249,7 @@ absl::StatusOr<LaunchedProcess> Launch(const LaunchOrder& order) {
   LaunchedProcess launched;
   launched.control = std::move(inherited.our_control);
   launched.pid = StartChild(p);
-  if (launched.pid < 0) return CannotStart(order.command[0], errno);
+  if (launched.pid < 0) return OfTheMachine(CannotStart(order.command[0], errno));
   failure_out.Close();
   ESPALIER_RETURN_IF_ERROR(AwaitExec(failure_in.get(), launched.pid, order));
   launched.pidfd = FileDescriptor(static_cast<int>(syscall(SYS_pidfd_open, launched.pid, 0)));
@@ -234,7 +257,7 @@ absl::StatusOr<LaunchedProcess> Launch(const LaunchOrder& order) {
     const int error = errno;
     kill(-launched.pid, SIGKILL);
     waitpid(launched.pid, nullptr, 0);
-    return CannotStart(absl::StrCat(order.command[0], " (pidfd_open)"), error);
+    return OfTheMachine(CannotStart(absl::StrCat(order.command[0], " (pidfd_open)"), error));
   }
   return launched;
 }

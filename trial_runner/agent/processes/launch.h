@@ -33,8 +33,13 @@ struct LaunchedProcess {
 // the log and the control socket, and the kernel kills it when the thread that called this ends:
 // call it only from a thread that lives as long as the replicas may.
 //
-// Returns once the program runs. Fails with "cannot start ./train: No such file or directory".
+// Returns once the program runs. Fails with "cannot start ./train: No such file or directory";
+// ResourceExhausted: for want of what is the machine's and not the program's (see OfTheMachine).
 absl::StatusOr<LaunchedProcess> Launch(const LaunchOrder& order);
+
+// The same error, as one of the machine on which a replica was to start: it has no room,
+// descriptors or processes left, or a folder that cannot be written.
+absl::Status OfTheMachine(const absl::Status& error);
 
 // What a replica inherits, and our end of it.
 struct InheritedDescriptors {

@@ -12,6 +12,7 @@
 
 #include "absl/strings/numbers.h"
 #include "allocator/pool_size/pool_size.h"
+#include "base/machine_limits.h"
 #include "tuner/cli/machine/machine.h"
 #include "tuner/cli/options/client_options.h"
 #include "tuner/cli/options/command.h"
@@ -234,7 +235,7 @@ absl::StatusOr<std::vector<EngineArguments::Part>> EngineArguments::Parts() cons
   if (templates_.empty()) {
     GivenTemplate only = only_;
     if (only.node.max_nodes == 0) {
-      only.node.max_nodes = std::clamp(CpuCores() / only.node.slots,
+      only.node.max_nodes = std::clamp(UsableCores() / only.node.slots,
                                        std::max(1, only.node.min_nodes), kMaxEngineNodes);
     }
     if (only.node.min_nodes > only.node.max_nodes) {

@@ -12,6 +12,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_join.h"
+#include "base/machine_limits.h"
 #include "tuner/cli/machine/machine.h"
 #include "tuner/cli/options/command.h"
 
@@ -119,7 +120,7 @@ absl::Status NodeArguments::Resolve(AgentOptions& options) const {
         fmt::format("--slots {}: must be 1 to {}", *slots, kMaxNodeSlots));
   }
   ESPALIER_RETURN_IF_ERROR(ResolveGpus(*this, options));
-  if (options.gpus.empty()) options.slots = slots ? *slots : CpuCores();
+  if (options.gpus.empty()) options.slots = slots ? *slots : UsableCores();
   options.gpu_type = gpu_type.empty() ? TypeOf(options.gpus) : gpu_type;
   if (!(price_per_hour >= 0) || !std::isfinite(price_per_hour)) {
     return absl::InvalidArgumentError(

@@ -15,6 +15,8 @@
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "base/host_port.h"
+#include "base/machine_address.h"
+#include "base/open_files.h"
 #include "trial_runner/agent/replacement.h"
 #include "tuner/cli/agent_replacement.h"
 #include "tuner/cli/interrupts.h"
@@ -170,6 +172,8 @@ ExitCode RunAgent(AgentArguments arguments) {
     return checked.ok() ? ExitCode::kOk : Fail("agent", checked);
   }
   arguments.options = *options;
+  RaiseLimitOfOpenFiles();
+  IgnoreBrokenPipes();
   const Interrupts interrupts(Hangup::kNotice);
   const absl::StatusOr<std::unique_ptr<Agent>> agent = Agent::Make(*options);
   if (!agent.ok()) {

@@ -2,8 +2,7 @@
 // neither a token nor TLS.
 
 #include <fmt/format.h>
-#include <signal.h>
-#include <sys/poll.h>
+#include <poll.h>
 
 #include <cstdio>
 #include <memory>
@@ -126,7 +125,7 @@ absl::StatusOr<std::unique_ptr<Forwarder>> OpenPort(const ConnectArguments& argu
 }
 
 ExitCode Connect(const ConnectArguments& arguments) {
-  signal(SIGPIPE, SIG_IGN);
+  IgnoreBrokenPipes();
   if (!arguments.listen.empty() && arguments.services.size() > 1) {
     return Fail("connect", ExitCode::kBadInput, "--listen is for one HOST:PORT");
   }

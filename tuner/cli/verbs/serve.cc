@@ -1,7 +1,6 @@
 // `tuner serve`: the service of a pool.
 
 #include <fmt/format.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +11,8 @@
 
 #include "adapters/adaptdl/frontend.h"
 #include "adapters/optuna/dashboard/server.h"
+#include "base/machine_address.h"
+#include "base/open_files.h"
 #include "tuner/cli/frontends.h"
 #include "tuner/cli/interrupts.h"
 #include "tuner/cli/machine/files.h"
@@ -54,7 +55,7 @@ std::string NodeTokenFile(const ServeArguments& arguments, const ServiceOptions&
 std::string NameFromElsewhere(const std::string& address) {
   const absl::StatusOr<ListenAddress> parsed = ParseListenAddress(address);
   if (!parsed.ok() || (parsed->host != "0.0.0.0" && parsed->host != "::")) return address;
-  return fmt::format("{}:{}", HostName(), parsed->port);
+  return fmt::format("{}:{}", NameForOtherMachines(), parsed->port);
 }
 
 // For a service without tokens of its own: on loopback, or with a shared token.
@@ -97,15 +98,6 @@ void PrintEndpoints(const Service& service, const ServeArguments& arguments,
   }
   std::printf("to administer: tuner ls --service %s --token-file %s\n", grpc.c_str(),
               credentials.administer_token_file.c_str());
-}
-
-// Each agent, client and trial has a connection: more than the 1,024 that most systems begin with.
-void RaiseLimitOfOpenFiles() {
-  constexpr rlim_t kEnough = 65536;
-  rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= kEnough) return;
-  limit.rlim_cur = std::min(limit.rlim_max, kEnough);
-  setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 absl::Status CheckTimes(const ServiceOptions& options) {
@@ -155,6 +147,7 @@ ExitCode Serve(const ServeArguments& arguments) {
     options.frontends.emplace_back([server = **jobs] { return adaptdl::MakeFrontend(server); });
   }
   RaiseLimitOfOpenFiles();
+  IgnoreBrokenPipes();
   const Interrupts interrupts;
   if (*engine != nullptr) {
     const absl::Status turn = (*engine)->AwaitTurn([&interrupts](double seconds) {

@@ -78,6 +78,7 @@ void ReplicaWatch::On(const ReplicaStarted& event) {
   const auto started = pool_.replicas.find(event.replica);
   if (started == pool_.replicas.end() || !SpeaksFor(event.node, started->second)) return;
   checkpoints_.NoteStarted(started->second.trial);
+  failed_starts_.Started(started->second);
 }
 
 void ReplicaWatch::On(const FromReplica& event) {
@@ -209,8 +210,11 @@ void ReplicaWatch::On(const ReplicaExited& event) {
   if (it == pool_.replicas.end() || !SpeaksFor(event.node, it->second)) return;
   const Replica gone = it->second;
   // A program that blames one slot after the other is itself at fault.
+  if (NeverStarted(event) && event.checkpoint == CheckpointFailure::kNone && !event.agent_stops) {
+    failed_starts_.Failed(gone, event);
+  }
   if (BlamesSlot(gone, event) && ++pool_.slots_blamed[gone.trial] <= kMaxSlotsBlamed) {
-    pool_.HoldBack({gone.node, gone.slot}, After(turn_.now(), kHeldBack_s),
+    pool_.HoldBack(gone.node, {gone.slot}, After(turn_.now(), kHeldBack_s),
                    "CUDA could not be used there; it is tried again after 5 minutes");
   }
   pool_.replicas.erase(it);
@@ -335,6 +339,7 @@ std::string ReplicaWatch::ExcuseFor(const Replica& gone, const ReplicaExited& ex
                                     bool wanted_or_lost) const {
   if (wanted_or_lost) return kLostWithAgent;
   if (exit.exit_code == 0 || pool_.Usable({gone.node, gone.slot})) return "";
+  if (NeverStarted(exit)) return absl::StrCat(exit.error, " on ", pool_.NodeName(gone.node));
   return absl::StrCat("its last replica ", DescribeExit(exit, false), " on ", pool_.PlaceOf(gone),
                       ", which cannot be used");
 }

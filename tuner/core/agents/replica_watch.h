@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "tuner/core/agents/failed_starts.h"
 #include "tuner/core/checkpoints/checkpoints.h"
 #include "tuner/core/estimates/promises.h"
 #include "tuner/core/estimates/speeds.h"
@@ -26,7 +27,8 @@ inline constexpr char kLostWithAgent[] = "its replicas were lost with their agen
 class ReplicaWatch {
  public:
   ReplicaWatch(Turn& turn, PoolState& pool, Joins& joins, Groups& groups, Trials& trials,
-               Checkpoints& checkpoints, Speeds& speeds, Promises& promises)
+               Checkpoints& checkpoints, Speeds& speeds, Promises& promises,
+               FailedStarts& failed_starts)
       : turn_(turn),
         pool_(pool),
         joins_(joins),
@@ -34,7 +36,8 @@ class ReplicaWatch {
         trials_(trials),
         checkpoints_(checkpoints),
         speeds_(speeds),
-        promises_(promises) {}
+        promises_(promises),
+        failed_starts_(failed_starts) {}
 
   void On(const ReplicaStarted& event);
   void On(const FromReplica& event);
@@ -93,6 +96,7 @@ class ReplicaWatch {
   Checkpoints& checkpoints_;
   Speeds& speeds_;
   Promises& promises_;
+  FailedStarts& failed_starts_;
 };
 
 }  // namespace espalier

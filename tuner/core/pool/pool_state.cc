@@ -98,11 +98,14 @@ void PoolState::SetUnusable(Node& node, const std::map<int, std::string>& slots)
   UpdateUnusable(node);
 }
 
-void PoolState::HoldBack(Slot slot, Time until, const std::string& why) {
-  const auto node = nodes.find(slot.node);
-  if (node == nodes.end() || slot.index < 0 || slot.index >= node->second.slots) return;
-  node->second.held_back[slot.index] = {until, why};
-  holding_back.insert(slot.node);
+void PoolState::HoldBack(NodeId id, const std::set<int>& slots, Time until,
+                         const std::string& why) {
+  const auto node = nodes.find(id);
+  if (node == nodes.end()) return;
+  for (const int slot : slots) {
+    if (slot >= 0 && slot < node->second.slots) node->second.held_back[slot] = {until, why};
+  }
+  holding_back.insert(id);
   UpdateUnusable(node->second);
 }
 
@@ -137,25 +140,38 @@ void PoolState::UpdateUnusable(Node& node) {
   std::map<int, std::string> slots = node.told_unusable;
   for (const auto& [slot, held] : node.held_back) slots.emplace(slot, held.why);
   if (slots == node.unusable) return;
-  std::vector<std::string> news;
+  std::map<std::string, std::vector<int>> news;
   for (const auto& [slot, why] : slots) {
     const auto known = node.unusable.find(slot);
     if (known != node.unusable.end() && known->second == why) continue;
-    news.push_back(absl::StrCat("slot ", slot, " of ", node.name, " cannot be used: ", why));
+    news[absl::StrCat("cannot be used: ", why)].push_back(slot);
   }
   for (const auto& [slot, why] : node.unusable) {
-    if (slots.contains(slot)) continue;
-    news.push_back(absl::StrCat("slot ", slot, " of ", node.name, " can be used again"));
+    if (!slots.contains(slot)) news["can be used again"].push_back(slot);
   }
-  for (const StudyId id : studies) {
-    for (const std::string& what : news) {
-      turn_.Decide(id, -1, DecisionKind::kPool, 0, 0, what);
-    }
-  }
+  Tell(node, news);
   node.unusable = slots;
   ForgetPlansFor(node.id);
   for (const ReplicaId id : replicas.On(node.id)) reconcile.insert(replicas.at(id).trial);
   UpdateDrain(node, "none of its slots can be used");
+}
+
+// `news`: what of which slots, ascending.
+void PoolState::Tell(const Node& node, const std::map<std::string, std::vector<int>>& news) const {
+  for (const auto& [what, slots] : news) {
+    std::string names = slots.size() > 1 ? "slots" : "slot";
+    for (std::size_t i = 0; i < slots.size(); ++i) {
+      std::size_t last = i;
+      while (last + 1 < slots.size() && slots[last + 1] == slots[last] + 1) ++last;
+      absl::StrAppend(&names, i == 0 ? " " : ", ", slots[i]);
+      if (last > i) absl::StrAppend(&names, last > i + 1 ? " to " : ", ", slots[last]);
+      i = last;
+    }
+    for (const StudyId id : studies) {
+      turn_.Decide(id, -1, DecisionKind::kPool, 0, 0,
+                   absl::StrCat(names, " of ", node.name, " ", what));
+    }
+  }
 }
 
 void PoolState::ForgetPlansFor(NodeId id) {

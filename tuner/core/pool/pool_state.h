@@ -84,8 +84,8 @@ struct PoolState {
   void UpdateDrain(Node& node, const std::string& why);
   // Slots of the node on which nothing is to be started, as its agent says, and why; no others.
   void SetUnusable(Node& node, const std::map<int, std::string>& slots);
-  // Nothing is started on the slot until then.
-  void HoldBack(Slot slot, Time until, const std::string& why);
+  // Nothing is started on these slots of the node until then.
+  void HoldBack(NodeId id, const std::set<int>& slots, Time until, const std::string& why);
   // Makes slots that were held back until now usable again.
   void ReleaseHeldBack();
   std::optional<Time> NextRelease() const;
@@ -169,6 +169,7 @@ struct PoolState {
 
  private:
   void UpdateUnusable(Node& node);
+  void Tell(const Node& node, const std::map<std::string, std::vector<int>>& news) const;
   void NoteStudy(StudyId id);
   void ForgetStudy(StudyId id);
 

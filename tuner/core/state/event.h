@@ -268,10 +268,11 @@ struct ReplicaExited {
   int exit_code = 0;  // -1: by a signal, or never started
   int signal = 0;
   std::string last_output;
-  std::string error;  // why it could not be started; with a signal: why the agent killed it
+  std::string error;  // why it could not be started; with a signal: why it was killed
   CheckpointFailure checkpoint = CheckpointFailure::kNone;
   NodeId node{};
-  bool agent_stops = false;  // its agent ends, and has ended it
+  bool agent_stops = false;    // its agent ends, and has ended it
+  bool node_at_fault = false;  // with `error`: for want of what is the node's, as room on its disk
 };
 // A checkpoint of the trial has come to the node, or (with an error) could not be brought there.
 struct CheckpointCopied {
