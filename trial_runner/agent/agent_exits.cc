@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "trial_runner/agent/agent_loop.h"
 #include "trial_runner/agent/last_output.h"
 #include "trial_runner/agent/trial_environment.h"
@@ -53,6 +54,14 @@ void AgentLoop::ReplicaEnded(std::int64_t replica_id) {
   exited.set_trial_id(replica.identity().trial_id());
   exited.set_exit_code(ending.exit_code);
   exited.set_signal(ending.signal);
+  // A shell says by its exit code that its program was killed.
+  const bool killed = ending.signal == SIGKILL || ending.exit_code == 128 + SIGKILL;
+  if (killed && ending.error.empty() && !replica.kill_at()) {
+    if (const std::string why = out_of_memory_.WhyKilled(); !why.empty()) {
+      absl::StrAppend(&ending.last_output, "[its process ", why, "]\n");
+      if (ending.signal != 0) ending.error = why;
+    }
+  }
   exited.set_last_output(std::move(ending.last_output));
   exited.set_error(std::move(ending.error));
   exited.set_agent_stops(stopping_);

@@ -21,6 +21,7 @@
 #include "trial_runner/agent/gpus/gpu_watch.h"
 #include "trial_runner/agent/host_address.h"
 #include "trial_runner/agent/outbox.h"
+#include "trial_runner/agent/processes/out_of_memory.h"
 #include "trial_runner/agent/replacement.h"
 #include "trial_runner/agent/replica_process.h"
 #include "trial_runner/agent/service_stream.h"
@@ -178,6 +179,7 @@ class AgentLoop : public Agent {
   std::map<std::int64_t, v1::LiveReplica> unfinished_;
   std::set<std::int64_t> ended_;
   std::vector<HeldExit> held_exits_;
+  OutOfMemory out_of_memory_;
   Outbox outbox_;
   std::int64_t node_id_ = 0;
   HostAddress host_;  // told to replicas that start

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "trial_runner/agent/processes/out_of_memory.h"
 
 namespace espalier {
 namespace {
@@ -43,6 +44,7 @@ std::int64_t OwnMemoryBytes(int pid) {
 
 void SparePool::Add(std::unique_ptr<ReplicaProcess> spare, Clock::time_point now,
                     std::int64_t device_bytes) {
+  KillFirst(spare->identity().pid(), true);
   spares_.push_back({.process = std::move(spare),
                      .since = now,
                      .device_bytes = std::max<std::int64_t>(device_bytes, 0)});
@@ -69,6 +71,7 @@ std::unique_ptr<ReplicaProcess> SparePool::Take(
     }
     std::unique_ptr<ReplicaProcess> taken = std::move(spare->process);
     spares_.erase(std::next(spare).base());
+    KillFirst(taken->identity().pid(), false);
     return taken;
   }
   return nullptr;

@@ -5,10 +5,16 @@
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <thread>
+#include <string>
+#include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "base/environment.h"
+#include "base/launcher_variables.h"
+#include "base/machine_limits.h"
 #include "base/nested_choice.h"
 #include "base/private_files.h"
 #include "base/protocol.h"
@@ -47,12 +53,28 @@ absl::Status AddParameters(const std::string& parameters_json, Variables& variab
 }
 
 void AddThreads(const AgentOptions& options, Variables& variables) {
-  const int cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-  const std::string share = absl::StrCat(std::max(1, cores / std::max(1, options.slots)));
+  const std::string share = absl::StrCat(std::max(1, UsableCores() / std::max(1, options.slots)));
   // All yield to what the user has set; OMP_NUM_THREADS follows ESPALIER_THREADS.
   const auto threads = variables.emplace("ESPALIER_THREADS", share).first;
   variables.emplace("OMP_NUM_THREADS", threads->second);
   if (!variables.contains("OMP_WAIT_POLICY")) variables.emplace("GOMP_SPINCOUNT", kSpinCount);
+}
+
+// Through a proxy for the web a trial would not reach its agent, nor its own processes one another.
+void AddNoProxy(Variables& variables) {
+  const auto is_proxy = [](const auto& variable) {
+    return absl::EndsWithIgnoreCase(variable.first, "_proxy") && !variable.second.empty() &&
+           !absl::EqualsIgnoreCase(variable.first, "no_proxy");
+  };
+  if (std::ranges::none_of(variables, is_proxy)) return;
+  // Some programs read the one and some the other.
+  const std::string all =
+      absl::StrCat(variables["no_proxy"], ",", variables["NO_PROXY"], ",127.0.0.1,localhost,::1");
+  std::vector<std::string> hosts;
+  for (const auto& host : std::vector<std::string>(absl::StrSplit(all, ',', absl::SkipEmpty()))) {
+    if (std::ranges::find(hosts, host) == hosts.end()) hosts.push_back(host);
+  }
+  variables["no_proxy"] = variables["NO_PROXY"] = absl::StrJoin(hosts, ",");
 }
 
 void AddToolPath(const AgentOptions& options, Variables& variables) {
@@ -139,7 +161,10 @@ absl::StatusOr<Variables> TrialEnvironment(const Variables& inherited, const Age
                                            const TrialFiles& files) {
   Variables variables = inherited;
   variables.erase(kLastStepVariable);  // of a trial that this agent runs in
+  // Of the job that this agent runs in, which is not the trial's; unlike what its study sets.
+  std::erase_if(variables, [](const auto& variable) { return IsOfALauncher(variable.first); });
   for (const auto& [name, value] : start.environment()) variables[name] = value;
+  AddNoProxy(variables);
   ESPALIER_RETURN_IF_ERROR(AddParameters(start.parameters_json(), variables));
   AddThreads(options, variables);
   AddGpu(options, start.slot(), variables);

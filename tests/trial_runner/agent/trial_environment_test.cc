@@ -33,6 +33,57 @@ TEST(TrialEnvironment, YieldsToThreadsTheUserSet) {
   EXPECT_EQ(TrialEnvironment({}, options, {}, 3, {}, start, {})->at("ESPALIER_JOINS"), "4");
 }
 
+TEST(TrialEnvironment, HasNothingOfTheJobThatTheAgentRunsIn) {
+  v1::StartReplica start;
+  start.set_parameters_json("{}");
+  (*start.mutable_environment())["MASTER_PORT"] = "29500";
+  std::map<std::string, std::string> inherited = {{"PATH", "/bin"},         {"LOCAL_DATA", "/data"},
+                                                  {"RANKING", "yes"},       {"OMP_PROC_BIND", "no"},
+                                                  {"SLURM_CONF", "/etc/c"}, {"MY_SLURM_JOB", "1"}};
+  const auto kept = inherited;
+  for (const char* const name :
+       {"SLURM_NTASKS",        "SLURM_PROCID",     "SLURM_JOB_ID",   "SLURMD_NODENAME",
+        "SRUN_DEBUG",          "PMI_RANK",         "PMIX_NAMESPACE", "OMPI_COMM_WORLD_RANK",
+        "MV2_COMM_WORLD_RANK", "MPI_LOCALRANKID",  "PBS_NODEFILE",   "LSB_JOBID",
+        "JSM_NAMESPACE_RANK",  "PE_HOSTFILE",      "RANK",           "WORLD_SIZE",
+        "LOCAL_RANK",          "LOCAL_WORLD_SIZE", "GROUP_RANK",     "ROLE_NAME",
+        "NODE_RANK",           "MASTER_ADDR",      "MASTER_PORT",    "TORCHELASTIC_RUN_ID",
+        "NOTIFY_SOCKET",       "LISTEN_FDS",       "LISTEN_FDNAMES", "WATCHDOG_USEC"}) {
+    inherited[name] = "3";
+  }
+  const auto variables = *TrialEnvironment(inherited, {}, {}, 3, {}, start, {});
+  for (const auto& [name, value] : inherited) {
+    if (name == "PATH") continue;
+    if (name == "MASTER_PORT") {
+      EXPECT_EQ(variables.at(name), "29500") << "as its study says";
+    } else {
+      EXPECT_EQ(variables.contains(name), kept.contains(name)) << name;
+    }
+  }
+}
+
+TEST(TrialEnvironment, ReachesItsMachineWithoutTheProxyForTheWeb) {
+  v1::StartReplica start;
+  start.set_parameters_json("{}");
+  const auto of = [&](const std::map<std::string, std::string>& inherited) {
+    const auto variables = *TrialEnvironment(inherited, {}, {}, 3, {}, start, {});
+    const auto lower = variables.find("no_proxy");
+    const auto upper = variables.find("NO_PROXY");
+    return std::pair(lower == variables.end() ? "" : lower->second,
+                     upper == variables.end() ? "" : upper->second);
+  };
+  EXPECT_EQ(of({}).first, "") << "without a proxy nothing is set";
+  EXPECT_EQ(of({{"http_proxy", ""}}).first, "");
+  for (const char* const name : {"http_proxy", "HTTP_PROXY", "https_proxy", "ALL_PROXY"}) {
+    EXPECT_EQ(of({{name, "http://proxy:3128"}}).first, "127.0.0.1,localhost,::1") << name;
+  }
+  const auto [lower, upper] = of({{"http_proxy", "http://proxy:3128"},
+                                  {"no_proxy", ".example.org,localhost"},
+                                  {"NO_PROXY", "10.0.0.0/8"}});
+  EXPECT_EQ(lower, ".example.org,localhost,10.0.0.0/8,127.0.0.1,::1");
+  EXPECT_EQ(upper, lower);
+}
+
 TEST(TrialEnvironment, AVariableThatTwoParametersWouldShareIsNotSet) {
   v1::StartReplica start;
   start.set_parameters_json(R"({"lr": 0.1, "a-b": 1, "a_b": 2})");

@@ -84,7 +84,8 @@ class Pauses:
 def open_channel(address: str, token: str | None, tls_ca: str | None, retry_s: float) -> grpc.Channel:
     """A channel to HOST:PORT. `tls_ca` is a file of certificates in PEM. Without it a token that ends with the hash of the
     service's certificate (as `tuner token create` makes them) says whom to trust; else nothing is encrypted."""
-    options = [("grpc.max_receive_message_length", -1)]
+    # A proxy for the web is none for the tuner.
+    options = [("grpc.max_receive_message_length", -1), ("grpc.enable_http_proxy", 0)]
     pin = _pin_of(token)
     if tls_ca is not None:
         with open(tls_ca, "rb") as file:
