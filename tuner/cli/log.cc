@@ -11,10 +11,10 @@
 namespace espalier {
 namespace {
 
-constexpr const char* kPattern = "time=%Y-%m-%dT%H:%M:%S.%e level=%l %v";
+constexpr const char* kPattern = "time=%Y-%m-%dT%H:%M:%S.%eZ level=%l %v";
 
 void Install(std::shared_ptr<spdlog::logger> logger, spdlog::level::level_enum level) {
-  logger->set_pattern(kPattern);
+  logger->set_pattern(kPattern, spdlog::pattern_time_type::utc);
   logger->set_level(level);
   logger->flush_on(spdlog::level::warn);
   spdlog::set_default_logger(std::move(logger));

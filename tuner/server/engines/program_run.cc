@@ -17,6 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/clock.h"
+#include "base/launcher_variables.h"
 
 namespace espalier {
 
@@ -54,14 +55,13 @@ class Channel {
   int ends_[2] = {-1, -1};
 };
 
-// Of a job that we may be in ourselves, and what would narrow a list of jobs, or a request to end
-// some, to less than was asked for.
+// Of a job that we may be in ourselves, which a batch system would give to the job that it is to
+// start, and what would narrow a list of jobs, or a request to end some, to less than was asked
+// for. What users set for their own jobs stays (SBATCH_PARTITION).
 bool IsOfOtherJobs(std::string_view entry) {
-  if (entry.starts_with("SLURM_CONF=")) return false;
-  constexpr std::string_view kLeftOut[] = {"SLURM_", "SQUEUE_", "SCANCEL_",
-                                           "SBATCH_WAIT=", "SBATCH_ARRAY_INX="};
-  return std::any_of(std::begin(kLeftOut), std::end(kLeftOut),
-                     [entry](std::string_view start) { return entry.starts_with(start); });
+  const std::string_view name = entry.substr(0, entry.find('='));
+  if (name.starts_with("SBATCH_")) return name == "SBATCH_WAIT" || name == "SBATCH_ARRAY_INX";
+  return IsOfALauncher(name);
 }
 
 std::vector<std::string> Environment() {
