@@ -186,6 +186,12 @@ def unprivileged_user():
     return why and f"root cannot become user {NOBODY}: {why}"
 
 
+def memory_group():
+    sys.path.append(str(ROOT / "tests/e2e"))
+    import memory_group as groups
+    return groups.probe()
+
+
 def browser():
     return _absent("chromium", "chromedriver")
 
@@ -205,6 +211,7 @@ CAPABILITIES = {
                        "kernel.yama.ptrace_scope, at most 1"),
     "shared_memory": (shared_memory, "a container with --shm-size=1g"),
     "unprivileged_user": (unprivileged_user, "root; a container without --cap-drop of SETUID and SETGID"),
+    "memory_group": (memory_group, "root, and control groups that can be written; a container with --privileged"),
     "browser": (browser, INSTALLS),
     "git_history": (git_history, "a clone with its history: git fetch --unshallow"),
 }

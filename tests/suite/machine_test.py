@@ -15,7 +15,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import machine  # noqa: E402
 
 FILE = pathlib.Path(machine.__file__)
-QUICK = ["namespaces", "tun", "ipv6", "ptrace", "shared_memory", "unprivileged_user", "browser", "git_history"]
+QUICK = ["namespaces", "tun", "ipv6", "ptrace", "shared_memory", "unprivileged_user", "memory_group", "browser", "git_history"]
 
 
 def told(*before, **environment):
