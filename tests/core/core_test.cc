@@ -121,6 +121,27 @@ TEST_F(CoreTest, CrashWithoutCheckpointIsFailWithItsOutput) {
   EXPECT_TRUE(starts_.empty());
 }
 
+TEST_F(CoreTest, AStudyOfWhoseTrialsNoneHasToldANumberHasFailed) {
+  Step(CreateStudy{Spec(3), false});
+  Join(1);
+  const double told[] = {std::nan(""), HUGE_VAL, std::nan("")};
+  for (const double value : told) {
+    const StartReplicaCommand start = starts_.at(0);
+    Step(TellValue{start.trial, 1, value});
+    Step(ReplicaExited{start.replica, 0, 0, "", ""});
+  }
+  EXPECT_EQ(study().state, StudyState::kFailed);
+  EXPECT_THAT(study().reason,
+              HasSubstr("none of its 3 trials has told a number as \"" + study().spec.metric +
+                        "\"; the last, trial 2, ended with nan"));
+  Step(ResumeStudy{"s", 4, 0});
+  const StartReplicaCommand start = starts_.at(0);
+  Step(TellValue{start.trial, 1, 0.5});
+  Step(TellValue{start.trial, 2, std::nan("")});
+  Step(ReplicaExited{start.replica, 0, 0, "", ""});
+  EXPECT_EQ(study().state, StudyState::kComplete) << "one of them has told one on its way";
+}
+
 TEST_F(CoreTest, AStudyWhoseTrialsAllFailedHasFailed) {
   Step(CreateStudy{Spec(2), false});
   Join(1);

@@ -1,6 +1,7 @@
 #include "tuner/core/trials/trials.h"
 
 #include <algorithm>
+#include <cmath>
 #include <span>
 #include <utility>
 
@@ -46,6 +47,23 @@ std::optional<std::string> AllFailed(const Study& study, const TunerState& state
     absl::StrAppend(&text, only ? ": " : "; the last: ", last->reason);
   }
   return text;
+}
+
+// Where trials of the study ran to their end and none has told a number: that.
+std::optional<std::string> NoneHasANumber(const Study& study, const TunerState& state) {
+  if (study.spec.kind != StudyKind::kTuned || !study.spec.has_metric) return std::nullopt;
+  const Trial* last = nullptr;
+  for (const TrialId id : study.trials) {
+    const Trial& trial = state.trials.at(id);
+    const auto is_number = [](const IntermediateValue& told) { return std::isfinite(told.value); };
+    if (trial.value && std::isfinite(*trial.value)) return std::nullopt;
+    if (std::ranges::any_of(trial.values, is_number)) return std::nullopt;
+    if (trial.state == TrialState::kComplete && trial.value) last = &trial;
+  }
+  if (last == nullptr) return std::nullopt;
+  return absl::StrCat("none of its ", study.trials.size(), " trials has told a number as \"",
+                      study.spec.metric, "\"; the last, trial ", last->number, ", ended with ",
+                      *last->value);
 }
 
 }  // namespace
@@ -274,7 +292,8 @@ void Trials::EndStudy(StudyId id, StudyState state, const std::string& reason) {
 }
 
 void Trials::ConcludeStudy(StudyId id, const std::string& reason) {
-  const std::optional<std::string> failed = AllFailed(turn_.StudyAt(id), turn_.state());
+  std::optional<std::string> failed = AllFailed(turn_.StudyAt(id), turn_.state());
+  if (!failed) failed = NoneHasANumber(turn_.StudyAt(id), turn_.state());
   EndStudy(id, failed ? StudyState::kFailed : StudyState::kComplete, failed.value_or(reason));
 }
 

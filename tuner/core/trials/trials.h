@@ -40,8 +40,8 @@ class Trials {
   void TakeFinalValue(TrialId id, const IntermediateValue& value);
   // Ends a running study, and its trials of the pool with it.
   void EndStudy(StudyId id, StudyState state, const std::string& reason);
-  // The same for a study that has reached its own end: FAILED if all of its trials failed, else
-  // COMPLETE with this reason.
+  // The same for a study that has reached its own end: FAILED if all of its trials failed, or none
+  // that the pool ran has told a number, else COMPLETE with this reason.
   void ConcludeStudy(StudyId id, const std::string& reason);
 
   // ---- trials that are held back: paused by their pruner, which does not let them go on yet, or
