@@ -81,6 +81,24 @@ class Drain(TunerTest):
         self.assertTrue(kill(programs()[0], signal.SIGTERM))
         wait_for(lambda: "TRIAL_FAIL" in [trial["state"] for trial in self.trials()], "it to have failed")
 
+    def test_a_notice_to_all_processes_is_the_nodes_and_fails_no_trial(self):
+        self.serve(self.dir / "pool.db")
+        self.submit(100_000, trials=2)
+        agent = self.agent(2, "first", ("--drain-on-usr1", "20"))
+        programs = lambda: running(str(self.dir / "trial.sh"))
+        steps = lambda: [len(trial.get("values", [])) for trial in self.trials()]
+        wait_for(lambda: len(programs()) == 2 and min(steps()) > 2, "two trials to train")
+        for pid in programs():  # as sbatch --signal=USR1@120 does, to the programs first
+            kill(pid, signal.SIGUSR1)
+        agent.send_signal(signal.SIGUSR1)
+        self.finish(agent)
+        self.assertEqual([(trial["state"], trial["restarts"]) for trial in self.trials()], [("TRIAL_PAUSED", 0)] * 2)
+        before = steps()
+        self.agent(2, "second")
+        wait_for(lambda: all(now > then for now, then in zip(steps(), before)), "both to go on")
+        self.assertTrue(kill(programs()[0], signal.SIGUSR1))
+        wait_for(lambda: "TRIAL_FAIL" in [trial["state"] for trial in self.trials()], "the one that nobody but it was told to have failed")
+
     def test_a_drained_node_takes_trials_again_when_it_is_undone(self):
         self.serve(self.dir / "pool.db")
         self.agent(1, "a")

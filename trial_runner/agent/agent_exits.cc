@@ -15,9 +15,13 @@ namespace {
 constexpr std::chrono::seconds kMostHeldForGpu{5};          // while a driver takes its time
 constexpr std::chrono::milliseconds kMostHeldForTerm{500};  // for a signal to reach the agent too
 
-// Also below a shell, which says so by its exit code.
-bool DiedOfTerm(const v1::ReplicaExited& exited) {
-  return exited.signal() == SIGTERM || exited.exit_code() == 128 + SIGTERM;
+// Of a signal that a system may send to all processes of a machine or job: its end, or the notice
+// of it (sbatch --signal). Also below a shell, which says so by its exit code.
+bool DiedOfNotice(const v1::ReplicaExited& exited) {
+  const auto of = [&exited](int signal) {
+    return exited.signal() == signal || exited.exit_code() == 128 + signal;
+  };
+  return of(SIGTERM) || of(SIGUSR1);
 }
 
 }  // namespace
@@ -75,7 +79,7 @@ void AgentLoop::ReplicaEnded(std::int64_t replica_id) {
 }
 
 void AgentLoop::TellExit(v1::ReplicaExited exited, bool may_be_gpu) {
-  if (DiedOfTerm(exited)) {
+  if (DiedOfNotice(exited)) {
     held_exits_.push_back({std::nullopt, Clock::now() + kMostHeldForTerm, std::move(exited)});
   } else if (may_be_gpu && gpu_watch_ && !stopping_) {
     held_exits_.push_back(
