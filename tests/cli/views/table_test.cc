@@ -50,6 +50,17 @@ TEST(RenderTable, At160ColumnsShowsEverythingInFull) {
   EXPECT_NE(texts[1].find("1 pruned, 1 failed"), std::string::npos);
 }
 
+TEST(RenderTable, SaysWhereATrialHasNotTheSlotsThatItIsPinnedTo) {
+  v1::StudyDetails details = SampleStudy();
+  details.clear_decisions();
+  details.mutable_trials(3)->set_slots(1);
+  details.mutable_trials(3)->set_pinned_slots(2);
+  const auto row = [&] { return Texts(RenderTable(details, Size(160, 40)))[4]; };
+  EXPECT_NE(row().find("  1 of 2 pinned"), std::string::npos) << row();
+  details.mutable_trials(3)->set_slots(2);
+  EXPECT_NE(row().find("  2 pinned"), std::string::npos) << row();
+}
+
 TEST(RenderTable, NeverCutsANumber) {
   v1::StudyDetails details = SampleStudy();
   details.mutable_trials(0)->set_value(-1.235e-07);

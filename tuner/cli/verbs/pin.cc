@@ -33,9 +33,13 @@ absl::StatusOr<ExitCode> Pin(Client& client, const PinArguments& arguments) {
   ESPALIER_ASSIGN_OR_RETURN(const v1::Trial trial, client.Call<api::PinTrial>(request));
   if (trial.pinned_slots() == 0) {
     std::printf("trial %ld is no longer pinned\n", static_cast<long>(trial.number()));
-  } else {
+  } else if (trial.slots() == trial.pinned_slots()) {
     std::printf("trial %ld is pinned to %s\n", static_cast<long>(trial.number()),
                 Count(trial.pinned_slots(), "slot").c_str());
+  } else {
+    std::printf("trial %ld is pinned to %s: it has %d now, and will have %d as soon as it can\n",
+                static_cast<long>(trial.number()), Count(trial.pinned_slots(), "slot").c_str(),
+                trial.slots(), trial.pinned_slots());
   }
   return ExitCode::kOk;
 }

@@ -70,8 +70,12 @@ std::string SlotsText(const v1::StudyDetails& details, const v1::Trial& trial, d
     }
     break;
   }
-  return trial.slots() > 0 ? fmt::format("{}{}", trial.slots(), trial.pinned_slots() > 0 ? "*" : "")
-                           : "";
+  if (trial.pinned_slots() > 0 && trial.slots() != trial.pinned_slots() &&
+      trial.state() == v1::TRIAL_RUNNING) {
+    return fmt::format("{} of {} pinned", trial.slots(), trial.pinned_slots());
+  }
+  if (trial.slots() == 0) return "";
+  return fmt::format("{}{}", trial.slots(), trial.pinned_slots() > 0 ? " pinned" : "");
 }
 
 std::string Known(double value) { return value > 0 ? FormatValue(value) : ""; }
