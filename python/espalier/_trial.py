@@ -141,8 +141,8 @@ class Trial:
         step = int(step)
         self._check_step(step)
         names = (ctypes.c_char_p * len(extra))(*[name.encode() for name in extra])
-        values = (ctypes.c_double * len(extra))(*[_number(v) for v in extra.values()])
-        self._runtime.library.report(step, _number(value), names, values, len(extra))
+        values = (ctypes.c_double * len(extra))(*[_number(v, f'"{name}"') for name, v in extra.items()])
+        self._runtime.library.report(step, _number(value, "the value"), names, values, len(extra))
 
     def _check_step(self, step):
         """A step that is done again because a replica was lost may be reported again."""
@@ -166,7 +166,7 @@ class Trial:
         if self._finished:
             return
         self._finished = True
-        number = None if value is None else ctypes.byref(ctypes.c_double(_number(value)))
+        number = None if value is None else ctypes.byref(ctypes.c_double(_number(value, "the result")))
         self._runtime.library.finish(number)
 
     def fail(self, reason: str) -> None:
@@ -220,9 +220,13 @@ class Trial:
             os._exit(code or 0)
 
 
-def _number(value):
+def _number(value, what):
     """A tensor of the loss still belongs to a graph, and torch warns of what is converted then."""
-    return float(value.detach() if hasattr(value, "detach") else value)
+    try:
+        return float(value.detach() if hasattr(value, "detach") else value)
+    except (TypeError, ValueError, RuntimeError) as error:
+        further = "; report further figures by name, as report(step, value, accuracy=0.9)" if isinstance(value, dict) else ""
+        raise UsageError(f"{what} of a trial is {value!r}: must be one number{further}") from error
 
 
 def _wrong_type(name, value, default):

@@ -78,6 +78,22 @@ class Library(unittest.TestCase):
             self.assertEqual(done.stderr.count("UserWarning"), 1, done.stderr)
             self.assertIn(f"<string>:4: UserWarning: {wanted}", done.stderr)
 
+    def test_what_is_no_number_is_refused_by_name(self):
+        program = ("import espalier\n"
+                   "trial = espalier.trial()\n"
+                   "for call in (lambda: trial.report(1, {'loss': 1}), lambda: trial.report(1, 'low'), lambda: trial.report(1, None),\n"
+                   "             lambda: trial.report(1, 0.5, accuracy=[1, 2]), lambda: trial.finish([3])):\n"
+                   "    try:\n"
+                   "        call()\n"
+                   "    except espalier.errors.UsageError as error:\n"
+                   "        print(error)\n")
+        done = subprocess.run([sys.executable, "-c", program], text=True, capture_output=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stdout.splitlines()[:5], [
+            "the value of a trial is {'loss': 1}: must be one number; report further figures by name, as report(step, value, accuracy=0.9)",
+            "the value of a trial is 'low': must be one number", "the value of a trial is None: must be one number",
+            "\"accuracy\" of a trial is [1, 2]: must be one number", "the result of a trial is [3]: must be one number"])
+
     def test_parameters_of_the_command_line_are_not_for_the_programs_parser(self):
         program = ("import argparse, espalier\n"
                    "trial = espalier.trial()\n"
