@@ -55,6 +55,87 @@ class FailedStarts(TunerTest):
         self.assertEqual(log.splitlines()[0], "96")
 
 
+def sleeping(seconds):
+    """The numbers of the processes that sleep so long, by which they are told from others."""
+    found = []
+    for folder in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            words = (folder / "cmdline").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if words[:2] == [b"sleep", str(seconds).encode()]:
+            found.append(int(folder.name))
+    return found
+
+
+class WhatTrialsLeave(TunerTest):
+    """Nothing that a trial has started outlives it: by the time that its slot is free, all of it has ended."""
+    IN_SESSION = "setsid sleep {a} & setsid sh -c 'sleep {b} & sleep {b}; :' & "
+    IN_FORK = """import os, signal, subprocess, sys, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        subprocess.Popen(["sleep", "{b}"])
+        time.sleep(1000)
+    os._exit(0)
+subprocess.Popen(["sleep", "{a}"], start_new_session=True)
+"""
+
+    def setUp(self):
+        super().setUp()
+        self.serve(self.dir / "pool.db")
+        self.node = self.agent(1)
+        self.next = 50_000 + os.getpid() % 10_000
+
+    def started(self, name, script):
+        """A study whose trial has started what sleeps. The seconds."""
+        self.next += 2
+        a, b = self.next, self.next + 1
+        command = ["sh", "-c", script] if name.startswith("session") else [sys.executable, "-c", script]
+        command[-1] = command[-1].replace("{a}", str(a)).replace("{b}", str(b))
+        self.run_tuner("submit", self.study(command, name=name, trials=1), "--service", self.grpc)
+        wait_for(lambda: sleeping(a) and sleeping(b), "the trial's processes")
+        return a, b
+
+    def expect_nothing(self, name, seconds):
+        wait_for(lambda: self.run_tuner("pool", "--service", self.grpc).stdout.startswith("0 of 1 slots"), "the slot to be free")
+        self.assertEqual([pid for each in seconds for pid in sleeping(each)], [], name)
+        children = pathlib.Path(f"/proc/{self.node.pid}/task/{self.node.pid}/children")
+        wait_for(lambda: children.read_text() == "", "the agent to have reaped all")
+
+    def test_a_trial_that_is_cancelled(self):
+        for name, script in (("session", self.IN_SESSION + "sleep 1000"), ("fork", self.IN_FORK + "time.sleep(1000)")):
+            seconds = self.started(name, script)
+            self.run_tuner("cancel", name, 0, "--service", self.grpc)
+            self.expect_nothing(name, seconds)
+
+    def test_a_trial_that_ends(self):
+        wait = "until [ -e {go} ]; do sleep 0.05; done; tuner tell --final --value 0.5"
+        for name, script in (("session", self.IN_SESSION + wait), ("fork", self.IN_FORK + f"subprocess.run({['sh', '-c', wait]})")):
+            go = self.dir / f"go-{name}"
+            seconds = self.started(name, script.replace("{go}", str(go)))
+            go.touch()
+            self.run_tuner("watch", name, "--service", self.grpc)
+            self.expect_nothing(name, seconds)
+
+    def test_a_trial_whose_first_process_is_killed(self):
+        for name, script in (("session", self.IN_SESSION + "sleep 1000"), ("fork", self.IN_FORK + "time.sleep(1000)")):
+            seconds = self.started(name, script)
+            trial = self.export("--service", self.grpc, study=name)["trials"][0]
+            self.assertEqual(trial["state"], "TRIAL_RUNNING")
+            children = pathlib.Path(f"/proc/{self.node.pid}/task/{self.node.pid}/children").read_text().split()
+            os.kill(min(map(int, children)), signal.SIGKILL)  # the others are adopted already
+            self.expect_nothing(name, seconds)
+
+    def test_what_other_trials_have_started_lives_on(self):
+        self.agent(1, name="other", options=())
+        first = self.started("session", self.IN_SESSION + "sleep 1000")
+        second = self.started("session2", self.IN_SESSION + "sleep 1000")
+        self.run_tuner("cancel", "session", 0, "--service", self.grpc)
+        wait_for(lambda: not sleeping(first[0]) and not sleeping(first[1]), "those of the first to end")
+        self.assertTrue(sleeping(second[0]) and sleeping(second[1]))
+
+
 class LittleMemory(TunerTest):
     def start_limited(self, megabytes, *arguments):
         machine.need(self, "memory_group")

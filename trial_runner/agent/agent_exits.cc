@@ -1,8 +1,12 @@
 // How an agent's replicas end, and what the service is told of it.
 
+#include <spdlog/spdlog.h>
+
 #include <csignal>
 #include <optional>
+#include <set>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "trial_runner/agent/agent_loop.h"
@@ -12,7 +16,9 @@
 namespace espalier {
 namespace {
 
-constexpr std::chrono::seconds kMostHeldForGpu{5};          // while a driver takes its time
+constexpr std::chrono::seconds kMostHeldForGpu{5};  // while a driver takes its time
+constexpr std::chrono::seconds kMostLeaving{5};     // for what was killed to be gone
+constexpr std::chrono::seconds kSweepPace{1};
 constexpr std::chrono::milliseconds kMostHeldForTerm{500};  // for a signal to reach the agent too
 
 // Of a signal that a system may send to all processes of a machine or job: its end, or the notice
@@ -73,9 +79,53 @@ void AgentLoop::ReplicaEnded(std::int64_t replica_id) {
   const bool of_itself = !replica.kill_at();
   const bool may_be_gpu = (ending.exit_code != 0 || ending.signal != 0) &&
                           GpuOfSlot(options_, replica.identity().slot()) != nullptr;
+  LeavingReplica left{.ended = {static_cast<pid_t>(replica.identity().pid()), replica.ids()},
+                      .exited = std::move(exited),
+                      .of_itself = of_itself,
+                      .may_be_gpu = may_be_gpu,
+                      .until = Clock::now() + kMostLeaving};
   running_.erase(replica_id);
   zygotes_.Ended(replica_id);
-  of_itself ? TellExit(std::move(exited), may_be_gpu) : AddExit(std::move(exited));
+  leaving_.push_back(std::move(left));
+  EndLeftovers(Clock::now());
+}
+
+std::set<pid_t> AgentLoop::OwnProcesses() const {
+  std::set<pid_t> own = zygotes_.pids();
+  for (const auto& [id, replica] : running_) own.insert(replica->identity().pid());
+  spares_.ForEach([&](const ReplicaProcess& spare) { own.insert(spare.identity().pid()); });
+  if (replacement_) own.insert(replacement_->pid());
+  return own;
+}
+
+void AgentLoop::EndLeftovers(Clock::time_point now) {
+  if (leaving_.empty() && now < sweep_at_) return;
+  const std::set<pid_t> own = OwnProcesses();
+  std::vector<LeavingReplica> gone;
+  std::erase_if(leaving_, [&](LeavingReplica& left) {
+    if (!leftovers_.Gone(left.ended, own)) {
+      if (now < left.until) return false;
+      spdlog::warn("of replica {} of trial {} there are processes that do not end, though killed",
+                   left.exited.replica_id(), left.exited.trial_id());
+    }
+    gone.push_back(std::move(left));
+    return true;
+  });
+  for (LeavingReplica& left : gone) {
+    left.of_itself ? TellExit(std::move(left.exited), left.may_be_gpu)
+                   : AddExit(std::move(left.exited));
+  }
+  if (now < sweep_at_) return;
+  sweep_at_ = now + kSweepPace;
+  std::set<std::int64_t> alive;
+  const auto note = [&](const ReplicaProcess& one) {
+    alive.insert(one.ids().begin(), one.ids().end());
+  };
+  for (const auto& [id, replica] : running_) note(*replica);
+  for (const LeavingReplica& left : leaving_)
+    alive.insert(left.ended.ids.begin(), left.ended.ids.end());
+  spares_.ForEach(note);
+  knows_orphans_ = leftovers_.Sweep(alive, own);
 }
 
 void AgentLoop::TellExit(v1::ReplicaExited exited, bool may_be_gpu) {

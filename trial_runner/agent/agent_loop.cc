@@ -27,6 +27,7 @@ namespace {
 constexpr std::chrono::milliseconds kLeaveWait{1000};    // for the last acknowledgements
 constexpr std::chrono::milliseconds kLastCopyWait{500};  // for others to ask for last checkpoints
 constexpr std::chrono::milliseconds kLeavingPace{200};   // between looks at whether they have them
+constexpr std::chrono::milliseconds kLeftoverPace{5};
 
 bool SpeaksInTheClear(const AgentOptions& options) {
   return options.tls_roots.empty() && PinOf(options.token).empty();
@@ -46,7 +47,8 @@ AgentLoop::AgentLoop(AgentOptions options, AgentHome home, TrialProxy proxy, std
           std::chrono::duration<double>(options_.replica_lease_s))),
       spares_(options_.spare_memory_bytes),
       zygotes_({.log_path = home_.folder() + "/zygotes.log"}),
-      keeper_(options_, std::move(folder_mark), [this] { Wake(); }) {}
+      keeper_(options_, std::move(folder_mark), [this] { Wake(); }),
+      leftovers_(incarnation_) {}
 
 AgentLoop::~AgentLoop() { Stop(0); }
 
@@ -112,6 +114,7 @@ absl::Status AgentLoop::Run() {
     ObeyLeave(now);
     ObeyReplace(now);
     TellUnusableSlots();
+    EndLeftovers(now);
     TellHeldExits(now);
     KeepTime(now);
     TakeCheckpoints();
@@ -172,7 +175,7 @@ void AgentLoop::TellLeaving(double within_s) {
 // with its acknowledgement at the latest.
 void AgentLoop::NoteWhetherEmpty() {
   const bool idle = machine_ends_ && welcomed_ && running_.empty() && fetching_.empty() &&
-                    held_exits_.empty() && outbox_.empty();
+                    held_exits_.empty() && leaving_.empty() && outbox_.empty();
   // The last checkpoints are to be on other nodes when this one goes.
   if (!idle || keeper_.giving()) busy_until_ = Clock::now() + kLastCopyWait;
   const bool empty = idle && Clock::now() >= busy_until_;
@@ -181,7 +184,7 @@ void AgentLoop::NoteWhetherEmpty() {
 }
 
 bool AgentLoop::Finished(Clock::time_point now) {
-  if (!stopping_ || !running_.empty()) return false;
+  if (!stopping_ || !running_.empty() || !leaving_.empty()) return false;
   if (!welcomed_ || outbox_.empty()) return true;
   if (!leave_at_) leave_at_ = now + kLeaveWait;
   return now >= *leave_at_;
@@ -194,6 +197,8 @@ int AgentLoop::WaitMs(Clock::time_point now) const {
   if (machine_ends_) until = std::min(until, now + kLeavingPace);
   if (replacement_) until = std::min(until, replacement_->deadline());
   for (const HeldExit& held : held_exits_) until = std::min(until, held.until);
+  if (!leaving_.empty()) until = std::min(until, now + kLeftoverPace);
+  if (knows_orphans_) until = std::min(until, sweep_at_);
   if (const auto look = keeper_.folders().NextLook()) until = std::min(until, *look);
   for (const auto& [id, replica] : running_) {
     if (replica->kill_at()) until = std::min(until, *replica->kill_at());

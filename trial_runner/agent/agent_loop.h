@@ -21,6 +21,7 @@
 #include "trial_runner/agent/gpus/gpu_watch.h"
 #include "trial_runner/agent/host_address.h"
 #include "trial_runner/agent/outbox.h"
+#include "trial_runner/agent/processes/leftovers.h"
 #include "trial_runner/agent/processes/out_of_memory.h"
 #include "trial_runner/agent/replacement.h"
 #include "trial_runner/agent/replica_process.h"
@@ -67,6 +68,16 @@ class AgentLoop : public Agent {
     std::optional<std::int64_t> look;  // at the GPUs; none: it died of SIGTERM
     Clock::time_point until;
     v1::ReplicaExited exited;
+  };
+
+  // Its processes are gone but for what these have left, which is killed before the service is
+  // told.
+  struct LeavingReplica {
+    EndedReplica ended;
+    v1::ReplicaExited exited;
+    bool of_itself = false;
+    bool may_be_gpu = false;
+    Clock::time_point until;  // then it is told all the same
   };
 
   struct ReplaceOrder {
@@ -142,6 +153,10 @@ class AgentLoop : public Agent {
   // Ends the spares on the slot's GPU, because its memory is needed for another process.
   void EndSparesBeside(int slot);
   void ReplicaEnded(std::int64_t replica_id);
+  // What the agent has started and waits for.
+  std::set<pid_t> OwnProcesses() const;
+  // Tells of replicas that have ended once nothing of them is left.
+  void EndLeftovers(Clock::time_point now);
   void AddExit(v1::ReplicaExited exited);
 
   const AgentOptions options_;
@@ -179,6 +194,10 @@ class AgentLoop : public Agent {
   std::map<std::int64_t, v1::LiveReplica> unfinished_;
   std::set<std::int64_t> ended_;
   std::vector<HeldExit> held_exits_;
+  Leftovers leftovers_;
+  std::vector<LeavingReplica> leaving_;
+  Clock::time_point sweep_at_ = Clock::now();
+  bool knows_orphans_ = false;
   OutOfMemory out_of_memory_;
   Outbox outbox_;
   std::int64_t node_id_ = 0;

@@ -57,6 +57,8 @@ void AgentLoop::ObeyReplace(Clock::time_point now) {
   if (!verdict) return;
   replacement_.reset();
   if (verdict->ok()) {
+    for (LeavingReplica& left : leaving_) left.until = {};
+    EndLeftovers(Clock::now());
     TellHeldExits(Clock::time_point::max());
     zygotes_.EndAll();  // the successor makes its own
     verdict = GiveWay();

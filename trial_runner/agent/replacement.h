@@ -27,6 +27,7 @@ class Replacement {
   ~Replacement();  // ends one that is still trying
 
   int pidfd() const { return process_.pidfd.get(); }
+  pid_t pid() const { return process_.pid; }
   Clock::time_point deadline() const { return deadline_; }
 
   // nullopt: the program still tries, and has time left. OK: it can take over. Otherwise: what it

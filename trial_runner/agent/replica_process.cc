@@ -46,6 +46,7 @@ ReplicaProcess::ReplicaProcess(LaunchedProcess process, v1::StartReplica start,
     : process_(std::move(process)),
       start_(std::move(start)),
       identity_(IdentityOf(start_)),
+      ids_{start_.replica_id()},
       log_path_(std::move(log_path)) {
   identity_.set_pid(process_.pid);
 }
@@ -55,6 +56,7 @@ ReplicaProcess::ReplicaProcess(const v1::HandedReplica& handed)
                FileDescriptor(handed.control())},
       start_(handed.start()),
       identity_(handed.identity()),
+      ids_(handed.ids().begin(), handed.ids().end()),
       log_path_(handed.log_path()),
       commands_(handed.commands().begin(), handed.commands().end()),
       sent_of_first_(handed.sent_of_first()),
@@ -62,6 +64,7 @@ ReplicaProcess::ReplicaProcess(const v1::HandedReplica& handed)
       silence_(std::chrono::nanoseconds(handed.silence_ns())),
       error_(handed.error()),
       protocol_(handed.protocol()) {
+  ids_.insert(start_.replica_id());
   reader_.Append(handed.unread());
   if (handed.has_kill_at_ns()) {
     kill_at_ = Clock::time_point(std::chrono::nanoseconds(handed.kill_at_ns()));
@@ -72,6 +75,7 @@ v1::HandedReplica ReplicaProcess::HandOver() const {
   v1::HandedReplica handed;
   *handed.mutable_start() = start_;
   *handed.mutable_identity() = identity_;
+  handed.mutable_ids()->Add(ids_.begin(), ids_.end());
   handed.set_pidfd(process_.pidfd.get());
   handed.set_control(process_.control.get());
   handed.set_log_path(log_path_);
@@ -223,6 +227,7 @@ void ReplicaProcess::Adopt(v1::StartReplica start) {
   start_ = std::move(start);
   identity_ = IdentityOf(start_);
   identity_.set_pid(process_.pid);
+  ids_.insert(start_.replica_id());
   v1::ReplicaCommand command;
   command.mutable_adopt()->set_replica_id(start_.replica_id());
   command.mutable_adopt()->set_checkpoint(start_.checkpoint());

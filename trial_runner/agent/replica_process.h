@@ -49,6 +49,8 @@ class ReplicaProcess {
   ReplicaProcess& operator=(const ReplicaProcess&) = delete;
 
   const v1::LiveReplica& identity() const { return identity_; }
+  // All that it has had: its own and what it started carry the first one in their environment.
+  const std::set<std::int64_t>& ids() const { return ids_; }
   const v1::StartReplica& start() const { return start_; }
   const std::string& log_path() const { return log_path_; }
   int pidfd() const { return process_.pidfd.get(); }
@@ -98,6 +100,7 @@ class ReplicaProcess {
   LaunchedProcess process_;
   v1::StartReplica start_;
   v1::LiveReplica identity_;
+  std::set<std::int64_t> ids_;
   std::string log_path_;
   FrameReader reader_;
   std::deque<std::string> commands_;  // frames; the first may be partly sent

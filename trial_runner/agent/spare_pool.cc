@@ -89,6 +89,10 @@ void SparePool::EndIf(const std::function<bool(const ReplicaProcess&)>& conditio
   }
 }
 
+void SparePool::ForEach(const std::function<void(const ReplicaProcess&)>& call) const {
+  for (const Spare& spare : spares_) call(*spare.process);
+}
+
 void SparePool::EndTrial(std::int64_t trial_id) {
   EndIf([&](const ReplicaProcess& spare) { return spare.identity().trial_id() == trial_id; });
 }

@@ -47,6 +47,8 @@ class SparePool {
   Clock::time_point NextTime(Clock::time_point now, Clock::duration lease) const;
 
   std::size_t size() const { return spares_.size(); }
+  // Of all that have not ended.
+  void ForEach(const std::function<void(const ReplicaProcess&)>& call) const;
 
   // Hands the spares over to the next agent in this process, and takes them over there.
   void HandOver(v1::AgentHandover& handover) const;

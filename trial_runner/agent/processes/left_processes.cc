@@ -87,13 +87,8 @@ std::set<pid_t> ThisAndThoseAbove(const std::map<pid_t, Process>& all) {
   return spared;
 }
 
-std::set<pid_t> Condemned(const std::map<pid_t, Process>& all,
-                          const std::vector<std::string>& marks) {
-  const std::set<pid_t> spared = ThisAndThoseAbove(all);
-  std::set<pid_t> condemned;
-  for (const auto& [pid, process] : all) {
-    if (!spared.contains(pid) && CarriesOneOf(pid, marks)) condemned.insert(pid);
-  }
+void AddDescendants(const std::map<pid_t, Process>& all, const std::set<pid_t>& spared,
+                    std::set<pid_t>& condemned) {
   for (bool found = true; found;) {
     found = false;
     for (const auto& [pid, process] : all) {
@@ -102,6 +97,16 @@ std::set<pid_t> Condemned(const std::map<pid_t, Process>& all,
       }
     }
   }
+}
+
+std::set<pid_t> Condemned(const std::map<pid_t, Process>& all,
+                          const std::vector<std::string>& marks) {
+  const std::set<pid_t> spared = ThisAndThoseAbove(all);
+  std::set<pid_t> condemned;
+  for (const auto& [pid, process] : all) {
+    if (!spared.contains(pid) && CarriesOneOf(pid, marks)) condemned.insert(pid);
+  }
+  AddDescendants(all, spared, condemned);
   return condemned;
 }
 
@@ -130,6 +135,19 @@ std::string RunMarks(const std::map<std::string, std::string>& inherited, const 
   const auto outer = inherited.find(kRunMarkVariable);
   if (outer == inherited.end() || outer->second.empty()) return mark;
   return absl::StrCat(outer->second, ",", mark);
+}
+
+std::set<pid_t> KillWithDescendants(const std::set<pid_t>& roots) {
+  const std::map<pid_t, Process> all = AllProcesses();
+  std::set<pid_t> condemned = roots;
+  AddDescendants(all, ThisAndThoseAbove(all), condemned);
+  std::erase_if(condemned, [&](pid_t pid) {
+    const auto process = all.find(pid);
+    if (process == all.end()) return true;
+    const FileDescriptor held = Hold(pid, process->second);
+    return !held.open() || syscall(SYS_pidfd_send_signal, held.get(), SIGKILL, nullptr, 0) != 0;
+  });
+  return condemned;
 }
 
 absl::StatusOr<std::size_t> EndMarkedProcesses(const std::vector<std::string>& marks,

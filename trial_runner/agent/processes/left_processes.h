@@ -1,8 +1,11 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <chrono>
 #include <cstddef>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -31,5 +34,8 @@ std::string RunMarks(const std::map<std::string, std::string>& inherited, const 
 // A process that has cleared its environment and lost its parent is not found.
 absl::StatusOr<std::size_t> EndMarkedProcesses(const std::vector<std::string>& marks,
                                                std::chrono::milliseconds within);
+
+// Sends SIGKILL to these processes and all that descend from them, as they are now. Returns whom.
+std::set<pid_t> KillWithDescendants(const std::set<pid_t>& roots);
 
 }  // namespace espalier

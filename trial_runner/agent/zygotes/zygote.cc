@@ -175,10 +175,12 @@ absl::StatusOr<LaunchedProcess> Zygote::Fork(const LaunchOrder& order,
   }
   const FileDescriptor leave(sockets[0]);
   FileDescriptor their_leave(sockets[1]);
-  // The one between the zygote and the replica ends at once, and its child becomes ours. Only
-  // meanwhile: orphans of others would only wait to be reaped here.
+  // The one between the zygote and the replica ends at once, and its child becomes ours. (An agent
+  // adopts orphans at any time: leftovers.h.)
+  int adopts = 0;
+  prctl(PR_GET_CHILD_SUBREAPER, &adopts, 0, 0, 0);
   prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
-  const absl::Cleanup adopt_no_more = [] { prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0); };
+  const absl::Cleanup as_before = [&] { prctl(PR_SET_CHILD_SUBREAPER, adopts, 0, 0, 0); };
   ESPALIER_RETURN_IF_ERROR(SendDescriptors(
       process_.control.get(),
       {fields.get(), inherited.log.get(), inherited.control.get(), their_leave.get()}));

@@ -145,6 +145,14 @@ std::size_t Zygotes::size() const {
   }));
 }
 
+std::set<pid_t> Zygotes::pids() const {
+  std::set<pid_t> all;
+  for (const auto& [key, kind] : kinds_) {
+    if (kind.zygote != nullptr) all.insert(kind.zygote->pid());
+  }
+  return all;
+}
+
 void Zygotes::Watch(std::vector<pollfd>& fds) const {
   for (const auto& [key, kind] : kinds_) {
     fds.push_back({kind.zygote == nullptr ? -1 : kind.zygote->fd(), POLLIN, 0});

@@ -72,6 +72,7 @@ class Zygotes {
   void EndAll();
 
   std::size_t size() const;  // those that run
+  std::set<pid_t> pids() const;
 
  private:
   struct Kind {

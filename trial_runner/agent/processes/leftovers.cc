@@ -1,0 +1,133 @@
+#include "trial_runner/agent/processes/leftovers.h"
+
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <sstream>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "base/private_files.h"
+#include "trial_runner/agent/processes/left_processes.h"
+
+namespace espalier {
+
+namespace {
+
+constexpr char kReplicaVariable[] = "ESPALIER_REPLICA_ID=";
+
+}  // namespace
+
+Leftovers::Leftovers(std::string mark) : mark_(std::move(mark)) {
+  prctl(PR_GET_CHILD_SUBREAPER, &adopted_before_, 0, 0, 0);
+  prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+}
+
+Leftovers::~Leftovers() {
+  prctl(PR_SET_CHILD_SUBREAPER, adopted_before_, 0, 0, 0);
+  for (const pid_t pid : Adopted({})) {
+    if (Look(pid).state == 'Z') waitpid(pid, nullptr, WNOHANG);
+  }
+}
+
+// Orphans become children of the first thread.
+std::set<pid_t> Leftovers::Adopted(const std::set<pid_t>& ours) const {
+  std::ifstream file(absl::StrCat("/proc/self/task/", getpid(), "/children"));
+  std::set<pid_t> children;
+  for (pid_t child = 0; file >> child;) {
+    if (!ours.contains(child)) children.insert(child);
+  }
+  return children;
+}
+
+Leftovers::Orphan Leftovers::Look(pid_t pid) const {
+  Orphan orphan{.pid = pid};
+  const std::string line = TextOfFile(absl::StrCat("/proc/", pid, "/stat"));
+  const std::size_t name_ends = line.rfind(')');
+  if (name_ends == std::string::npos) return orphan;
+  std::istringstream fields(line.substr(name_ends + 1));
+  pid_t parent = 0;
+  fields >> orphan.state >> parent >> orphan.group;
+  if (orphan.state == 'Z') return orphan;
+  const std::string environment = TextOfFile(absl::StrCat("/proc/", pid, "/environ"));
+  const std::string marks = absl::StrCat(kRunMarkVariable, "=");
+  const std::vector<std::string> variables = absl::StrSplit(environment, '\0');
+  for (const std::string& variable : variables) {
+    if (variable.starts_with(marks)) {
+      for (const auto& mark :
+           std::vector<std::string>(absl::StrSplit(variable.substr(marks.size()), ','))) {
+        orphan.marked = orphan.marked || mark == mark_;
+      }
+    } else if (variable.starts_with(kReplicaVariable)) {
+      if (!absl::SimpleAtoi(variable.substr(sizeof kReplicaVariable - 1), &orphan.replica)) {
+        orphan.replica = 0;
+      }
+    }
+  }
+  return orphan;
+}
+
+void Leftovers::Reap(pid_t pid) {
+  if (waitpid(pid, nullptr, WNOHANG) == 0) return;
+  killed_.erase(pid);
+  seen_.erase(pid);
+  zombies_.erase(pid);
+}
+
+void Leftovers::Kill(const std::set<pid_t>& roots) {
+  const std::set<pid_t> killed = KillWithDescendants(roots);
+  killed_.insert(killed.begin(), killed.end());
+}
+
+bool Leftovers::Gone(const EndedReplica& ended, const std::set<pid_t>& ours) {
+  bool gone = true;
+  std::set<pid_t> roots;
+  for (const pid_t pid : Adopted(ours)) {
+    const Orphan orphan = Look(pid);
+    if (orphan.state == 'Z') {
+      if (orphan.group == ended.leader || killed_.contains(pid)) Reap(pid);
+    } else if (orphan.group == ended.leader || killed_.contains(pid)) {
+      gone = false;  // it dies
+    } else if (orphan.marked &&
+               (orphan.replica != 0 ? ended.ids.contains(orphan.replica) : !seen_.contains(pid))) {
+      roots.insert(pid);
+    } else if (orphan.marked && orphan.replica == 0) {
+      seen_.insert(pid);
+    }
+  }
+  if (roots.empty()) return gone;
+  Kill(roots);
+  return false;
+}
+
+bool Leftovers::Sweep(const std::set<std::int64_t>& alive, const std::set<pid_t>& ours) {
+  const std::set<pid_t> adopted = Adopted(ours);
+  std::set<pid_t> roots;
+  std::set<pid_t> zombies;
+  for (const pid_t pid : adopted) {
+    const Orphan orphan = Look(pid);
+    if (orphan.state == 'Z') {
+      // Whoever has started it would have seen its end meanwhile.
+      killed_.contains(pid) || zombies_.contains(pid) ? Reap(pid) : void(zombies.insert(pid));
+    } else if (!killed_.contains(pid) && orphan.marked) {
+      if (orphan.replica == 0) {
+        seen_.insert(pid);
+      } else if (!alive.contains(orphan.replica)) {
+        roots.insert(pid);
+      }
+    }
+  }
+  zombies_ = std::move(zombies);
+  std::erase_if(seen_, [&](pid_t pid) { return !adopted.contains(pid); });
+  std::erase_if(killed_, [&](pid_t pid) { return !adopted.contains(pid); });
+  if (!roots.empty()) Kill(roots);
+  return !adopted.empty();
+}
+
+}  // namespace espalier
