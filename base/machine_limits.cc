@@ -92,7 +92,7 @@ std::optional<ControlGroups::Hierarchy> ControlGroups::FindIn(const std::string&
     Hierarchy found{unified, {}};
     const std::string mount = absl::StrCat(root_, place[4]);
     for (;;) {
-      found.folders.push_back(mount + below);
+      found.folders.push_back(absl::StrCat(mount, below));
       if (below.empty()) return found;
       below.erase(below.rfind('/'));
     }

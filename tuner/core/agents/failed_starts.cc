@@ -38,7 +38,7 @@ void FailedStarts::Failed(const Replica& gone, const ReplicaExited& exit) {
 }
 
 bool FailedStarts::MayStartElsewhere(const Places& places) const {
-  const auto there = [this](const Node& node) { return node.connected && !node.draining; };
+  const auto there = [](const Node& node) { return node.connected && !node.draining; };
   const auto is_good = [&](const auto& entry) {
     return there(entry.second) && places.good.contains(entry.first);
   };
