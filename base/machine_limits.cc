@@ -86,7 +86,8 @@ std::optional<ControlGroups::Hierarchy> ControlGroups::FindIn(const std::string&
     // In a container the mount shows a part of the tree, and perhaps not the part that is named.
     std::string below = *group;
     if (const std::string& top = place[3]; top != "/") {
-      below = below == top ? "" : below.starts_with(top + "/") ? below.substr(top.size()) : "";
+      const bool inside = below == top || below.starts_with(absl::StrCat(top, "/"));
+      below = inside ? below.substr(top.size()) : "";
     }
     if (below == "/" || below.find("..") != std::string::npos) below.clear();
     Hierarchy found{unified, {}};
