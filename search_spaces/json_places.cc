@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "base/json/parse_json.h"
 #include "search_spaces/json_text.h"
 
 namespace espalier {
@@ -87,8 +88,7 @@ bool JsonPlaces::Text(std::string& decoded) {
   }
   if (at_ >= text_.size()) return false;
   ++at_;
-  const auto parsed =
-      search_spaces_json::Json::parse(text_.substr(begin, at_ - begin), nullptr, false);
+  const auto parsed = ParseJson<search_spaces_json::Json>(text_.substr(begin, at_ - begin));
   if (!parsed.is_string()) return false;
   decoded = parsed.get<std::string>();
   return true;

@@ -4,6 +4,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/json/parse_json.h"
+
 namespace espalier::adaptdl {
 
 namespace {
@@ -102,7 +104,7 @@ std::string_view ToString(JobPhase phase) {
 }
 
 absl::StatusOr<JobPage> ReadJobs(const std::string& body) {
-  const Json json = Json::parse(body, nullptr, /*allow_exceptions=*/false);
+  const Json json = ParseJson(body);
   const auto items = json.is_object() ? json.find("items") : json.end();
   if (!json.is_object() || items == json.end() || !items->is_array()) {
     return absl::UnavailableError("the API server answers with what is no list of AdaptDLJobs");

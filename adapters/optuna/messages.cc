@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "base/json/json_depth.h"
 #include "search_spaces/formats/optuna/distribution.h"
 #include "search_spaces/formats/optuna/trial_parameters.h"
 #include "tuner/api/shown_attributes.h"
@@ -116,7 +117,9 @@ absl::StatusOr<TrialState> FromMessage(optuna::TrialState state) {
 
 absl::StatusOr<Suggestion> MakeSuggestion(const std::string& name,
                                           const std::string& distribution) {
-  const absl::StatusOr<OptunaDistribution> parsed = ParseOptunaDistribution(distribution);
+  const absl::Status depth = CheckJsonDepth(distribution);
+  const absl::StatusOr<OptunaDistribution> parsed =
+      depth.ok() ? ParseOptunaDistribution(distribution) : depth;
   if (!parsed.ok()) {
     return Unknown(absl::StrCat("parameter \"", name, "\""),
                    std::string(parsed.status().message()));
@@ -125,7 +128,8 @@ absl::StatusOr<Suggestion> MakeSuggestion(const std::string& name,
 }
 
 absl::Status CheckAttribute(const std::string& key, const std::string& value) {
-  const absl::Status status = CheckPythonJson(value);
+  absl::Status status = CheckJsonDepth(value);
+  if (status.ok()) status = CheckPythonJson(value);
   if (status.ok()) return status;
   return Unknown(absl::StrCat("attribute \"", key, "\""), std::string(status.message()));
 }

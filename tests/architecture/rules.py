@@ -188,19 +188,20 @@ WALLS = {
     },
     "json": {
         "includes": r"^nlohmann/",
-        "sources": ["search_spaces", "search_spaces/formats", "tuner/study_file", "tuner/storage",
+        "sources": ["base/json", "search_spaces", "search_spaces/formats", "tuner/study_file", "tuner/storage",
                     "tuner/api", *SERVER, *CLI, "trial_runner/agent", "trial_runner/control",
                     "adapters/adaptdl", "adapters/nni", "adapters/optuna", "adapters/optuna/file",
                     "examples",
                     "tests/e2e", "tests/benchmarks", "tests/protocol",
                     "tests/trial_runner/golden"],
-        "headers": ["search_spaces/json_text.h", "adapters/optuna/dashboard/listener.h"],
+        "headers": ["base/json/parse_json.h", "search_spaces/json_text.h",
+                    "adapters/optuna/dashboard/listener.h"],
     },
     # Reads JSON as Python writes it, with NaN and Infinity, which the library above refuses.
     "python json": {
         "includes": r"^rapidjson/",
-        "sources": ["search_spaces/formats", "adapters/nni", "adapters/optuna"],
-        "headers": [],
+        "sources": ["base/json", "search_spaces/formats", "adapters/nni", "adapters/optuna"],
+        "headers": ["base/json/python_json.h"],
     },
     "sqlite": {
         "includes": r"^sqlite3",
@@ -276,6 +277,11 @@ BANNED = [
      "instead": "wait for the condition itself, or pass the injected clock"},
     {"pattern": r"(?<!\w)assert\s*\(", "where": ["*"], "languages": [".cc", ".h"],
      "instead": "ESPALIER_CHECK, which also holds in optimised builds"},
+    {"pattern": r"\b[Jj]son::parse\s*\(|\b[Jj]son::accept\s*\(|\b[Jj]son::sax_parse\s*\(|[.>]Parse<|"
+                r"\brapidjson::Reader\b", "where": ["*"],
+     # The one with its own count of levels says also where they stand; programs of users have their own texts.
+     "except": ["base/json", "search_spaces/json_text.cc", "examples", "tests"],
+     "instead": "ParseJson or ParsePythonJson, which hold every door to one limit of depth"},
     {"pattern": r"\busing\s+namespace\s+std\b", "where": ["*"], "instead": "name what you use"},
     {"pattern": r"\bGTEST_SKIP\b|\bDISABLED_\w|\bunittest\.skip|\bpytest\.mark\.skip", "where": ["*"],
      "instead": "a test that runs, or none"},

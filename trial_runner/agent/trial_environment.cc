@@ -13,6 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "base/environment.h"
+#include "base/json/parse_json.h"
 #include "base/launcher_variables.h"
 #include "base/machine_limits.h"
 #include "base/nested_choice.h"
@@ -33,7 +34,7 @@ using Variables = std::map<std::string, std::string>;
 constexpr const char* kSpinCount = "1000";
 
 absl::Status AddParameters(const std::string& parameters_json, Variables& variables) {
-  const nlohmann::json parameters = nlohmann::json::parse(parameters_json, nullptr, false);
+  const nlohmann::json parameters = ParseJson(parameters_json, kMaxRecordDepth);
   if (!parameters.is_object()) {
     return absl::InvalidArgumentError(
         absl::StrCat("cannot start the trial: its parameters should be one JSON object, got ",

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
+#include "base/json/parse_json.h"
 #include "base/nested_choice.h"
 #include "nlohmann/json.hpp"
 
@@ -38,7 +39,7 @@ absl::Status WrongType(const std::string& name, const Parameters::Value& value,
 
 absl::StatusOr<Parameters> Parameters::FromJson(std::string_view json, std::string_view origin) {
   const std::string where(origin);
-  const nlohmann::json parsed = nlohmann::json::parse(json, nullptr, /*allow_exceptions=*/false);
+  const nlohmann::json parsed = ParseJson(json);
   if (!parsed.is_object()) {
     return absl::InvalidArgumentError(
         absl::StrCat("parameters ", where, ": not a JSON object like {\"lr\": 0.1}"));
@@ -57,7 +58,7 @@ absl::Status Parameters::Set(std::string_view assignment) {
         absl::StrCat("--set \"", std::string(assignment), "\": want name=value, like lr=0.1"));
   }
   const std::string text(assignment.substr(equals + 1));
-  const nlohmann::json parsed = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const nlohmann::json parsed = ParseJson(text);
   values_[std::string(assignment.substr(0, equals))] =
       parsed.is_discarded() ? Value(text) : ValueOf(parsed);
   return absl::OkStatus();

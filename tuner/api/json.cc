@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/json/parse_json.h"
 #include "google/protobuf/descriptor.h"
 #include "tuner.pb.h"
 
@@ -78,11 +79,12 @@ void AppendDouble(double value, std::string& out) {
   }
 }
 
-// What JSON does not know, as Python's NaN, stays a text.
+// What JSON does not know, as Python's NaN, stays a text, and so does what nests too deep for
+// readers.
 void AppendJson(const std::string& text, std::string& out) {
   if (text.empty()) {
     out += "null";
-  } else if (nlohmann::json::accept(text)) {
+  } else if (!ParseJson(text).is_discarded()) {
     out += text;
   } else {
     AppendString(text, out);

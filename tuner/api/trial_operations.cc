@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/json/json_depth.h"
 #include "search_spaces/formats/optuna/distribution.h"
 #include "tuner/api/convert.h"
 #include "tuner/api/operations.h"
@@ -59,7 +60,8 @@ template <typename Map>
 absl::StatusOr<std::map<std::string, std::string>> ReadAttributes(const Map& from) {
   std::map<std::string, std::string> attributes;
   for (const auto& [key, value] : from) {
-    const absl::Status status = CheckPythonJson(value);
+    absl::Status status = CheckJsonDepth(value);
+    if (status.ok()) status = CheckPythonJson(value);
     if (!status.ok()) {
       return absl::InvalidArgumentError(
           absl::StrCat("attribute \"", key, "\": ", std::string(status.message())));

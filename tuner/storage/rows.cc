@@ -5,6 +5,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "base/json/parse_json.h"
 
 namespace espalier {
 
@@ -75,7 +76,7 @@ std::string EnvironmentToText(const ProcessVariables& environment) {
 
 ProcessVariables EnvironmentFromText(const std::string& text) {
   if (text.empty()) return {};
-  const auto json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const auto json = ParseJson(text, kMaxRecordDepth);
   if (!json.is_object()) return {};
   ProcessVariables environment;
   for (const auto& [name, value] : json.items()) {

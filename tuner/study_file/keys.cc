@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
+#include "base/json/parse_json.h"
 #include "tuner/core/promise/promise.h"
 #include "tuner/study_file/study_search_space.h"
 #include "tuner/study_file/timeout_keys.h"
@@ -250,7 +251,8 @@ Json MetricJson(const StudySpec& spec) {
 }
 
 Json SpaceJson(const StudySpec& spec) {
-  return spec.space.dimensions().empty() ? Json() : Json::parse(spec.space.ToJson());
+  return spec.space.dimensions().empty() ? Json()
+                                         : ParseJson<Json>(spec.space.ToJson(), kMaxRecordDepth);
 }
 
 Json DirectionsJson(const StudySpec& spec) {

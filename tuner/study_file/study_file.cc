@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/json/parse_json.h"
 #include "search_spaces/json_text.h"
 #include "tuner/study_file/adaptdl_job.h"
 #include "tuner/study_file/study_search_space.h"
@@ -55,7 +56,7 @@ absl::StatusOr<StudyForService> ReadForService(const std::string& path) {
   ESPALIER_ASSIGN_OR_RETURN(
       const SearchSpace read,
       SearchSpaceOfFile(path, file.folder, space->get<std::string>(), SpaceFiles::kRead));
-  *space = Json::parse(read.ToJson());
+  *space = ParseJson<Json>(read.ToJson(), kMaxRecordDepth);
   file.json = json.dump();
   ESPALIER_RETURN_IF_ERROR(CheckTextSize(file.json, path));
   return file;

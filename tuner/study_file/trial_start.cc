@@ -4,6 +4,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "base/json/parse_json.h"
 #include "search_spaces/json_text.h"
 #include "tuner/core/state/refusals.h"
 #include "tuner/study_file/words.h"
@@ -44,7 +45,7 @@ bool IsModuleName(std::string_view text) {
 
 absl::StatusOr<std::map<std::string, std::string>> ReadEnvironment(const std::string& label,
                                                                    const std::string& json) {
-  const Json value = Json::parse(json);
+  const Json value = ParseJson<Json>(json, kMaxRecordDepth);
   if (!value.is_object()) return Needs(label, "env", "an object of strings or numbers", value);
   if (value.size() > kMaxVariables) {
     return Bad(label, "env",
@@ -70,7 +71,7 @@ absl::StatusOr<std::map<std::string, std::string>> ReadEnvironment(const std::st
 
 absl::StatusOr<std::optional<std::vector<std::string>>> ReadPreload(const std::string& label,
                                                                     const std::string& json) {
-  const Json value = Json::parse(json);
+  const Json value = ParseJson<Json>(json, kMaxRecordDepth);
   if (value == false) return std::nullopt;
   if (!value.is_array()) {
     return Needs(label, "preload", "a list of modules like [\"transformers\"], or false", value);

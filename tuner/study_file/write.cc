@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/json/parse_json.h"
 #include "search_spaces/json_text.h"
 #include "tuner/study_file/keys.h"
 #include "tuner/study_file/study_file.h"
@@ -48,7 +49,8 @@ bool AlwaysWritten(const StudyKey& key, const StudySpec& spec) {
 
 // The text kept, with other values where fields have changed since.
 std::string Rewritten(const StudySpec& spec) {
-  const Json kept = spec.wording.text.empty() ? Json::object() : Json::parse(spec.wording.text);
+  const Json kept = spec.wording.text.empty() ? Json::object()
+                                              : ParseJson<Json>(spec.wording.text, kMaxRecordDepth);
   const StudySpec worded = FieldsOf(spec.wording.text, kept);
   Json json = Json::object();
   for (const StudyKey& key : StudyKeys()) {
@@ -94,7 +96,7 @@ std::string WriteStudy(const StudySpec& spec) {
 
 std::string DirectionNote(const StudySpec& spec) {
   if (!spec.has_metric || spec.wording.text.empty()) return "";
-  const Json json = Json::parse(spec.wording.text);
+  const Json json = ParseJson<Json>(spec.wording.text, kMaxRecordDepth);
   const auto metric = json.find("metric");
   if (metric == json.end() || json.contains("directions")) return "";
   if (metric->is_object() && metric->contains("direction")) return "";

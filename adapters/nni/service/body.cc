@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/json/parse_json.h"
 
 namespace espalier::nni {
 
@@ -39,8 +40,11 @@ Body::~Body() = default;
 Body::Body(Body&&) noexcept = default;
 
 absl::StatusOr<Body> Body::Parse(std::string_view json) {
+  if (const absl::Status depth = CheckJsonDepth(json); !depth.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat("the body: ", std::string(depth.message())));
+  }
   auto impl = std::make_unique<Impl>();
-  impl->json = nlohmann::json::parse(json, nullptr, /*allow_exceptions=*/false);
+  impl->json = ParseJson(json);
   if (!impl->json.is_object()) {
     return absl::InvalidArgumentError(absl::StrCat("the body: needs one JSON object, got \"",
                                                    std::string(json.substr(0, kShown)), "\""));

@@ -1,10 +1,10 @@
 #include "adapters/nni/service/channel.h"
 
-#include <rapidjson/document.h>
-
 #include "absl/strings/str_cat.h"
 #include "adapters/nni/service/body.h"
 #include "adapters/nni/service/names.h"
+#include "base/json/json_depth.h"
+#include "base/json/python_json.h"
 #include "tuner/api/json.h"
 #include "tuner/credentials/hexadecimal.h"
 
@@ -41,6 +41,9 @@ absl::StatusOr<RecordReport> ReadMetric(const std::string& text, std::string_vie
   if (value.size() > kMaxValueBytes) {
     return absl::InvalidArgumentError(
         absl::StrCat("\"value\": at most ", kMaxValueBytes, " bytes, got ", value.size()));
+  }
+  if (const absl::Status depth = CheckJsonDepth(value); !depth.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat("\"value\": ", std::string(depth.message())));
   }
   RecordReport report;
   const bool final = type == kFinal;
@@ -86,9 +89,9 @@ absl::StatusOr<ChannelRequest> ReadChannelRequest(std::string_view body, std::st
 
 std::optional<double> NumberOf(const std::string& value) {
   rapidjson::Document json;
-  json.Parse<rapidjson::kParseNanAndInfFlag | rapidjson::kParseFullPrecisionFlag |
-             rapidjson::kParseIterativeFlag>(value.data(), value.size());
-  if (json.HasParseError()) return std::nullopt;
+  if (ParsePythonJson<rapidjson::kParseFullPrecisionFlag>(value, json).IsError()) {
+    return std::nullopt;
+  }
   const rapidjson::Value* number = &json;
   if (json.IsObject()) {
     const auto member = json.FindMember("default");

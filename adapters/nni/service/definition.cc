@@ -12,6 +12,7 @@
 #include "adapters/nni/service/body.h"
 #include "adapters/nni/service/names.h"
 #include "adapters/nni/service/trial_command.h"
+#include "base/json/parse_json.h"
 #include "tuner/study_file/study_file.h"
 #include "tuner/study_file/words.h"
 
@@ -55,7 +56,7 @@ absl::Status CheckVariables(const std::map<std::string, std::string>& variables)
 // The pruner "promise", with the options that the JSON object gives, as an assessor.
 absl::StatusOr<PluginSpec> AssessorOf(const std::string& options) {
   PluginSpec pruner{"promise", {{"min_steps", kFirstVerdict}}};
-  const nlohmann::json given = nlohmann::json::parse(options);
+  const nlohmann::json given = ParseJson(options, kMaxRecordDepth);
   for (const auto& [option, value] : given.items()) {
     if (option == "name") continue;
     if (!value.is_number()) {
@@ -170,8 +171,8 @@ absl::Status CheckPool(const Definition& definition, const View& view) {
 }
 
 std::string DifferingKeys(std::string_view before, std::string_view now) {
-  const auto a = nlohmann::json::parse(before, nullptr, /*allow_exceptions=*/false);
-  const auto b = nlohmann::json::parse(now, nullptr, /*allow_exceptions=*/false);
+  const auto a = ParseJson(before, kMaxRecordDepth);
+  const auto b = ParseJson(now, kMaxRecordDepth);
   std::vector<std::string> keys;
   const auto add = [&keys](const nlohmann::json& from, const nlohmann::json& other) {
     if (!from.is_object()) return;
@@ -186,7 +187,7 @@ std::string DifferingKeys(std::string_view before, std::string_view now) {
 }
 
 std::string CheckpointFolder(std::string_view canonical, std::string_view trial) {
-  const auto body = nlohmann::json::parse(canonical, nullptr, /*allow_exceptions=*/false);
+  const auto body = ParseJson(canonical, kMaxRecordDepth);
   if (!body.is_object() || !body.contains("checkpoint_directory")) return "";
   const std::string folder = body["checkpoint_directory"];
   return folder.empty() ? "" : absl::StrCat(folder, "/", std::string(trial));

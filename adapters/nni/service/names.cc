@@ -5,6 +5,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "base/json/parse_json.h"
 
 namespace espalier::nni {
 
@@ -46,7 +47,7 @@ const std::string* Attribute(const Attributes& attributes, const char* name) {
 std::string TextAttribute(const Attributes& attributes, const char* name) {
   const std::string* json = Attribute(attributes, name);
   if (json == nullptr) return "";
-  const auto text = nlohmann::json::parse(*json, nullptr, /*allow_exceptions=*/false);
+  const auto text = ParseJson(*json, kMaxRecordDepth);
   return text.is_string() ? text.get<std::string>() : "";
 }
 

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "adapters/nni/service/body.h"
 #include "adapters/nni/service/names.h"
+#include "base/json/parse_json.h"
 
 namespace espalier::nni {
 
@@ -17,7 +18,11 @@ constexpr char kExample[] =
     R"("{\"parameter_id\": 0, \"parameter_source\": \"algorithm\", \"parameters\": {}}")";
 
 absl::StatusOr<OrderedJson> ParseParameter(const std::string& text) {
-  OrderedJson parameter = OrderedJson::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (const absl::Status depth = CheckJsonDepth(text); !depth.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("\"parameter\": ", std::string(depth.message())));
+  }
+  OrderedJson parameter = ParseJson<OrderedJson>(text);
   if (parameter.is_object() && parameter.contains("parameters")) return parameter;
   return absl::InvalidArgumentError(
       absl::StrCat("\"parameter\": needs NNI's text of a parameter, such as ", kExample, ", got \"",

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "adapters/nni/service/names.h"
+#include "base/json/parse_json.h"
 #include "base/trial_folder.h"
 #include "search_spaces/parameter.h"
 #include "tuner/api/json.h"
@@ -22,8 +23,7 @@ bool HasStarted(const Trial& trial) { return trial.started != Time{}; }
 
 // What NNI calls the parameter that the trial runs with.
 std::string ParameterId(const Trial& trial) {
-  const auto parameter = nlohmann::json::parse(TextAttribute(trial.attributes, kParameter), nullptr,
-                                               /*allow_exceptions=*/false);
+  const auto parameter = ParseJson(TextAttribute(trial.attributes, kParameter), kMaxRecordDepth);
   if (!parameter.is_object() || !parameter.contains("parameter_id")) return "null";
   return parameter["parameter_id"].dump();
 }

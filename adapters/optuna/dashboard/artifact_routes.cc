@@ -8,6 +8,7 @@
 #include "adapters/optuna/dashboard/listener.h"
 #include "adapters/optuna/dashboard/python_text.h"
 #include "adapters/optuna/dashboard/study_json.h"
+#include "base/json/parse_json.h"
 #include "tuner/api/json.h"
 
 namespace espalier::optuna_dashboard {
@@ -26,7 +27,8 @@ struct Upload {
 
 absl::StatusOr<Upload> UploadFrom(const Request& request) {
   // Larger than other bodies may be, so not by the reader that names keys and lines.
-  const Json body = Json::parse(request.body, nullptr, false);
+  ESPALIER_RETURN_IF_ERROR(CheckJsonDepth(request.body));
+  const Json body = ParseJson<Json>(request.body);
   if (!body.is_object() || !body.contains("file") || !body["file"].is_string()) {
     return absl::InvalidArgumentError("Please specify the 'file' key.");
   }

@@ -1,7 +1,5 @@
 #include "adapters/optuna/dashboard/attributes.h"
 
-#include <rapidjson/document.h>
-
 #include <algorithm>
 #include <charconv>
 #include <set>
@@ -9,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "adapters/optuna/dashboard/python_text.h"
+#include "base/json/python_json.h"
 #include "tuner/api/json.h"
 
 namespace espalier::optuna_dashboard {
@@ -17,12 +16,10 @@ namespace {
 
 constexpr char kArtifactPrefix[] = "artifacts:";
 constexpr char kPlotPrefix[] = "dashboard:plot_data:";
-constexpr unsigned kPythonJson = rapidjson::kParseNanAndInfFlag | rapidjson::kParseIterativeFlag;
 
 rapidjson::Document Parse(std::string_view json) {
   rapidjson::Document document;
-  document.Parse<kPythonJson>(json.data(), json.size());
-  if (document.HasParseError()) document.SetNull();
+  if (ParsePythonJson(json, document).IsError()) document.SetNull();
   return document;
 }
 

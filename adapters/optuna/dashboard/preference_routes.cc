@@ -7,6 +7,7 @@
 #include "adapters/optuna/dashboard/attributes.h"
 #include "adapters/optuna/dashboard/listener.h"
 #include "adapters/optuna/dashboard/python_text.h"
+#include "base/json/parse_json.h"
 #include "tuner/api/json.h"
 
 namespace espalier::optuna_dashboard {
@@ -56,7 +57,7 @@ std::string HistoryJson(const std::string& id, const Choice& choice) {
       {"timestamp", absl::FormatTime("%Y-%m-%dT%H:%M:%E6S", absl::Now(), absl::LocalTimeZone())},
       {"candidates", choice.candidates},
       {"clicked", choice.clicked},
-      {"preferences", Json::parse(PreferencesJson(choice))}};
+      {"preferences", ParseJson<Json>(PreferencesJson(choice), kMaxRecordDepth)}};
   return QuoteJson(history.dump());
 }
 
@@ -100,7 +101,7 @@ absl::StatusOr<Answer> ChangePreference(Listener& listener, const Request& reque
   if (text == nullptr) {
     return absl::NotFoundError(absl::StrCat("history_id=", entry, " is not found"));
   }
-  const Json history = Json::parse(StringOr(*text, "{}"), nullptr, false);
+  const Json history = ParseJson<Json>(StringOr(*text, "{}"), kMaxRecordDepth);
   const Json pairs =
       history.is_object() ? history.value("preferences", Json::array()) : Json::array();
   ESPALIER_RETURN_IF_ERROR(listener.SetSystem(StudyId(id),

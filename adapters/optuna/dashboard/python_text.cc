@@ -1,7 +1,5 @@
 #include "adapters/optuna/dashboard/python_text.h"
 
-#include <rapidjson/memorystream.h>
-#include <rapidjson/reader.h>
 #include <rapidjson/stringbuffer.h>
 #include <rapidjson/writer.h>
 
@@ -14,14 +12,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/json/python_json.h"
 
 namespace espalier::optuna_dashboard {
 
 namespace {
 
 constexpr std::size_t kMaxAttributeText = 1024;  // characters
-constexpr unsigned kPython = rapidjson::kParseNanAndInfFlag | rapidjson::kParseIterativeFlag |
-                             rapidjson::kParseNumbersAsStringsFlag;
 
 bool IsInteger(std::string_view number) {
   return number.find_first_not_of("-0123456789") == std::string_view::npos;
@@ -143,13 +140,6 @@ class ToPython {
   std::vector<Level> depth_;
 };
 
-template <typename Reader>
-bool Read(std::string_view json, Reader& reader) {
-  rapidjson::MemoryStream bytes(json.data(), json.size());
-  rapidjson::Reader parser;
-  return !parser.Parse<kPython>(bytes, reader).IsError();
-}
-
 // Passes strict JSON on to a writer.
 class ToStrict : public rapidjson::Writer<rapidjson::StringBuffer> {
  public:
@@ -207,7 +197,7 @@ std::string PythonFloat(double value) {
 
 PythonValue ReadPython(std::string_view json) {
   ToPython reader;
-  if (!Read(json, reader)) return {"str", std::string(json)};
+  if (ReadPythonJson(json, reader).IsError()) return {"str", std::string(json)};
   return reader.take();
 }
 
@@ -228,7 +218,7 @@ bool IsNumber(std::string_view json) {
 std::string StrictJson(std::string_view json) {
   rapidjson::StringBuffer buffer;
   ToStrict writer(buffer);
-  if (!Read(json, writer)) return "null";
+  if (ReadPythonJson(json, writer).IsError()) return "null";
   return {buffer.GetString(), buffer.GetSize()};
 }
 

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "adapters/optuna/dashboard/python_text.h"
+#include "base/json/python_json.h"
 
 namespace espalier::optuna_dashboard {
 
@@ -171,19 +172,14 @@ void PutFixedParameters(JsonText& json, const Attributes& attributes) {
   rapidjson::Document fixed;
   const std::string* text = FindText(attributes.system, "fixed_params");
   if (text != nullptr) {
-    fixed.Parse<rapidjson::kParseNanAndInfFlag | rapidjson::kParseIterativeFlag>(text->c_str());
+    ParsePythonJson(*text, fixed);
   }
   if (text == nullptr || fixed.HasParseError() || !fixed.IsObject()) fixed.SetObject();
   json.Array(fixed.GetObject(), [&](const auto& member) {
-    rapidjson::StringBuffer value;
-    rapidjson::Writer<rapidjson::StringBuffer, rapidjson::UTF8<>, rapidjson::UTF8<>,
-                      rapidjson::CrtAllocator, rapidjson::kWriteNanAndInfFlag>
-        writer(value);
-    member.value.Accept(writer);
     json.Object([&] {
       json.Member("name", member.name.GetString());
       json.Member("param_external_value",
-                  std::string_view(ReadPython({value.GetString(), value.GetSize()}).text));
+                  std::string_view(ReadPython(PythonJson(member.value)).text));
     });
   });
 }
@@ -247,8 +243,7 @@ void PutPreferences(JsonText& json, const ShownStudy& study) {
   for (const auto& [id, text] : WithPrefix(attributes, kHistoryPrefix)) {
     const std::string entry = StringOr(text, "{}");
     rapidjson::Document parsed;
-    parsed.Parse(entry.c_str());
-    if (parsed.HasParseError() || !parsed.IsObject()) continue;
+    if (ParsePythonJson(entry, parsed).IsError() || !parsed.IsObject()) continue;
     const auto at = parsed.FindMember("timestamp");
     const std::string* pairs = FindText(attributes, std::string(kPreferencePrefix) + id);
     history.push_back(

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "adapters/optuna/file/schema.h"
+#include "base/json/json_depth.h"
 #include "search_spaces/formats/optuna/distribution.h"
 #include "tuner/storage/database_file.h"
 #include "tuner/storage/utf8.h"
@@ -243,7 +244,9 @@ absl::Status OptunaFile::ReadAttributes(std::string_view owner, Statement& user,
     return [&space](const Statement& row) -> absl::Status {
       ESPALIER_ASSIGN_OR_RETURN(std::string key, Text(row, 1, "key"));
       ESPALIER_ASSIGN_OR_RETURN(std::string value, Text(row, 2, "value_json"));
-      if (const absl::Status status = CheckPythonJson(value); !status.ok()) {
+      absl::Status status = CheckJsonDepth(value);
+      if (status.ok()) status = CheckPythonJson(value);
+      if (!status.ok()) {
         return absl::InvalidArgumentError(absl::StrCat("value_json ", Quoted(value), " of ",
                                                        Quoted(key), ": ",
                                                        std::string(status.message())));
@@ -324,7 +327,9 @@ absl::Status OptunaFile::ReadParameters(std::int64_t trial, TrialTemplate& conte
 
 absl::StatusOr<std::string> OptunaFile::KindOf(const std::string& distribution) {
   if (const auto known = kinds_.find(distribution); known != kinds_.end()) return known->second;
-  absl::StatusOr<OptunaDistribution> parsed = ParseOptunaDistribution(distribution);
+  const absl::Status depth = CheckJsonDepth(distribution);
+  absl::StatusOr<OptunaDistribution> parsed =
+      depth.ok() ? ParseOptunaDistribution(distribution) : depth;
   if (!parsed.ok()) {
     return absl::InvalidArgumentError(absl::StrCat("distribution_json ", Quoted(distribution), ": ",
                                                    std::string(parsed.status().message())));

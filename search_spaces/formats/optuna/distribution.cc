@@ -1,39 +1,26 @@
 #include "search_spaces/formats/optuna/distribution.h"
 
-#include <rapidjson/document.h>
 #include <rapidjson/error/en.h>
-#include <rapidjson/reader.h>
-#include <rapidjson/stringbuffer.h>
-#include <rapidjson/writer.h>
 
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <limits>
 #include <variant>
+#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/json/python_json.h"
 
 namespace espalier {
 
 namespace {
 
 constexpr double kSigmas = 6;
-constexpr unsigned kPython = rapidjson::kParseNanAndInfFlag | rapidjson::kParseIterativeFlag;
 
-std::string ToJson(const rapidjson::Value& value) {
-  rapidjson::StringBuffer text;
-  rapidjson::Writer<rapidjson::StringBuffer, rapidjson::UTF8<>, rapidjson::UTF8<>,
-                    rapidjson::CrtAllocator, rapidjson::kWriteNanAndInfFlag>
-      writer(text);
-  value.Accept(writer);
-  return {text.GetString(), text.GetSize()};
-}
-
-// Equal texts for values that Python's == takes for equal; NaN counts as equal to itself.
-std::string Canonical(const rapidjson::Value& value) {
+std::string CanonicalItem(const rapidjson::Value& value) {
   if (value.IsBool()) return value.GetBool() ? "1" : "0";
   if (value.IsInt64()) return absl::StrCat(value.GetInt64());
   if (value.IsUint64()) return absl::StrCat(value.GetUint64());
@@ -45,12 +32,33 @@ std::string Canonical(const rapidjson::Value& value) {
     }
     return absl::StrFormat("%.17g", number);
   }
-  if (value.IsArray()) {
-    std::string text = "[";
-    for (const auto& item : value.GetArray()) absl::StrAppend(&text, Canonical(item), ",");
-    return text + "]";
+  return PythonJson(value);
+}
+
+// Equal texts for lists that Python's == takes for equal; NaN counts as equal to itself.
+std::string Canonical(const rapidjson::Value& list) {
+  struct OpenList {
+    const rapidjson::Value* list;
+    rapidjson::SizeType next = 0;
+  };
+  std::vector<OpenList> open = {{&list}};
+  std::string text = "[";
+  while (!open.empty()) {
+    OpenList& inner = open.back();
+    if (inner.next == inner.list->Size()) {
+      open.pop_back();
+      absl::StrAppend(&text, "]", open.empty() ? "" : ",");
+      continue;
+    }
+    const rapidjson::Value& item = (*inner.list)[inner.next++];
+    if (item.IsArray()) {
+      text += "[";
+      open.push_back({&item});
+    } else {
+      absl::StrAppend(&text, CanonicalItem(item), ",");
+    }
   }
-  return ToJson(value);
+  return text;
 }
 
 // The UTF-16 code unit that is escaped at that place; 0 if there is no escape.
@@ -157,7 +165,7 @@ absl::Status ReadChoices(const rapidjson::Value& attributes, std::string_view js
     return Bad("needs a list \"choices\"", json);
   }
   for (const auto& choice : choices->value.GetArray()) {
-    distribution.choices.push_back(ToJson(choice));
+    distribution.choices.push_back(PythonJson(choice));
   }
   absl::StrAppend(&distribution.kind, " ", Canonical(choices->value));
   return absl::OkStatus();
@@ -194,10 +202,8 @@ std::string ClassOfShortForm(const rapidjson::Document& document) {
 absl::StatusOr<OptunaDistribution> ParseOptunaDistribution(std::string_view json) {
   const std::string text = WithoutLoneSurrogates(json);
   rapidjson::Document document;
-  document.Parse<kPython>(text.data(), text.size());
-  if (document.HasParseError()) {
-    return ParseError("a distribution is not JSON", document.GetParseError(),
-                      document.GetErrorOffset());
+  if (const auto result = ParsePythonJson(text, document); result.IsError()) {
+    return ParseError("a distribution is not JSON", result.Code(), result.Offset());
   }
   if (!document.IsObject()) return Bad("needs an object", json);
   OptunaDistribution distribution;
@@ -238,8 +244,7 @@ ParameterValue OptunaValue(const OptunaDistribution& distribution, double stored
   }
   const std::string& choice = distribution.choices[static_cast<std::size_t>(stored)];
   rapidjson::Document document;
-  document.Parse<kPython>(choice.data(), choice.size());
-  if (document.HasParseError()) return choice;
+  if (ParsePythonJson(choice, document).IsError()) return choice;
   if (document.IsBool()) return document.GetBool();
   if (document.IsInt64()) return std::int64_t{document.GetInt64()};
   if (document.IsNumber()) return document.GetDouble();
@@ -316,12 +321,9 @@ double ToOptunaStored(const Distribution& distribution, const ParameterValue& va
 
 namespace {
 
-// Numbers stay text: Python has integers of any length.
-rapidjson::ParseResult ReadPythonJson(std::string_view text) {
-  rapidjson::Reader reader;
+rapidjson::ParseResult ReadThrough(std::string_view text) {
   rapidjson::BaseReaderHandler<> nothing;
-  rapidjson::MemoryStream stream(text.data(), text.size());
-  return reader.Parse<kPython | rapidjson::kParseNumbersAsStringsFlag>(stream, nothing);
+  return ReadPythonJson(text, nothing);
 }
 
 }  // namespace
@@ -332,9 +334,9 @@ absl::Status CheckPythonJson(std::string_view text) {
     copy = WithoutLoneSurrogates(text);
     text = copy;
   }
-  rapidjson::ParseResult result = ReadPythonJson(text);
+  rapidjson::ParseResult result = ReadThrough(text);
   if (result.Code() == rapidjson::kParseErrorNumberTooBig) {
-    result = ReadPythonJson(WithShortIntegers(text));
+    result = ReadThrough(WithShortIntegers(text));
   }
   if (!result.IsError()) return absl::OkStatus();
   return ParseError("not JSON", result.Code(), result.Offset());

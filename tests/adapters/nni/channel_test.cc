@@ -6,6 +6,8 @@
 #include <cmath>
 #include <limits>
 
+#include "adapters/nni/service/submission.h"
+
 namespace espalier::nni {
 namespace {
 
@@ -74,6 +76,37 @@ TEST(Channel, ANumberIsTheValueOrItsDefault) {
        {R"("0.5")", "true", "[1]", "{}", "", R"({"default": "0.5"})", "0.5 0.5"}) {
     EXPECT_FALSE(NumberOf(text)) << text;
   }
+}
+
+std::string Lists(int depth) {
+  const auto n = static_cast<std::size_t>(depth);
+  return std::string(n, '[') + std::string(n, ']');
+}
+
+// NNI's texts are JSON within JSON: each is a door of its own.
+TEST(Channel, WhatNestsTooDeepIsRefusedAtEachLevelOfTexts) {
+  const std::string report = R"({"type": "FINAL", "trial_job_id": "t1", )";
+  EXPECT_TRUE(Metric(report + R"("value": ")" + Lists(64) + "\"}").ok());
+  for (const int depth : {65, 100'000}) {
+    for (const std::string& deep :
+         {report + R"("value": ")" + Lists(depth) + "\"}",
+          report + "\"value\": " + Lists(depth) + "}",
+          report + R"("value": "1", "parameter_id": )" + Lists(depth) + "}",
+          report + R"("value": "1", "other": )" + Lists(depth) + "}"}) {
+      EXPECT_THAT(Refusal(deep), HasSubstr("values nest deeper than 64 levels")) << depth;
+    }
+    EXPECT_THAT(std::string(ReadChannelRequest(
+                                R"({"type": "metric", "metric": )" + Lists(depth) + "}", "t1")
+                                .status()
+                                .message()),
+                HasSubstr("the body: values nest deeper"));
+    EXPECT_THAT(
+        std::string(ReadSubmission(R"({"parameter": "{\"parameters\": )" + Lists(depth) + "}\"}")
+                        .status()
+                        .message()),
+        HasSubstr("\"parameter\": values nest deeper"));
+  }
+  EXPECT_EQ(NumberOf(R"({"default": )" + Lists(100'000) + "}"), std::nullopt);
 }
 
 TEST(Channel, SaysWhatIsWrongWithAReport) {

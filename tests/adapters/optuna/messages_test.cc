@@ -39,6 +39,20 @@ TEST(LocalTime, WhatIsNoTimeIsNamed) {
   }
 }
 
+TEST(Texts, ThatNestTooDeepAreRefusedByName) {
+  for (const std::size_t depth : {std::size_t{65}, std::size_t{100'000}}) {
+    const std::string deep = std::string(depth, '[') + std::string(depth, ']');
+    const absl::Status attribute = CheckAttribute("notes", deep);
+    EXPECT_TRUE(absl::IsUnknown(attribute));
+    EXPECT_EQ(attribute.message(), "attribute \"notes\": values nest deeper than 64 levels");
+    EXPECT_EQ(MakeSuggestion("x", R"({"type": "categorical", "choices": [)" + deep + "]}")
+                  .status()
+                  .message(),
+              "parameter \"x\": values nest deeper than 64 levels");
+  }
+  EXPECT_TRUE(CheckAttribute("notes", std::string(64, '[') + std::string(64, ']')).ok());
+}
+
 TEST(Trials, OfThePoolAppearWithTheParametersOfTheirSpace) {
   Study study;
   study.spec.space = *SearchSpace::FromJson(

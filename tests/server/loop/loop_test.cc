@@ -408,6 +408,20 @@ TEST_F(LoopTest, AnExceptionInAStepNamesItsEventAndEndsTheProcess) {
   EXPECT_THAT(log.str(), testing::HasSubstr("error=\"the clock is broken\""));
 }
 
+TEST_F(LoopTest, ALookThatFailsIsAnsweredAndOthersSeeOn) {
+  const absl::Status status = loop_->Read([](const View&) { throw std::runtime_error("bad text"); });
+  EXPECT_TRUE(absl::IsInternal(status)) << status;
+  std::promise<bool> nothing;
+  loop_->ReadThen([&nothing](const View* view) {
+    if (view != nullptr) throw std::out_of_range("substr");
+    nothing.set_value(true);
+  });
+  EXPECT_TRUE(nothing.get_future().get());
+  bool seen = false;
+  EXPECT_TRUE(loop_->Read([&seen](const View&) { seen = true; }).ok());
+  EXPECT_TRUE(seen);
+}
+
 TEST_F(LoopTest, ACheckThatFailsInAStepNamesItsEvent) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_DEATH(

@@ -12,6 +12,7 @@
 #include <set>
 #include <utility>
 
+#include "base/json/parse_json.h"
 #include "tuner/cli/machine/files.h"
 #include "tuner/cli/machine/machine.h"
 #include "tuner/core/state/step.h"
@@ -160,7 +161,8 @@ class TemplateReader {
 }  // namespace
 
 absl::StatusOr<std::vector<GivenTemplate>> ParseNodeTemplates(const std::string& json) {
-  const Json list = Json::parse(json, nullptr, /*allow_exceptions=*/false);
+  ESPALIER_RETURN_IF_ERROR(CheckJsonDepth(json));
+  const Json list = ParseJson(json);
   if (list.is_discarded()) return absl::InvalidArgumentError("is not JSON");
   if (!list.is_array() || list.empty() || list.size() > kMostTemplates) {
     return absl::InvalidArgumentError(

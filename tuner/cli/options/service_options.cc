@@ -6,6 +6,7 @@
 
 #include "base/environment.h"
 #include "base/host_port.h"
+#include "base/json/parse_json.h"
 #include "tuner/cli/machine/files.h"
 #include "tuner/cli/options/command.h"
 
@@ -38,7 +39,7 @@ absl::StatusOr<ServiceFile> ReadServiceFile(const std::string& directory) {
                                   "`");
   }
   ESPALIER_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
-  const nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
+  const nlohmann::json json = ParseJson(text);
   if (!json.is_object() || !json.contains("grpc") || !json["grpc"].is_string()) {
     return absl::InvalidArgumentError("\"" + path + "\" does not name a service; remove it");
   }

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "absl/strings/numbers.h"
+#include "base/json/parse_json.h"
 #include "tuner/cli/machine/files.h"
 #include "tuner/cli/options/node_templates.h"
 #include "tuner/cli/options/plugin_argument.h"
@@ -61,7 +62,7 @@ absl::StatusOr<EmulatedProfile> ReadProfile(const std::string& path) {
   EmulatedProfile profile;
   if (path.empty()) return profile;
   ESPALIER_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
-  const nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
+  const nlohmann::json json = ParseJson(text, kMaxRecordDepth);
   if (!json.is_object()) return absl::InvalidArgumentError("\"" + path + "\": want a JSON object");
   const std::pair<const char*, double*> keys[] = {{"alpha_c_s", &profile.alpha_c_s},
                                                   {"beta_c_s", &profile.beta_c_s},
@@ -265,7 +266,7 @@ std::string ValuesJson(const Trial& trial) {
   nlohmann::ordered_json json;
   for (const Parameter& parameter : trial.parameters) {
     json["parameters"][parameter.name] =
-        nlohmann::ordered_json::parse(ToJson(parameter.value), nullptr, false);
+        ParseJson<nlohmann::ordered_json>(ToJson(parameter.value), kMaxRecordDepth);
   }
   json["values"] = nlohmann::ordered_json::array();
   for (const IntermediateValue& value : trial.values) {

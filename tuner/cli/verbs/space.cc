@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/json/parse_json.h"
 #include "search_spaces/formats/nni/sampling.h"
 #include "search_spaces/formats/nni/search_space_reading.h"
 #include "tuner/cli/machine/files.h"
@@ -58,7 +59,7 @@ absl::Status CheckIsJson(const std::string& file, const std::string& text) {
 
 // Where the space is: a study file has it under "search_space", or names another file there.
 absl::StatusOr<std::string> PointerToSpace(const std::string& file, const std::string& text) {
-  const nlohmann::json parsed = nlohmann::json::parse(text, nullptr, false);
+  const nlohmann::json parsed = ParseJson(text);
   if (!parsed.is_object()) return "";
   const auto inner = parsed.find("search_space");
   if (inner == parsed.end()) return "";

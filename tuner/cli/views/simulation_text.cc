@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "base/json/parse_json.h"
 #include "tuner/cli/views/text.h"
 
 namespace espalier {
@@ -58,7 +59,7 @@ nlohmann::ordered_json RunJson(const SimulationRun& run) {
   for (std::size_t i = 0; i < run.timeline.rows.size(); ++i) {
     nlohmann::ordered_json row = RowJson(run.timeline.rows[i]);
     if (i < run.row_json.size()) {
-      row.update(nlohmann::ordered_json::parse(run.row_json[i], nullptr, false));
+      row.update(ParseJson<nlohmann::ordered_json>(run.row_json[i], kMaxRecordDepth));
     }
     json["rows"].push_back(std::move(row));
   }

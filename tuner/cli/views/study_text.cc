@@ -6,6 +6,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/json/parse_json.h"
 #include "search_spaces/parameter.h"
 #include "tuner/cli/views/text.h"
 
@@ -40,7 +41,7 @@ std::string DisplayParameter(const v1::Parameter& parameter) {
 }
 
 std::string ExactParameter(const v1::Parameter& parameter) {
-  const nlohmann::json json = nlohmann::json::parse(parameter.json(), nullptr, false);
+  const nlohmann::json json = ParseJson(parameter.json(), kMaxRecordDepth);
   return json.is_string() ? json.get<std::string>() : parameter.json();
 }
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/json/parse_json.h"
 #include "tuner/core/state/step.h"
 #include "tuner/server/engines/engines.h"
 #include "tuner/server/engines/program_run.h"
@@ -74,7 +75,7 @@ class CommandProvider final : public MachineProvider {
   }
 
   absl::StatusOr<Machine> Read(const std::string& line) const {
-    const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+    const Json json = ParseJson(line);
     if (!json.is_object()) return Wrong(line, "want one JSON object a line");
     const auto text = [&json](const char* name) {
       const auto at = json.find(name);

@@ -15,6 +15,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
 #include "base/host_port.h"
+#include "base/json/parse_json.h"
 #include "httplib.h"
 #include "tuner/server/access/listen_address.h"
 
@@ -62,7 +63,7 @@ absl::StatusOr<ListenAddress> AddressOf(const std::string& url) {
 
 // What the server says of it: the message of its Status object, else its code.
 std::string MessageOf(int code, const std::string& body, std::string* reason) {
-  const Json json = Json::parse(body, nullptr, /*allow_exceptions=*/false);
+  const Json json = ParseJson(body);
   std::string message;
   if (json.is_object()) {
     if (const auto at = json.find("message"); at != json.end() && at->is_string()) {

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "base/json/parse_json.h"
 #include "spdlog/spdlog.h"
 
 namespace espalier {
@@ -80,7 +81,7 @@ absl::StatusOr<KubernetesLease::Seen> KubernetesLease::Look() {
       api_.Ask({.method = "GET", .path = "/leases/" + options_.name, .group = kGroup});
   if (absl::IsNotFound(body.status())) return Seen{};
   if (!body.ok()) return body.status();
-  Seen seen{Json::parse(*body, nullptr, /*allow_exceptions=*/false)};
+  Seen seen{ParseJson(*body)};
   if (seen.version().empty()) {
     return absl::InternalError("the API server answers with what is no Lease");
   }

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "base/json/parse_json.h"
 
 namespace espalier {
 
@@ -31,7 +32,7 @@ constexpr std::size_t kMostReason = 300;
 
 absl::StatusOr<Json> ReadUserPod(const std::string& text) {
   if (text.empty()) return Json::object();
-  Json pod = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  Json pod = ParseJson(text);
   const auto object_or_none = [&pod](const char* name) {
     return !pod.contains(name) || pod[name].is_object();
   };
@@ -292,7 +293,7 @@ absl::StatusOr<std::string> PodTemplate(const PodShape& shape, const std::string
 
 std::string PodOf(const std::string& pod_template, const std::string& secret,
                   const MachineOrder& order) {
-  Json pod = Json::parse(pod_template);
+  Json pod = ParseJson(pod_template);
   Json& metadata = pod["metadata"];
   metadata["name"] = order.key;
   metadata["labels"][kPodNodeLabel] = order.node;
@@ -311,7 +312,7 @@ std::string PodOf(const std::string& pod_template, const std::string& secret,
 }
 
 absl::StatusOr<PodPage> ReadPods(const std::string& body) {
-  const Json list = Json::parse(body, nullptr, /*allow_exceptions=*/false);
+  const Json list = ParseJson(body);
   if (!list.is_object() || !At(list, "items").is_array()) {
     return absl::InternalError("the API server answers with what is no list of pods");
   }

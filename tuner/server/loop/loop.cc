@@ -74,8 +74,17 @@ absl::Status Loop::Read(const std::function<void(const View&)>& look) {
   auto seen = std::make_shared<std::promise<absl::Status>>();
   std::future<absl::Status> status = seen->get_future();
   Item item = ReadItem{[seen, &look](const View* view) {
-    if (view != nullptr) look(*view);
-    seen->set_value(view != nullptr ? absl::OkStatus() : Closed());
+    if (view == nullptr) {
+      seen->set_value(Closed());
+      return;
+    }
+    try {
+      look(*view);
+      seen->set_value(absl::OkStatus());
+    } catch (const std::exception& error) {
+      spdlog::critical("event=step_failed in=\"a look\" error=\"{}\"", error.what());
+      seen->set_value(absl::InternalError("the request could not be answered"));
+    }
   }};
   const absl::Status queued = Enqueue(item, IfFull::kWait);
   return queued.ok() ? status.get() : queued;
@@ -319,7 +328,10 @@ void Loop::Answer(std::vector<Item>& batch, const std::map<TrialId, Reply>& late
                   .users_add_machines = options_.users_add_machines};
   for (Item& item : batch) {
     if (const auto* read = std::get_if<ReadItem>(&item)) {
-      read->look(&view);
+      // One that fails is answered as if there were nothing to see.
+      if (!Guarded([] { return std::string("a look"); }, [&] { read->look(&view); })) {
+        Guarded([] { return std::string("a look at nothing"); }, [&] { read->look(nullptr); });
+      }
     } else {
       Answer(std::get<EventItem>(item));
     }

@@ -80,6 +80,24 @@ TEST(OptunaDistribution, TheKindIsThatOfPythonsComparison) {
   EXPECT_NE(kind(Choices("[[1, 2]]")), kind(Choices("[[12]]")));
 }
 
+// What is stored may have any depth: it neither ends the service nor is lost.
+TEST(OptunaDistribution, ReadsChoicesOfAnyDepth) {
+  for (const int depth : {65, 1'000'000}) {
+    const auto n = static_cast<std::size_t>(depth);
+    const std::string list = std::string(n, '[') + std::string(n, ']');
+    std::string object;
+    for (int i = 0; i < depth; ++i) object += "{\"k\":";
+    object += "1" + std::string(n, '}');
+    const OptunaDistribution deep = Parse(Choices("[" + list + ", " + object + ", 1]"));
+    ASSERT_EQ(deep.choices.size(), 3u);
+    EXPECT_TRUE(deep.choices[0] == list);
+    EXPECT_TRUE(deep.choices[1] == object);
+    EXPECT_TRUE(OptunaValue(deep, 0) == ParameterValue(list));
+    EXPECT_NE(deep.kind, Parse(Choices("[[" + list + "], " + object + ", 1]")).kind);
+    EXPECT_TRUE(CheckPythonJson(object).ok());
+  }
+}
+
 TEST(OptunaDistribution, GivesTheValueThatTheProgramGot) {
   const OptunaDistribution c = Parse(Choices(R"(["a", null, true, 2, 3.5])"));
   EXPECT_EQ(OptunaValue(c, 0), ParameterValue(std::string("a")));

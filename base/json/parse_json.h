@@ -1,0 +1,18 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "base/json/json_depth.h"
+
+namespace espalier {
+
+// The one way into the library's parser (tests/architecture): what is no JSON, or nests deeper than
+// `max_depth` levels, is a value that `is_discarded()`.
+template <typename Json = nlohmann::json>
+Json ParseJson(std::string_view text, int max_depth = kMaxJsonDepth) {
+  if (NestsDeeper(text, max_depth)) return Json(Json::value_t::discarded);
+  return Json::parse(text, nullptr, /*allow_exceptions=*/false);
+}
+
+}  // namespace espalier

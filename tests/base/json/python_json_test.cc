@@ -1,0 +1,29 @@
+#include "base/json/python_json.h"
+
+#include <gtest/gtest.h>
+
+namespace espalier {
+namespace {
+
+std::string Again(const std::string& text) {
+  rapidjson::Document document;
+  EXPECT_FALSE(ParsePythonJson(text, document).IsError()) << text;
+  return PythonJson(document);
+}
+
+TEST(PythonJson, IsWrittenAsItWasRead) {
+  for (const std::string text :
+       {"1", "\"a\"", "null", "[]", "{}", R"([1,[],{},[[2.5]],{"a":{"b":[true]},"c":null}])",
+        "[NaN,Infinity,-Infinity]", R"({"":"\u0000","é":"\"\\"})"}) {
+    EXPECT_EQ(Again(text), text);
+  }
+}
+
+TEST(PythonJson, MayHaveAnyDepth) {
+  constexpr std::size_t kDepth = 1'000'000;
+  const std::string lists = std::string(kDepth, '[') + std::string(kDepth, ']');
+  EXPECT_TRUE(Again(lists) == lists);
+}
+
+}  // namespace
+}  // namespace espalier
