@@ -211,7 +211,7 @@ WALLS = {
     "http": {
         "includes": r"^httplib\.h$",
         "sources": [*SERVER, "adapters/optuna/dashboard", "tests/e2e"],
-        "headers": ["adapters/optuna/dashboard/listener.h"],
+        "headers": ["adapters/optuna/dashboard/listener.h", "tuner/server/http/http_connection.h"],
     },
     "prometheus": {
         "includes": r"^prometheus/",

@@ -129,6 +129,22 @@ TEST(Service, NeedsTheTokenOnEveryCall) {
   EXPECT_EQ(running.Create(CreateRequest()).error_code(), grpc::StatusCode::UNAUTHENTICATED);
 }
 
+// Before they are unpacked: what they hold may be a thousand times larger.
+TEST(Service, RefusesCompressedMessages) {
+  RunningService running;
+  v1::GetStudyRequest request;
+  request.set_name(std::string(1 << 20, 'x'));
+  for (const auto algorithm : {GRPC_COMPRESS_GZIP, GRPC_COMPRESS_DEFLATE}) {
+    grpc::ClientContext context;
+    context.set_compression_algorithm(algorithm);
+    v1::StudyDetails details;
+    const grpc::Status status = running.stub->GetStudy(&context, request, &details);
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::UNIMPLEMENTED) << status.error_message();
+  }
+  v1::StudyDetails details;
+  EXPECT_EQ(running.Get("absent", &details).error_code(), grpc::StatusCode::NOT_FOUND);
+}
+
 TEST(Service, RefusesPortsInUseNamingThem) {
   RunningService running;
   ServiceOptions options;

@@ -345,6 +345,11 @@ absl::Status Experiments::ReadByChannel(const std::string& experiment, const std
   return absl::NotFoundError("no such channel");
 }
 
+absl::Status Experiments::OpenChannel(const std::string& experiment, const std::string& trial,
+                                      std::string_view secret) {
+  return ReadByChannel(experiment, trial, secret, [](const Trial&, const Study&, const View&) {});
+}
+
 Experiments::ChannelAnswer Experiments::ChannelGet(const std::string& experiment,
                                                    const std::string& trial,
                                                    std::string_view secret) {

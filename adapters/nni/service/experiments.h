@@ -43,6 +43,9 @@ class Experiments {
     int code = 200;
     std::string body;
   };
+  // Whether the secret is the trial's.
+  absl::Status OpenChannel(const std::string& experiment, const std::string& trial,
+                           std::string_view secret);
   ChannelAnswer ChannelPut(const std::string& experiment, const std::string& trial,
                            std::string_view secret, std::string_view body);
   ChannelAnswer ChannelGet(const std::string& experiment, const std::string& trial,

@@ -48,6 +48,9 @@ class NniFrontend final : public Frontend {
     const auto by = [this](HttpAnswer (NniFrontend::*answer)(const HttpCall&)) {
       return [this, answer](const HttpCall& call) { return (this->*answer)(call); };
     };
+    const auto open = [this](const HttpCall& call) {
+      return experiments_->OpenChannel(ExperimentIn(call), TrialIn(call), SecretIn(call));
+    };
     return {
         {"GET", "/nni/v1/service", "NniService", by(&NniFrontend::Describe)},
         {"PUT", "/nni/v1/experiments/{experiment}", "NniOpenExperiment", by(&NniFrontend::Open)},
@@ -62,10 +65,16 @@ class NniFrontend final : public Frontend {
          by(&NniFrontend::SetParameter)},
         {"GET", "/nni/v1/experiments/{experiment}/trials/{trial}/files/{name}", "NniTrialFile",
          by(&NniFrontend::File)},
-        {"PUT", "/nni/v1/channel/{experiment}/{trial}/{secret}", "NniChannelPut",
-         by(&NniFrontend::ChannelPut)},
-        {"GET", "/nni/v1/channel/{experiment}/{trial}/{secret}", "NniChannelGet",
-         by(&NniFrontend::ChannelGet)}};
+        {.method = "PUT",
+         .path = "/nni/v1/channel/{experiment}/{trial}/{secret}",
+         .operation = "NniChannelPut",
+         .answer = by(&NniFrontend::ChannelPut),
+         .open = open},
+        {.method = "GET",
+         .path = "/nni/v1/channel/{experiment}/{trial}/{secret}",
+         .operation = "NniChannelGet",
+         .answer = by(&NniFrontend::ChannelGet),
+         .open = open}};
   }
 
  private:

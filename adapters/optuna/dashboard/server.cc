@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "httplib.h"
 #include "spdlog/spdlog.h"
@@ -57,8 +56,13 @@ class DashboardServerImpl final : public DashboardServer {
   }
 
   bool Admit(const httplib::Request& request, httplib::Response& response) const {
+    const absl::Status framing = CheckFraming(request);
+    if (!framing.ok()) {
+      Refuse(400, std::string(framing.message()), response);
+      return false;
+    }
     Shown shown = ShownBy(request);
-    if (shown.token.empty()) shown.token = PasswordOf(request.get_header_value("Authorization"));
+    shown.token = TokenIn(request.get_header_value("Authorization"));
     const absl::Status admitted = access_.Admit(absl::StrCat("dashboard ", request.method), shown);
     if (absl::IsPermissionDenied(admitted)) {
       Refuse(403, std::string(admitted.message()), response);
@@ -75,16 +79,6 @@ class DashboardServerImpl final : public DashboardServer {
     const absl::Status site = CheckSite(request, shown);
     if (!site.ok()) Refuse(403, std::string(site.message()), response);
     return site.ok();
-  }
-
-  // Empty: none.
-  static std::string PasswordOf(const std::string& authorization) {
-    constexpr std::string_view kBasic = "Basic ";
-    std::string pair;
-    if (authorization.compare(0, kBasic.size(), kBasic) != 0) return "";
-    if (!absl::Base64Unescape(authorization.substr(kBasic.size()), &pair)) return "";
-    const std::size_t colon = pair.find(':');
-    return colon == std::string::npos ? "" : pair.substr(colon + 1);
   }
 
   static void Refuse(int status, const std::string& reason, httplib::Response& response) {

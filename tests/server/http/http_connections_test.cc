@@ -7,6 +7,7 @@
 #include "gtest/gtest.h"
 #include "httplib.h"
 #include "tests/server/running_service.h"
+#include "tuner/server/http/http_head.h"
 
 namespace espalier {
 namespace {
@@ -143,6 +144,205 @@ TEST(HttpConnections, ARefusedBodyIsNotTakenForARequest) {
   const std::string replies = connection.ReadUntil("never");
   EXPECT_NE(replies.find("401"), std::string::npos);
   EXPECT_EQ(replies.find("200"), std::string::npos) << replies;
+}
+
+constexpr char kWord[] = "secret";
+
+ServiceOptions WithWord() {
+  ServiceOptions options;
+  options.token = kWord;  // without it even the service's own user is a stranger
+  return options;
+}
+
+std::string Asking(const std::string& headers, const std::string& body = {}) {
+  return "POST /api/studies HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer " +
+         std::string(kWord) + "\r\n" + headers + "\r\n" + body;
+}
+
+// What has a secret in its path, as the channel of NNI's trials.
+class SecretFrontend final : public Frontend {
+ public:
+  const char* name() const override { return "secret"; }
+  void Load(const TunerState&) override {}
+  void Take(const std::vector<Change>&, const TunerState&) override {}
+  std::vector<HttpRoute> Routes(Tuner&) override {
+    const auto open = [](const HttpCall& call) {
+      return call.path.at("secret") == "right" ? absl::OkStatus()
+                                               : absl::NotFoundError("no such channel");
+    };
+    return {{"PUT", "/nni/v1/channel/{experiment}/{trial}/{secret}", "Put",
+             [](const HttpCall& call) {
+               return HttpAnswer{absl::OkStatus(), call.body, "text/plain"};
+             },
+             open}};
+  }
+  void Start(Tuner&) override {}
+  void Close() override {}
+};
+
+TEST(HttpStrangers, BodiesAreNotWaitedForBeforeASecretIsShown) {
+  ServiceOptions options = WithWord();
+  options.frontends = {[] { return std::make_unique<SecretFrontend>(); }};
+  RunningService running(options);
+  const auto put = [](const std::string& secret) {
+    return "PUT /nni/v1/channel/e/t/" + secret +
+           " HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{";
+  };
+  std::vector<std::unique_ptr<RawConnection>> slow;
+  for (std::size_t i = 0; i < 2 * kHttpStrangerThreads; ++i) {
+    slow.push_back(std::make_unique<RawConnection>(running.http_port()));
+    slow.back()->Send(put("right"));
+  }
+  for (const char* secret : {"wrong", "", "right/right"}) {
+    RawConnection guessing(running.http_port());
+    guessing.Send(put(secret));
+    EXPECT_NE(guessing.ReadUntil("never").find("HTTP/1.1 40"), std::string::npos) << secret;
+  }
+  httplib::Client client("127.0.0.1", running.http_port());
+  EXPECT_EQ(client.Get("/healthz")->status, 200);
+  slow.front()->Send(std::string(99, ' '));
+  EXPECT_NE(slow.front()->ReadUntil("\r\n\r\n{" + std::string(99, ' ')).find("200 OK"),
+            std::string::npos);
+}
+
+// Eight that would each hold a thread for ten seconds.
+TEST(HttpStrangers, WhoDoesNotTakeAnswersIsNotWaitedFor) {
+  RunningService running(WithWord());
+  std::string many;
+  for (int i = 0; i < 2'000; ++i) many += "GET /absent" + std::to_string(i) + " HTTP/1.1\r\n\r\n";
+  std::vector<std::unique_ptr<RawConnection>> deaf;
+  for (std::size_t i = 0; i < 2 * kHttpStrangerThreads; ++i) {
+    deaf.push_back(std::make_unique<RawConnection>(running.http_port()));
+    const int few = 1;
+    ::setsockopt(deaf.back()->socket(), SOL_SOCKET, SO_RCVBUF, &few, sizeof(few));
+    EXPECT_GT(::send(deaf.back()->socket(), many.data(), many.size(), MSG_NOSIGNAL | MSG_DONTWAIT),
+              0);
+  }
+  httplib::Client client("127.0.0.1", running.http_port());
+  client.set_read_timeout(std::chrono::seconds(9));
+  EXPECT_EQ(client.Get("/healthz")->status, 200);
+}
+
+TEST(HttpStrangers, ThoseThatHaveAskedGoBeforeOneThatComes) {
+  RunningService running(WithWord());
+  std::vector<std::unique_ptr<RawConnection>> strangers;
+  for (std::size_t i = 0; i < kMaxHttpIdleConnections; ++i) {
+    strangers.push_back(std::make_unique<RawConnection>(running.http_port()));
+    strangers.back()->Send("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    EXPECT_NE(strangers.back()->ReadUntil("\r\n\r\nok\n").find("200 OK"), std::string::npos);
+  }
+  RawConnection newcomer(running.http_port());
+  pollfd oldest{strangers.front()->socket(), POLLIN, 0};
+  ASSERT_EQ(::poll(&oldest, 1, -1), 1) << "it is closed";
+  newcomer.Send("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  EXPECT_NE(newcomer.ReadUntil("\r\n\r\nok\n").find("200 OK"), std::string::npos);
+}
+
+TEST(HttpStrangers, UnfinishedHeadsHaveALimitTogether) {
+  RunningService running(WithWord());
+  const std::string head = "GET /healthz HTTP/1.1\r\nX: " + std::string(60'000, 'x');
+  std::vector<std::unique_ptr<RawConnection>> unfinished;
+  std::vector<pollfd> ends;
+  for (std::size_t i = 0; i < 200; ++i) {
+    unfinished.push_back(std::make_unique<RawConnection>(running.http_port()));
+    ends.push_back({unfinished.back()->socket(), POLLRDHUP, 0});
+    // Those that were closed meanwhile take no more.
+    ::send(ends.back().fd, head.data(), head.size(), MSG_NOSIGNAL);
+  }
+  EXPECT_GT(::poll(ends.data(), ends.size(), -1), 0);
+}
+
+TEST(HttpBodies, ThatCanBeReadInTwoWaysAreRefusedByTheirHeader) {
+  RunningService running(WithWord());
+  for (const auto& [headers, named] : {
+           std::pair{"Content-Length: 2\r\nContent-Length: 2\r\n", "Content-Length"},
+           std::pair{"Content-Length: 2\r\ncontent-length: 30\r\n", "Content-Length"},
+           std::pair{"Content-Length: +2\r\n", "Content-Length"},
+           std::pair{"Content-Length: 2, 2\r\n", "Content-Length"},
+           std::pair{"Content-Length: 0x2\r\n", "Content-Length"},
+           std::pair{"Content-Length: 2\r\nTransfer-Encoding: chunked\r\n", "Content-Length"},
+           std::pair{"Transfer-Encoding: identity\r\n", "Transfer-Encoding"},
+           std::pair{"Transfer-Encoding: gzip, chunked\r\n", "Transfer-Encoding"},
+           std::pair{"Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n",
+                     "Transfer-Encoding"},
+           std::pair{"Content-Encoding: gzip\r\nContent-Length: 2\r\n", "Content-Encoding"},
+           std::pair{"Content-Encoding: br\r\nContent-Length: 2\r\n", "Content-Encoding"},
+           std::pair{"Content-Encoding: identity, deflate\r\nContent-Length: 2\r\n",
+                     "Content-Encoding"},
+       }) {
+    RawConnection connection(running.http_port());
+    connection.Send(Asking(headers, "{}"));
+    const std::string answer = connection.ReadUntil("never");
+    EXPECT_TRUE(answer.starts_with("HTTP/1.1 400")) << headers << answer;
+    EXPECT_NE(answer.find(std::string(named) + ": needs"), std::string::npos) << answer;
+  }
+}
+
+TEST(HttpBodies, InChunksHaveTheLimitOfOthers) {
+  RunningService running(WithWord());
+  const std::string part = std::string(64 << 10, ' ');
+  const std::string chunk = "10000\r\n" + part + "\r\n";
+  for (const bool endless : {false, true}) {
+    RawConnection connection(running.http_port());
+    connection.Send(Asking("Transfer-Encoding: chunked\r\n"));
+    std::string parts = chunk;
+    if (endless) {
+      // What is sent after it is closed takes the answer back, which is not what is looked at.
+      while (::send(connection.socket(), parts.data(), parts.size(), MSG_NOSIGNAL) > 0) {
+      }
+      continue;
+    }
+    connection.Send(parts + "0\r\n\r\n");
+    EXPECT_NE(connection.ReadUntil("}").find("malformed JSON"), std::string::npos);
+  }
+}
+
+TEST(HttpHeads, WithAZeroByteAreNone) {
+  RunningService running(WithWord());
+  const std::string zero(1, '\0');
+  for (const std::string& head :
+       {"GET /api/studies HTTP/1.1\r\nAuthorization: Bearer " + std::string(kWord) + zero,
+        "GET /api/studies" + zero + " HTTP/1.1\r\nAuthorization: Bearer " + kWord}) {
+    RawConnection connection(running.http_port());
+    connection.Send(head + "\r\n\r\n");
+    EXPECT_TRUE(connection.ReadUntil("never").starts_with("HTTP/1.1 400")) << head;
+  }
+}
+
+TEST(HttpAnswers, ComeOnceHoweverManyRangesAreAskedFor) {
+  RunningService running(WithWord());
+  httplib::Client client("127.0.0.1", running.http_port());
+  client.set_bearer_token_auth(kWord);
+  const std::string whole = client.Get("/api/openapi.json")->body;
+  std::string ranges = "bytes=0-";
+  for (int i = 0; i < 300; ++i) ranges += ",0-";
+  const auto many = client.Get("/api/openapi.json", {{"Range", ranges}});
+  ASSERT_TRUE(many);
+  EXPECT_EQ(many->status, 200);
+  EXPECT_EQ(many->body, whole);
+  EXPECT_EQ(client.Get("/api/openapi.json", {{"Range", "bytes=0-9"}})->body, whole.substr(0, 10));
+}
+
+TEST(HttpAnswers, MayNotBeShownWithinPagesOfOtherSites) {
+  RunningService running;
+  httplib::Client client("127.0.0.1", running.http_port());
+  for (const char* path : {"/", "/healthz", "/absent"}) {
+    const auto answer = client.Get(path);
+    EXPECT_EQ(answer->get_header_value("X-Content-Type-Options"), "nosniff") << path;
+    EXPECT_EQ(answer->get_header_value("Content-Security-Policy"), "frame-ancestors 'self'");
+  }
+}
+
+TEST(HttpHead, IsReadWithoutItsBody) {
+  const HttpHead head = ReadHttpHead(
+      "PUT /a/b?c HTTP/1.1\r\nX: y\r\nauthorization:  Bearer w \r\n\r\nAuthorization: Bearer "
+      "z\r\n");
+  EXPECT_EQ(head.method, "PUT");
+  EXPECT_EQ(head.target, "/a/b?c");
+  EXPECT_EQ(head.authorization, "Bearer w");
+  for (const char* text : {"", "\r\n", "GET", "GET \r\nAuthorization", "\r\nAuthorization:"}) {
+    EXPECT_EQ(ReadHttpHead(text).authorization, "") << text;
+  }
 }
 
 }  // namespace

@@ -22,6 +22,7 @@
 #include "tuner/credentials/certificate.h"
 #include "tuner/credentials/sha256.h"
 #include "tuner/proto/grpc_status.h"
+#include "tuner/proto/plain_messages.h"
 
 namespace espalier {
 namespace {
@@ -115,6 +116,7 @@ class GrpcCheckpointServer final : public CheckpointServer,
                              &bound);
     builder.SetResourceQuota(quota);
     builder.SetMaxReceiveMessageSize(kMaxRequestBytes);
+    TakePlainMessages(builder);
     builder.SetSyncServerOption(grpc::ServerBuilder::MAX_POLLERS, 1);
     builder.SetSyncServerOption(grpc::ServerBuilder::NUM_CQS, 1);
     builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);

@@ -4,6 +4,7 @@
 #include <mutex>
 #include <utility>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "tuner/credentials/access_token.h"
 #include "tuner/credentials/certificate.h"
@@ -162,6 +163,15 @@ std::string BearerToken(std::string_view authorization) {
   constexpr std::string_view kScheme = "Bearer ";
   if (!authorization.starts_with(kScheme)) return "";
   return std::string(authorization.substr(kScheme.size()));
+}
+
+std::string TokenIn(std::string_view authorization) {
+  constexpr std::string_view kBasic = "Basic ";
+  if (!authorization.starts_with(kBasic)) return BearerToken(authorization);
+  std::string pair;
+  if (!absl::Base64Unescape(std::string(authorization.substr(kBasic.size())), &pair)) return "";
+  const std::size_t colon = pair.find(':');
+  return colon == std::string::npos ? "" : pair.substr(colon + 1);
 }
 
 }  // namespace espalier

@@ -48,6 +48,9 @@ class AccessControl {
   // Whether a connection's user is taken for the service's own.
   bool Trusts(const Peer& peer) const;
 
+  // Whether a token is good, whatever it allows. Takes microseconds.
+  bool Knows(const std::string& token) const { return Recognise(token).ok(); }
+
   // `call` is a row of the table of permissions. A token that is shown decides, whoever shows it;
   // the service's own user is let in without one. UNAUTHENTICATED: the caller shows no token, or
   // none that is good. PERMISSION_DENIED: its role is too small, or there is no such row. Both say
@@ -80,5 +83,7 @@ class AccessControl {
 
 // The token in "Bearer TOKEN"; empty: it is none.
 std::string BearerToken(std::string_view authorization);
+// The same, or the password in "Basic ...", where browsers put it.
+std::string TokenIn(std::string_view authorization);
 
 }  // namespace espalier

@@ -12,6 +12,7 @@
 #include "tuner.grpc.pb.h"
 #include "tuner/api/operations.h"
 #include "tuner/proto/grpc_status.h"
+#include "tuner/proto/plain_messages.h"
 #include "tuner/server/access/silent_connections.h"
 #include "tuner/server/access/trial_tokens.h"
 #include "tuner/server/grpc/agent_stream.h"
@@ -135,6 +136,7 @@ class GrpcServerImpl final : public GrpcServer {
     builder.SetResourceQuota(quota);
     builder.SetMaxReceiveMessageSize(kMaxMessage);
     builder.SetMaxSendMessageSize(kMaxMessage);
+    TakePlainMessages(builder);
     builder.SetSyncServerOption(grpc::ServerBuilder::NUM_CQS, 1);
     builder.SetSyncServerOption(grpc::ServerBuilder::MIN_POLLERS, 1);
     builder.SetSyncServerOption(grpc::ServerBuilder::MAX_POLLERS, 2);

@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <string>
+#include <string_view>
 
 #include "tuner/credentials/socket_owner.h"
 #include "tuner/server/access/tls.h"
@@ -15,28 +17,41 @@ class Server;
 
 namespace espalier {
 
-inline constexpr std::size_t kHttpThreads = 64;  // for requests under way
-inline constexpr int kHttpTimeout_s = 10;        // for a client to send more, or to take
-inline constexpr int kHttpRequest_s = 60;        // for a whole request
-inline constexpr int kHttpIdle_s = 60;           // between two requests of a connection
+inline constexpr std::size_t kHttpThreads = 64;         // for requests of clients under way
+inline constexpr std::size_t kHttpStrangerThreads = 4;  // for those of strangers
+inline constexpr int kHttpTimeout_s = 10;               // for a client to send more, or to take
+inline constexpr int kHttpRequest_s = 60;               // for a whole request
+inline constexpr int kHttpIdle_s = 60;                  // between two requests of a connection
 inline constexpr std::size_t kMaxHttpIdleConnections = 256;  // then the longest idle are closed
 
-inline constexpr int kHttpFirst_s = 10;  // for a stranger to begin, handshake included
+inline constexpr int kHttpFirst_s = 10;                // for a stranger to ask, handshake included
 inline constexpr std::size_t kMaxHttpHead = 64 << 10;  // bytes of a request before its body
+inline constexpr std::size_t kMaxHttpHeads = 8 << 20;  // of all that have not come to their end
 
 // The header by which handlers learn that, as the kernel says, a request comes from the service's
 // own user. A header of this name that a client sends is removed.
 inline constexpr char kOwnUserHeader[] = "Espalier-Own-User";
 
+// How a connection is found to be a client's. Until then it is a stranger's: its requests are
+// answered by threads of their own, which take no body and wait for nothing, neither for what it
+// has to say nor for it to take the answer. Whether a call is allowed is another question, asked by
+// handlers. Functions may be null, and are called from many threads.
+struct HttpDoor {
+  // What the kernel says of the other end.
+  std::function<bool(const Peer&)> trusts;
+  // The value of a request's header "Authorization". Must be quick: all connections wait.
+  std::function<bool(const std::string&)> knows;
+  // A request whose URL holds a secret.
+  std::function<bool(std::string_view method, std::string_view target)> opens;
+};
+
 // The library's server, changed so that a connection holds a thread only while a request is under
 // way: a client may keep its connection as long as it likes. Connections are closed that are idle
-// for kHttpIdle_s, that are too many (silent strangers first), or after an answer with "Connection:
+// for kHttpIdle_s, that are too many (strangers first), or after an answer with "Connection:
 // close". The same holds with TLS (a context of OpenSSL's, which it takes over): no thread waits
 // for a handshake, or for the head of a request.
-std::unique_ptr<httplib::Server> MakeHttpServer(ssl_ctx_st* tls,
-                                                std::function<bool(const Peer&)> trusts);
+std::unique_ptr<httplib::Server> MakeHttpServer(ssl_ctx_st* tls, HttpDoor door);
 // The same, over TLS where there are files, which must have been read before (ReadTls).
-std::unique_ptr<httplib::Server> MakeHttpServer(const TlsFiles& files,
-                                                std::function<bool(const Peer&)> trusts);
+std::unique_ptr<httplib::Server> MakeHttpServer(const TlsFiles& files, HttpDoor door);
 
 }  // namespace espalier

@@ -2,14 +2,30 @@
 
 #include <sys/socket.h>
 
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "httplib.h"
 #include "tuner/server/http/http_connections.h"
 
 namespace espalier {
 
-HttpListener::HttpListener(const TlsFiles& tls, const AccessControl& access, std::size_t max_body)
-    : server_(MakeHttpServer(tls, [&access](const Peer& peer) { return access.Trusts(peer); })) {
+HttpListener::HttpListener(
+    const TlsFiles& tls, const AccessControl& access, std::size_t max_body,
+    std::function<bool(std::string_view method, std::string_view target)> opens)
+    : server_(MakeHttpServer(tls,
+                             {.trusts = [&access](const Peer& peer) { return access.Trusts(peer); },
+                              .knows =
+                                  [&access](const std::string& authorization) {
+                                    const std::string token = TokenIn(authorization);
+                                    return !token.empty() && access.Knows(token);
+                                  },
+                              .opens = std::move(opens)})) {
+  // No other site may show a page of ours within its own, or take an answer for a page.
+  server_->set_default_headers({{"X-Content-Type-Options", "nosniff"},
+                                {"Content-Security-Policy", "frame-ancestors 'self'"}});
   server_->set_payload_max_length(max_body);
   server_->set_tcp_nodelay(true);
   // Not SO_REUSEPORT, which the library sets: a second service on the port must be noticed.
@@ -46,6 +62,33 @@ void HttpListener::Stop() {
 Shown ShownBy(const httplib::Request& request) {
   return {request.has_header(kOwnUserHeader),
           BearerToken(request.get_header_value("Authorization"))};
+}
+
+absl::Status CheckFraming(const httplib::Request& request) {
+  const auto refuse = [](const char* header, const std::string& want, const std::string& got) {
+    return absl::InvalidArgumentError(absl::StrCat(header, ": needs ", want, ", got ", got));
+  };
+  const std::size_t lengths = request.get_header_value_count("Content-Length");
+  const std::string length = request.get_header_value("Content-Length");
+  if (lengths > 1) return refuse("Content-Length", "one value", absl::StrCat(lengths));
+  std::uint64_t bytes = 0;
+  if (lengths == 1 && (!absl::SimpleAtoi(length, &bytes) ||
+                       length.find_first_not_of("0123456789") != std::string::npos)) {
+    return refuse("Content-Length", "a number of bytes", length);
+  }
+  const std::string coding = request.get_header_value("Transfer-Encoding");
+  if (request.has_header("Transfer-Encoding")) {
+    if (request.get_header_value_count("Transfer-Encoding") > 1 ||
+        !absl::EqualsIgnoreCase(coding, "chunked")) {
+      return refuse("Transfer-Encoding", "\"chunked\" or none", coding);
+    }
+    if (lengths == 1) return refuse("Content-Length", "none beside chunks", length);
+  }
+  const std::string packing = request.get_header_value("Content-Encoding");
+  if (!packing.empty() && !absl::EqualsIgnoreCase(packing, "identity")) {
+    return refuse("Content-Encoding", "none: bodies are taken as they are", packing);
+  }
+  return absl::OkStatus();
 }
 
 absl::Status CheckSite(const httplib::Request& request, const Shown& shown) {

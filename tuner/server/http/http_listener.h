@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <thread>
 
 #include "base/status.h"
@@ -21,8 +23,10 @@ namespace espalier {
 // before Listen, and calls Stop before what they use is gone.
 class HttpListener {
  public:
-  // Bodies of more than max_body bytes are refused. AccessControl must outlive it.
-  HttpListener(const TlsFiles& tls, const AccessControl& access, std::size_t max_body);
+  // Bodies of more than max_body bytes are refused. `opens` finds clients by secrets in their URL,
+  // as HttpDoor has it. AccessControl must outlive it.
+  HttpListener(const TlsFiles& tls, const AccessControl& access, std::size_t max_body,
+               std::function<bool(std::string_view method, std::string_view target)> opens = {});
   ~HttpListener();
 
   httplib::Server& server() { return *server_; }
@@ -38,6 +42,10 @@ class HttpListener {
   std::string address_;
   std::thread thread_;
 };
+
+// What a request's head says of its body and can be read in one way only: one length, or chunks, of
+// plain bytes. InvalidArgument names the header.
+absl::Status CheckFraming(const httplib::Request& request);
 
 // Any page may make a browser send requests to this machine. Browsers name the site of that page
 // (Origin), and the name under which they found us (Host). Of the service's own user, who need show

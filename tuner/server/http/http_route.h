@@ -35,6 +35,9 @@ struct HttpRoute {
   const char* operation;  // the name under which it is counted
   // Called from many threads at once.
   std::function<HttpAnswer(const HttpCall& call)> answer;
+  // Of a call that needs no role: what else opens it, such as a secret in its path, looked at
+  // before the body is read. Null: nothing, and no body of a stranger is read.
+  std::function<absl::Status(const HttpCall& call)> open{};
 };
 
 }  // namespace espalier

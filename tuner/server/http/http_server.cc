@@ -74,7 +74,11 @@ class HttpServerImpl final : public HttpServer {
         tuner_(tuner),
         metrics_(metrics),
         routes_(std::move(routes)),
-        listener_(tls, access, kMaxHttpBody) {}
+        listener_(tls, access, kMaxHttpBody,
+                  [this](std::string_view method, std::string_view target) {
+                    const FoundRoute found = FindRoute(routes_, method, target);
+                    return found.route != nullptr && found.route->open && Open(found).ok();
+                  }) {}
   ~HttpServerImpl() override { Stop(); }
 
   absl::Status Listen(const ListenAddress& address) {
@@ -173,13 +177,16 @@ class HttpServerImpl final : public HttpServer {
 
   // Before the body is read.
   absl::Status Admit(const httplib::Request& request) const {
+    ESPALIER_RETURN_IF_ERROR(CheckFraming(request));
     const FoundRoute found = FindRoute(routes_, request.method, request.target);
     const std::string call =
         found.route == nullptr
             ? absl::StrCat(request.method, " ", request.path)
             : absl::StrCat(std::string(found.route->method), " ", std::string(found.route->path));
     const Permission* permission = FindPermission(call);
-    if (permission != nullptr && permission->needed == Role::kNobody) return absl::OkStatus();
+    if (permission != nullptr && permission->needed == Role::kNobody) {
+      return found.route != nullptr && found.route->open ? Open(found) : absl::OkStatus();
+    }
     const Shown shown = ShownBy(request);
     ESPALIER_RETURN_IF_ERROR(CheckSite(request, shown));
     // A caller that may see anything may learn that there is no such page.
@@ -190,6 +197,16 @@ class HttpServerImpl final : public HttpServer {
     std::int64_t number = 0;
     if (!absl::SimpleAtoi(trial->second, &number)) number = -1;  // no trial's
     return CheckTrialToken(access_, shown.token, number, tuner_);
+  }
+
+  absl::Status Open(const FoundRoute& found) const {
+    static const std::string kNoBody;
+    return found.route->open({.tuner = tuner_,
+                              .path = found.path,
+                              .query = {},
+                              .request_key = {},
+                              .body = kNoBody,
+                              .service_url = {}});
   }
 
   static constexpr char kAnyPage[] = "GET /api/openapi.json";
