@@ -5,6 +5,7 @@
 #include <limits>
 #include <optional>
 #include <queue>
+#include <set>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -34,7 +35,8 @@ struct Growth {
 // One study as it is filled up.
 class Claim {
  public:
-  Claim(double share, int node_slots) : share_(share), node_slots_(node_slots) {}
+  Claim(double share, double owed, int node_slots)
+      : share_(share), owed_(owed), node_slots_(node_slots) {}
 
   void Add(const Job& job, std::shared_ptr<SpeedupCurve> curve) {
     jobs_.push_back({&job, std::move(curve)});
@@ -103,6 +105,9 @@ class Claim {
     return (part_.goodput - configurations * demand_.slots_each) / share_;
   }
   double goodput_per_share() const { return part_.goodput / share_; }
+  // What it has had of its share, if it gets what it has been given here.
+  double standing() const { return (part_.slots - owed_) / share_; }
+  bool next_is_trial() const { return placed_ < jobs_.size() || demand_.configurations > 0; }
 
   StudyPart Result() const {
     StudyPart part = part_;
@@ -144,6 +149,7 @@ class Claim {
   }
 
   const double share_;
+  const double owed_;
   const int node_slots_;
   std::vector<Claimant> jobs_;
   std::size_t placed_ = 0;
@@ -175,7 +181,41 @@ int SlotsFromOthers(std::map<StudyId, Claim>& claims, Claim& short_of, int missi
   return 0;
 }
 
+// Whose turn it is to have a trial: of those that have had least of their share. Null: no study has
+// a trial that fits.
+Claim* NextInTurn(std::map<StudyId, Claim>& claims) {
+  Claim* next = nullptr;
+  for (auto& [id, claim] : claims) {
+    if (!claim.next_is_trial()) continue;
+    if (next == nullptr || claim.standing() < next->standing()) next = &claim;
+  }
+  return next;
+}
+
 }  // namespace
+
+void WithholdTurns(Pool& pool, const std::map<StudyId, StudyPart>& parts) {
+  std::map<StudyId, int> left;
+  for (const auto& [study, part] : parts) left[study] = part.slots;
+  for (const Job& job : pool.jobs) {
+    if (job.running) left[job.study] -= MinSlots(job);
+  }
+  std::vector<const Job*> waiting;
+  for (const Job& job : pool.jobs) {
+    if (!job.running && parts.contains(job.study)) waiting.push_back(&job);
+  }
+  std::stable_sort(waiting.begin(), waiting.end(),
+                   [](const Job* a, const Job* b) { return a->order < b->order; });
+  std::set<TrialId> withheld;
+  for (const Job* job : waiting) {
+    if (MinSlots(*job) > left[job->study]) {
+      withheld.insert(job->id);
+    } else {
+      left[job->study] -= MinSlots(*job);
+    }
+  }
+  std::erase_if(pool.jobs, [&](const Job& job) { return withheld.contains(job.id); });
+}
 
 bool StudiesCompete(const Pool& pool) {
   return std::any_of(pool.jobs.begin(), pool.jobs.end(),
@@ -195,7 +235,10 @@ std::map<StudyId, StudyPart> DivideAmongStudies(const Pool& pool, SpeedupCache& 
   std::map<StudyId, Claim> claims;
   const auto claim_of = [&](StudyId id) -> Claim& {
     const auto share = pool.shares.find(id);
-    return claims.try_emplace(id, share == pool.shares.end() ? 1.0 : share->second, node_slots)
+    const auto owed = pool.owed.find(id);
+    return claims
+        .try_emplace(id, share == pool.shares.end() ? 1.0 : share->second,
+                     owed == pool.owed.end() ? 0.0 : owed->second, node_slots)
         .first->second;
   };
   for (const Job& job : pool.jobs) claim_of(job.study).Add(job, cache.CurveOf(job));
@@ -204,12 +247,13 @@ std::map<StudyId, StudyPart> DivideAmongStudies(const Pool& pool, SpeedupCache& 
     const auto more = demand.find(id);
     claim.Start(more == demand.end() ? StudyDemand{} : more->second);
   }
+  const bool turns = !pool.owed.empty();
   while (free > 0) {
     Claim* next = nullptr;
     double most = 0;
     for (auto& [id, claim] : claims) {
       while (claim.NextSlots() > free) {
-        const int freed = SlotsFromOthers(claims, claim, claim.NextSlots() - free);
+        const int freed = turns ? 0 : SlotsFromOthers(claims, claim, claim.NextSlots() - free);
         if (freed == 0) {
           claim.Skip();
         } else {
@@ -223,6 +267,7 @@ std::map<StudyId, StudyPart> DivideAmongStudies(const Pool& pool, SpeedupCache& 
       if (next == nullptr || urgency > most) std::tie(next, most) = std::pair(&claim, urgency);
     }
     if (next == nullptr) break;
+    if (Claim* const in_turn = turns ? NextInTurn(claims) : nullptr) next = in_turn;
     free -= next->NextSlots();
     next->Take();
   }

@@ -29,12 +29,18 @@ struct StudyPart {
 
 // Divides the pool's slots (draining nodes aside) among its studies, one by one to the study for
 // which it adds most to the power mean. Within a study the minima of its trials come first, then
-// further configurations, then growth by promise. GPU types and places are left to the policy: this
+// further configurations, then growth by promise. Where studies take turns (Pool::owed), whole
+// trials go one by one to the study that has had least of its share, a trial that would not fit
+// behind those of others before them. GPU types and places are left to the policy: this
 // says how much, not where. Pure; takes milliseconds for thousands of slots, and is only asked
 // where studies compete.
 std::map<StudyId, StudyPart> DivideAmongStudies(const Pool& pool, SpeedupCache& cache,
                                                 const std::map<StudyId, StudyDemand>& demand = {},
                                                 double fairness = kStudyFairness);
+
+// Takes waiting trials out of a pool in which studies take turns, as far as they are beyond their
+// study's part: no policy starts them in slots that are kept for another's.
+void WithholdTurns(Pool& pool, const std::map<StudyId, StudyPart>& parts);
 
 // Whether the pool has trials of more than one study.
 bool StudiesCompete(const Pool& pool);

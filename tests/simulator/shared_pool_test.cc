@@ -159,6 +159,78 @@ TEST(Fairness, ALateStudyIsNotKeptOutByEndlessTrials) {
   EXPECT_DOUBLE_EQ(pool.lost_steps(), 0) << "who gave way kept a checkpoint";
 }
 
+// Trials that cannot be resized, of several slots beside small ones: 4 slots, equal shares.
+struct Turns {
+  double gang_part = 0;    // of the slot-seconds that both have had
+  double first_start = 0;  // of the large ones
+  int large_trials = 0;
+};
+
+Turns TakeTurns(int large, const std::string& policy, double share, double until_s) {
+  Loads load({{"small", 10}, {"large", 10}});
+  load.Created(1, "small");
+  load.Created(2, "large");
+  VirtualPoolOptions options = Nodes(1, 4);
+  options.core.policy = PluginSpec{policy, {}};
+  VirtualPool pool(load, options);
+  StudySpec small = load.Study("small", 100'000);
+  small.max_slots = 1;
+  StudySpec gang = load.Study("large", 100'000, share);
+  gang.min_slots = gang.max_slots = large;
+  EXPECT_TRUE(pool.Client(CreateStudy{small, false}).status.ok());
+  pool.Run(20);
+  EXPECT_TRUE(pool.Client(CreateStudy{gang, false}).status.ok());
+  pool.Run(until_s);
+  double held[2] = {};
+  Turns turns{.first_start = FirstStart(pool.state(), 2)};
+  for (const auto& [id, trial] : pool.state().trials) {
+    for (const SlotSpan& span : trial.spans) {
+      const double from = std::max(20.0, SecondsBetween(VirtualPool::kStart, span.from));
+      const double to = span.to == Time{} ? until_s : SecondsBetween(VirtualPool::kStart, span.to);
+      held[trial.study.value - 1] +=
+          std::max(0.0, to - from) * static_cast<double>(span.slots.size());
+    }
+    turns.large_trials += trial.study == StudyId(2) && trial.started != Time{} ? 1 : 0;
+  }
+  turns.gang_part = held[1] / (held[0] + held[1]);
+  return turns;
+}
+
+TEST(Turns, ATrialOfAllSlotsStartsBesideAStreamOfSmallOnes) {
+  for (const std::string policy : {"promise_goodput", "fixed", "tiresias"}) {
+    for (const int large : {3, 4}) {
+      const Turns turns = TakeTurns(large, policy, 1, 600);
+      EXPECT_LT(turns.first_start, 50) << policy << " " << large;
+      EXPECT_NEAR(turns.gang_part, 0.5, 0.1) << policy << " " << large;
+      EXPECT_GT(turns.large_trials, 10) << policy << " " << large;
+    }
+  }
+}
+
+TEST(Turns, FollowTheShares) {
+  EXPECT_NEAR(TakeTurns(2, "promise_goodput", 0.25, 900).gang_part, 0.2, 0.05);
+  EXPECT_NEAR(TakeTurns(4, "promise_goodput", 4, 900).gang_part, 0.8, 0.05);
+}
+
+TEST(Turns, SmallStudiesThatAreMoreThanSlotsTakeThemToo) {
+  std::map<std::string, std::int64_t> seconds;
+  for (int i = 0; i < 6; ++i) seconds["s" + std::to_string(i)] = 10;
+  Loads load(seconds);
+  VirtualPool pool(load, Nodes(1, 2));
+  for (int i = 0; i < 6; ++i) {
+    const std::string name = "s" + std::to_string(i);
+    load.Created(i + 1, name);
+    StudySpec spec = load.Study(name, 100'000);
+    spec.max_slots = 1;
+    ASSERT_TRUE(pool.Client(CreateStudy{spec, false}).status.ok());
+  }
+  pool.Run(300);
+  for (int i = 0; i < 6; ++i) {
+    EXPECT_LT(FirstStart(pool.state(), i + 1), 60) << i;
+    EXPECT_NEAR(Goodput(pool.state(), i + 1, 60, 300), 2.0 / 6, 0.1) << i;
+  }
+}
+
 // One machine stays; spot machines are taken away every few minutes.
 VirtualPoolOptions SpotPool(std::optional<double> notice_s) {
   VirtualPoolOptions options = Nodes(1, 2);

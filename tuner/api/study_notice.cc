@@ -1,6 +1,7 @@
 #include "tuner/api/study_notice.h"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <vector>
 
@@ -33,6 +34,22 @@ std::string RoomNotice(const Study& study, const View& view) {
   if (study.spec.min_slots <= slots) return "";
   return absl::StrCat("each trial needs ", study.spec.min_slots, " slots, and the pool has ", slots,
                       ": have more machines join it, or lower \"slots\" of the study");
+}
+
+std::string TurnNotice(const Study& study, const View& view) {
+  const std::optional<StudyWait> wait = view.core.WaitOf(study.id);
+  if (!wait) return "";
+  const std::string slots = absl::StrCat(wait->slots, wait->slots == 1 ? " slot" : " slots");
+  if (!wait->its_turn) {
+    return absl::StrCat("its next trial waits for its turn: it needs ", slots,
+                        ", and other studies have had less of the pool than their share");
+  }
+  std::string text = absl::StrCat(
+      "its next trial waits for ", slots, wait->slots > 1 ? " together, of which " : ", of which ",
+      wait->free, wait->free == 1 ? " is" : " are",
+      " free and kept for it: the rest come free as trials of other studies end");
+  if (wait->about_s) absl::StrAppend(&text, ", in about ", std::lround(*wait->about_s), " s");
+  return text;
 }
 
 // Where no slot of the pool can be used, as its nodes or their agents have found.
@@ -80,7 +97,8 @@ std::string GrowthNotice(const Study& study, const View& view) {
 
 std::string StudyNotice(const Study& study, const View& view) {
   std::vector<std::string> notices;
-  for (const auto& notice : {PolicyNotice, RoomNotice, SlotsNotice, ProgramNotice, GrowthNotice}) {
+  for (const auto& notice :
+       {PolicyNotice, RoomNotice, TurnNotice, SlotsNotice, ProgramNotice, GrowthNotice}) {
     if (std::string text = notice(study, view); !text.empty()) notices.push_back(std::move(text));
   }
   return absl::StrJoin(notices, "; ");

@@ -86,6 +86,7 @@ class Core::Impl {
   const TunerState& state() const { return turn_.state(); }
   PruneVerdict Verdict(TrialId id) const { return clients_.Verdict(id); }
   TrialActivity Activity(TrialId id) const;
+  std::optional<StudyWait> WaitOf(StudyId id) const { return scheduler_.WaitOf(turn_.StudyAt(id)); }
   std::vector<NodeView> Nodes() const { return nodes_.Views(); }
   std::vector<NodeFault> Faults() const { return pool_.faults.Present(turn_.now()); }
   std::optional<PluginSpec> OwnPolicy() const {
@@ -171,6 +172,7 @@ std::optional<Time> Core::NextDeadline() const { return impl_->NextDeadline(); }
 bool Core::FreeDropped() { return impl_->FreeDropped(); }
 const TunerState& Core::state() const { return impl_->state(); }
 PruneVerdict Core::Verdict(TrialId trial) const { return impl_->Verdict(trial); }
+std::optional<StudyWait> Core::WaitOf(StudyId study) const { return impl_->WaitOf(study); }
 TrialActivity Core::Activity(TrialId trial) const { return impl_->Activity(trial); }
 std::vector<NodeView> Core::Nodes() const { return impl_->Nodes(); }
 std::vector<NodeFault> Core::Faults() const { return impl_->Faults(); }

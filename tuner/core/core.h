@@ -10,6 +10,7 @@
 #include "tuner/core/pool/contacts.h"
 #include "tuner/core/pool/node_view.h"
 #include "tuner/core/pruners/pruner.h"
+#include "tuner/core/scheduling/study_wait.h"
 #include "tuner/core/state/change.h"
 #include "tuner/core/state/event.h"
 #include "tuner/core/state/step.h"
@@ -70,6 +71,9 @@ class Core {
   TrialActivity Activity(TrialId trial) const;
   std::vector<NodeView> Nodes() const;
   std::vector<NodeFault> Faults() const;  // pairs of nodes that cannot talk
+  // Why no trial of the study runs though one waits, where studies take turns. Requires a study of
+  // the state.
+  std::optional<StudyWait> WaitOf(StudyId study) const;
   // The pool's own policy, if it has one: then no study's is followed.
   std::optional<PluginSpec> PoolPolicy() const;
   int SlotsTotal() const;  // of connected nodes

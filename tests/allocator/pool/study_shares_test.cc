@@ -65,6 +65,44 @@ TEST_F(StudyShares, DrainingNodesAreNobodysShare) {
   EXPECT_EQ(parts.at(a_).slots + parts.at(b_).slots, 2);
 }
 
+TEST_F(StudyShares, WhoIsOwedATrialGetsItWhole) {
+  Pool pool{{Node(1, 4)}, {}};
+  for (int i = 0; i < 3; ++i) {
+    pool.jobs.push_back(OfStudy(1, RunningJob(i + 1, {{NodeId(1), 1}}, 0.5, 1)));
+  }
+  const std::map<StudyId, StudyDemand> demand = {{a_, {100, 1}}, {b_, {9, 4}}};
+  EXPECT_EQ(Divide(pool, demand).at(b_).slots, 0) << "at no moment is there room for it";
+  pool.owed = {{a_, -0.5}, {b_, 0.5}};
+  EXPECT_EQ(Divide(pool, demand).at(b_).slots, 4);
+  EXPECT_EQ(Divide(pool, demand).at(a_).slots, 0) << "its trials are not replaced";
+  pool.owed = {{a_, 0.5}, {b_, -0.5}};
+  EXPECT_EQ(Divide(pool, demand).at(a_).slots, 4);
+}
+
+TEST_F(StudyShares, AsManyTrialsAsItIsOwed) {
+  Pool pool{{Node(1, 10)}, {}};
+  const std::map<StudyId, StudyDemand> demand = {{a_, {100, 1}}, {b_, {9, 3}}};
+  pool.owed = {{a_, -2}, {b_, 2}};
+  EXPECT_EQ(Divide(pool, demand).at(b_).slots, 6);
+  pool.owed = {{a_, 4}, {b_, -4}};
+  EXPECT_EQ(Divide(pool, demand).at(b_).slots, 3);
+}
+
+TEST_F(StudyShares, WaitingTrialsBeyondAPartAreKeptFromPolicies) {
+  Pool pool{{Node(1, 4)}, {}};
+  pool.jobs = {OfStudy(1, RunningJob(1, {{NodeId(1), 1}}, 0.5, 1)),
+               OfStudy(1, WaitingJob(2, 1)), OfStudy(1, WaitingJob(3, 1)),
+               OfStudy(2, WaitingJob(4, 1))};
+  pool.jobs[1].order = 9;
+  pool.jobs[2].order = 8;
+  WithholdTurns(pool, {{a_, {.slots = 2}}, {b_, {.slots = 1}}});
+  std::vector<TrialId> left;
+  for (const Job& job : pool.jobs) left.push_back(job.id);
+  EXPECT_EQ(left, (std::vector<TrialId>{TrialId(1), TrialId(3), TrialId(4)}));
+  WithholdTurns(pool, {{a_, {.slots = 0}}, {b_, {.slots = 1}}});
+  EXPECT_EQ(pool.jobs.size(), 2U) << "one that runs is not touched";
+}
+
 TEST_F(StudyShares, TheWeightMakesAPolicyDivideSo) {
   Pool pool{{Node(1, 16)}, {}};
   for (int i = 0; i < 6; ++i) {

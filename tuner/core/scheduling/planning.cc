@@ -53,7 +53,7 @@ void Scheduler::AskForPlan() {
     }
   }
   request->speeds = speeds_.TakeDue();
-  view_.DescribeSharing(*request);
+  DescribeSharing(*request);
   request->pool = view_.MakePool();
   plan_asked_at_ = turn_.now();
   planning_ = request;
@@ -65,6 +65,7 @@ void Scheduler::On(const PlanMade& event) {
   const std::shared_ptr<const PlanRequest> shown = std::exchange(planning_, nullptr);
   planner_rests_until_ =
       After(turn_.now(), kRestPerPlan * SecondsBetween(plan_asked_at_, turn_.now()));
+  CountShares();
   const bool all_taken = TakePlan(*event.plan, *shown);
   parts_ = event.plan->parts;
   std::erase_if(parts_, [this](const auto& part) { return !pool_.studies.contains(part.first); });

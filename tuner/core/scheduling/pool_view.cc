@@ -266,6 +266,41 @@ int PoolView::RunningSlotsOf(const Study& study) const {
   return slots;
 }
 
+std::map<StudyId, StudyUse> PoolView::UsesOfStudies() {
+  std::map<StudyId, StudyUse> uses;
+  for (const StudyId id : pool_.studies) {
+    const Study& study = turn_.StudyAt(id);
+    uses.emplace(id, StudyUse{.share = study.spec.share,
+                              .wants_more = SomeWait(study) ||
+                                            DemandOf(study, pool_.SlotsTotal()).configurations > 0,
+                              .trial_slots = study.spec.min_slots,
+                              .rigid = study.spec.max_slots == study.spec.min_slots});
+  }
+  // Processes of ended trials hold their slots until they are gone.
+  for (const auto& [trial, replicas] : pool_.replicas.by_trial()) {
+    const auto known = turn_.state().trials.find(trial);
+    if (known == turn_.state().trials.end()) continue;
+    const auto use = uses.find(known->second.study);
+    if (use != uses.end()) use->second.held += static_cast<int>(replicas.size());
+  }
+  return uses;
+}
+
+int PoolView::SlotsToShare() const {
+  int slots = 0;
+  for (const auto& [id, node] : pool_.nodes) {
+    if (!node.connected || node.draining) continue;
+    slots += node.slots - pool_.UnusableSlotsOn(node) - client_slots_.KeptOn(id);
+  }
+  return std::max(0, slots);
+}
+
+std::optional<double> PoolView::TrialSeconds(const Study& study) const {
+  const TrialTally& tally = turn_.state().TallyOf(study);
+  if (tally.ended() == 0 || tally.slot_seconds() <= 0) return std::nullopt;
+  return tally.slot_seconds() / static_cast<double>(tally.ended()) / study.spec.min_slots;
+}
+
 int PoolView::PlannedSlotsOf(const Study& study) const {
   int slots = 0;
   for (const auto& [id, group] : pool_.groups) {

@@ -1,10 +1,12 @@
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "allocator/pool/pool.h"
+#include "allocator/pool/share_account.h"
 #include "allocator/pool/study_shares.h"
 #include "tuner/core/checkpoints/checkpoints.h"
 #include "tuner/core/client_slots/client_slot_desk.h"
@@ -58,6 +60,12 @@ class PoolView {
   // Slots that those of its trials that run have at the least.
   int RunningSlotsOf(const Study& study) const;
   int PlannedSlotsOf(const Study& study) const;
+  // What each study has of the pool now, and whether it wants more.
+  std::map<StudyId, StudyUse> UsesOfStudies();
+  // Slots of nodes that may be given to trials.
+  int SlotsToShare() const;
+  // Seconds for which one trial of the study holds its slots, by those that have ended.
+  std::optional<double> TrialSeconds(const Study& study) const;
   // Whether a trial of it could start.
   bool SomeWait(const Study& study) const;
 

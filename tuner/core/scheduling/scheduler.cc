@@ -101,18 +101,20 @@ void Scheduler::Schedule() {
   }
   scheduled_at_ = turn_.now();
   client_slots_.Serve();
+  CountShares();
   if (EndedTrialsAreLeaving()) return CarryOut();
   if (options_.plan_aside) {
     if (const auto* parts = KnownParts()) CreateTrialsWhereUseful(*parts);
     AskForPlan();
   } else {
-    const std::map<StudyId, StudyPart> parts = PartsOfStudies();
-    CreateTrialsWhereUseful(parts);
-    GiveWayToStarving(parts);
+    parts_ = PartsOfStudies();
+    CreateTrialsWhereUseful(parts_);
+    GiveWayToStarving(parts_);
     for (const StudyId id : pool_.studies) UpdatePromise(turn_.StudyAt(id));
     PlanRequest request;
     request.policy = CurrentPolicy();
     request.pool = view_.MakePool();
+    if (account_.Uneven()) WithholdTurns(request.pool, parts_);
     const Plan plan = planner_.Make(request);
     for (const JobRefusal& refusal : plan.refusals) {
       view_.RecordRefusal(turn_.TrialAt(refusal.trial), refusal.reason);
@@ -129,6 +131,7 @@ void Scheduler::CarryOut() {
   reconciler_.ReconcileAll();
   client_slots_.ServeFromUnused();
   for (const StudyId id : std::set<StudyId>(pool_.studies)) studies_.EndStudyIfDone(id);
+  CountShares();
 }
 
 void Scheduler::CreateTrials(const Study& study, int& room) {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "allocator/pool/share_account.h"
 #include "allocator/pool/study_shares.h"
 #include "tuner/core/checkpoints/checkpoints.h"
 #include "tuner/core/client_slots/client_slot_desk.h"
@@ -17,6 +18,7 @@
 #include "tuner/core/scheduling/planner.h"
 #include "tuner/core/scheduling/pool_view.h"
 #include "tuner/core/scheduling/reconciler.h"
+#include "tuner/core/scheduling/study_wait.h"
 #include "tuner/core/state/turn.h"
 #include "tuner/core/studies/studies.h"
 #include "tuner/core/trials/limits.h"
@@ -56,6 +58,8 @@ class Scheduler {
   // ---- phases of a step
   // Looks at the pool if something has happened that it should see, or is due to.
   void Settle();
+  // Why no trial of the study runs though it could have one, where studies take turns.
+  std::optional<StudyWait> WaitOf(const Study& study) const;
   // When to look again if nothing happens until then: a resize may have become worth its cost.
   std::optional<Time> Next() const;
 
@@ -77,6 +81,9 @@ class Scheduler {
   bool EndedTrialsAreLeaving() const;
   std::map<StudyId, StudyPart> PartsOfStudies();
   const std::map<StudyId, StudyPart>* KnownParts() const;
+  void CountShares();
+  void DescribeSharing(PlanRequest& request);
+  bool Starves(const Study& study, const StudyPart& part) const;
 
   // Plans made beside the owner's thread (planning.cc).
   void AskForPlan();
@@ -110,6 +117,7 @@ class Scheduler {
   Time planner_rests_until_;
   bool look_ = false;                   // something has changed that a plan should see
   std::map<StudyId, StudyPart> parts_;  // by the newest plan
+  ShareAccount account_;                // of studies, where there are several
   Time scheduled_at_;                   // when it looked last
   Time reconciled_all_at_;
   double look_again_s_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "tuner/core/scheduling/scheduler.h"
@@ -12,6 +13,10 @@ namespace espalier {
 namespace {
 
 constexpr double kLeave_s = 2.0;  // what the processes of an ended trial may take
+// For so long of its part of the pool a study waits before trials that run pause for its turn:
+// otherwise they end first.
+constexpr double kTurn_s = 60;
+constexpr double kUsualTrial_s = 60;  // while none has ended
 
 }  // namespace
 
@@ -19,11 +24,7 @@ constexpr double kLeave_s = 2.0;  // what the processes of an ended trial may ta
 // configurations to try: trials are drawn as long as slots are free or could be given back by
 // trials above their minimum. Not earlier, so that the sampler knows as much as possible.
 void Scheduler::CreateTrialsWhereUseful(const std::map<StudyId, StudyPart>& parts) {
-  int room = 0;
-  for (const auto& [id, node] : pool_.nodes) {
-    if (node.connected && !node.draining)
-      room += node.slots - pool_.UnusableSlotsOn(node) - client_slots_.KeptOn(id);
-  }
+  int room = view_.SlotsToShare();
   for (const auto& [id, live] : pool_.live) {
     const Trial& trial = *live.trial;
     const Study& study = *live.study;
@@ -75,8 +76,30 @@ bool Scheduler::EndedTrialsAreLeaving() const {
 std::map<StudyId, StudyPart> Scheduler::PartsOfStudies() {
   PlanRequest request;
   request.policy = CurrentPolicy();
-  view_.DescribeSharing(request);
+  DescribeSharing(request);
   return request.shared ? planner_.Divide(request) : std::map<StudyId, StudyPart>{};
+}
+
+void Scheduler::CountShares() {
+  if (pool_.studies.size() < 2) {
+    account_ = {};
+  } else {
+    account_.Advance(Seconds(turn_.now()), view_.SlotsToShare(), view_.UsesOfStudies());
+  }
+}
+
+void Scheduler::DescribeSharing(PlanRequest& request) {
+  view_.DescribeSharing(request);
+  if (!request.shared || !account_.Uneven()) return;
+  std::optional<double> trial_s;
+  for (const StudyId id : pool_.studies) {
+    const std::optional<double> of_study = view_.TrialSeconds(turn_.StudyAt(id));
+    if (of_study) trial_s = std::min(trial_s.value_or(*of_study), *of_study);
+  }
+  const double each_s = std::max(1.0, trial_s.value_or(kUsualTrial_s));
+  for (const StudyId id : pool_.studies) {
+    request.shared->owed.emplace(id, account_.Owed(id) / each_s);
+  }
 }
 
 // By the newest plan; null while it does not know all of the studies that there are now. A new one
@@ -89,19 +112,53 @@ const std::map<StudyId, StudyPart>* Scheduler::KnownParts() const {
   return all ? &parts_ : nullptr;
 }
 
+bool Scheduler::Starves(const Study& study, const StudyPart& part) const {
+  const int held = view_.PlannedSlotsOf(study);
+  if (held + held / 10 + study.spec.min_slots > part.slots) return false;
+  return !account_.Uneven() || (held == 0 && account_.OwedSeconds(study.id) >= kTurn_s);
+}
+
+std::optional<StudyWait> Scheduler::WaitOf(const Study& study) const {
+  const auto part = parts_.find(study.id);
+  if (part == parts_.end() || study.state != StudyState::kRunning || !account_.Uneven() ||
+      view_.RunningSlotsOf(study) > 0 || !view_.SomeWait(study)) {
+    return std::nullopt;
+  }
+  StudyWait wait{.slots = study.spec.min_slots, .free = view_.SlotsToShare()};
+  std::vector<std::pair<double, int>> ends;  // in seconds, and slots that come free
+  for (const auto& [trial, replicas] : pool_.replicas.by_trial()) {
+    const int slots = static_cast<int>(replicas.size());
+    wait.free -= slots;
+    const auto other = turn_.state().trials.find(trial);
+    if (other == turn_.state().trials.end() || other->second.spans.empty()) continue;
+    const std::optional<double> takes_s = view_.TrialSeconds(turn_.StudyAt(other->second.study));
+    if (!takes_s) continue;
+    const double had_s = SecondsBetween(other->second.spans.back().from, turn_.now());
+    ends.emplace_back(std::max(0.0, *takes_s - had_s), slots);
+  }
+  wait.free = std::clamp(wait.free, 0, wait.slots);
+  wait.its_turn = part->second.slots >= wait.slots;
+  std::sort(ends.begin(), ends.end());
+  int missing = wait.slots - wait.free;
+  for (std::size_t i = 0; i < ends.size() && missing > 0; ++i) {
+    missing -= ends[i].second;
+    if (missing <= 0) wait.about_s = ends[i].first;
+  }
+  return wait;
+}
+
 // A study that holds well more than its part gives one trial's slots to one that has less than its
 // own and waits: the least promising of those that keep a checkpoint pauses. Otherwise long trials
 // that came first would keep all others out.
 void Scheduler::GiveWayToStarving(const std::map<StudyId, StudyPart>& parts) {
   const bool starving = std::any_of(parts.begin(), parts.end(), [this](const auto& entry) {
-    const Study& study = turn_.StudyAt(entry.first);
-    const int held = view_.PlannedSlotsOf(study);
-    return held + held / 10 + study.spec.min_slots <= entry.second.slots;
+    return Starves(turn_.StudyAt(entry.first), entry.second);
   });
   if (!starving) return;
   for (const auto& [id, part] : parts) {
     const Study& study = turn_.StudyAt(id);
     if (view_.RunningSlotsOf(study) <= part.slots + part.slots / 10) continue;
+    if (account_.Uneven() && account_.Owed(id) >= 0) continue;
     std::optional<TrialId> least;
     for (const auto& [trial, group] : pool_.groups) {
       if (turn_.TrialAt(trial).study != id) continue;
