@@ -12,7 +12,7 @@ void RaiseLimitOfOpenFiles();
 // where descriptors have large numbers (select).
 rlimit LimitOfOpenFilesAtStart();
 
-// How many may be open; for messages and checks.
+// How many may be open now.
 rlim_t LimitOfOpenFiles();
 
 }  // namespace espalier

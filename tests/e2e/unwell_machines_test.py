@@ -54,6 +54,15 @@ class FailedStarts(TunerTest):
         log = next((self.dir / "run/trials/e2e/trial-7").glob("replica-*.log")).read_text()
         self.assertEqual(log.splitlines()[0], "96")
 
+    def test_slots_for_which_there_are_not_enough_descriptors_are_refused(self):
+        study = self.study(["true"])
+        for limit, slots, fitting in ((1024, 481, "offer 480 slots or fewer, or raise"), (66, 2, "offer 1 slot or fewer, or raise"),
+                                      (65, 1, "may have 65: raise")):
+            for start in (("run", study, "--dir", self.dir / "run"), ("agent", "--join", self.unanswered_address())):
+                told = self.run_tuner(*start, "--slots", slots, prefix=["prlimit", f"--nofile={limit}:{limit}"], code=2).stderr
+                self.assertIn(f"--slots {slots}: needs {2 * slots + 64} open files", told)
+                self.assertIn(fitting, told)
+
 
 def sleeping(seconds):
     """The numbers of the processes that sleep so long, by which they are told from others."""

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/host_port.h"
+#include "base/machine_limits.h"
 #include "base/private_files.h"
 #include "trial_runner/agent/agent_home.h"
 #include "trial_runner/agent/agent_loop.h"
@@ -55,6 +56,7 @@ absl::StatusOr<AgentOptions> Complete(const AgentOptions& options) {
   ESPALIER_RETURN_IF_ERROR(Check(options));
   // Replicas run in other directories, so what they are told must not be relative to this one.
   AgentOptions absolute = options;
+  if (absolute.cores == 0) absolute.cores = UsableCores();
   std::error_code error;
   absolute.directory = std::filesystem::absolute(options.directory, error).string();
   if (error) {

@@ -20,6 +20,9 @@ struct AgentOptions {
   std::string http_address;     // the service's HTTP endpoint, for commands; may be empty
   std::string node_name;        // unique in the pool
   int slots = 1;
+  // The cores whose time the slots share: each replica may have so many threads. 0: those that this
+  // process may use when the agent starts.
+  int cores = 0;
   std::string directory;  // logs, parameter files and checkpoints; created if absent
   // A folder that all agents of the pool see, perhaps under other paths, and in which checkpoints
   // are kept. Empty: they are kept in `directory`, and agents fetch them from one another.

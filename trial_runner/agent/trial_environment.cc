@@ -15,7 +15,6 @@
 #include "base/environment.h"
 #include "base/json/parse_json.h"
 #include "base/launcher_variables.h"
-#include "base/machine_limits.h"
 #include "base/nested_choice.h"
 #include "base/private_files.h"
 #include "base/protocol.h"
@@ -54,7 +53,7 @@ absl::Status AddParameters(const std::string& parameters_json, Variables& variab
 }
 
 void AddThreads(const AgentOptions& options, Variables& variables) {
-  const std::string share = absl::StrCat(std::max(1, UsableCores() / std::max(1, options.slots)));
+  const std::string share = absl::StrCat(std::max(1, options.cores / std::max(1, options.slots)));
   // All yield to what the user has set; OMP_NUM_THREADS follows ESPALIER_THREADS.
   const auto threads = variables.emplace("ESPALIER_THREADS", share).first;
   variables.emplace("OMP_NUM_THREADS", threads->second);

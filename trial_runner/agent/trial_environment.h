@@ -26,7 +26,7 @@ absl::StatusOr<TrialFiles> MakeTrialFiles(const AgentOptions& options, const Ser
                                           const v1::StartReplica& start);
 
 // The replica's whole environment: `inherited`, then the study's, then ours. Fails if the
-// parameters are not a JSON object. Pure but for the number of cores.
+// parameters are not a JSON object. Pure.
 absl::StatusOr<std::map<std::string, std::string>> TrialEnvironment(
     const std::map<std::string, std::string>& inherited, const AgentOptions& options,
     const ServiceAccess& access, std::int64_t node_id, const HostAddress& host,

@@ -328,11 +328,11 @@ class Session {
 }  // namespace
 
 ExitCode Run(const RunArguments& arguments) {
+  RaiseLimitOfOpenFiles();
   absl::StatusOr<RunPlan> plan = CheckRun(arguments);
   if (!plan.ok()) {
     return Fail("run", ExitCode::kBadInput, std::string(plan.status().message()));
   }
-  RaiseLimitOfOpenFiles();
   IgnoreBrokenPipes();
   return Session(*std::move(plan)).Run();
 }

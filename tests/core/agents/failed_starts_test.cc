@@ -18,6 +18,12 @@ constexpr char kNoProgram[] = "cannot start train.sh: No such file or directory"
 
 class FailedStartsTest : public CoreTest {
  protected:
+  void NotStarted(ReplicaId replica, const char* error, bool node_at_fault) {
+    ReplicaExited exit{replica, -1, 0, "", error};
+    exit.node_at_fault = node_at_fault;
+    Step(exit);
+  }
+
   // Answers the starts of this step: those on bad nodes fail, the others run. Returns how many ran.
   int Answer(const std::set<NodeId>& bad, const char* error, bool node_at_fault) {
     int ran = 0;
@@ -25,9 +31,7 @@ class FailedStartsTest : public CoreTest {
     std::vector<StartReplicaCommand> next;
     for (const StartReplicaCommand& start : starts) {
       if (bad.contains(start.node)) {
-        ReplicaExited exit{start.replica, -1, 0, "", error};
-        exit.node_at_fault = node_at_fault;
-        Step(exit);
+        NotStarted(start.replica, error, node_at_fault);
         ++failed_;
       } else {
         Step(ReplicaStarted{start.replica, start.node});
@@ -106,10 +110,7 @@ TEST_F(FailedStartsTest, WhatRunsThereRunsOn) {
   ASSERT_EQ(starts_.size(), 2u);
   const ReplicaId running = starts_[0].replica;
   Step(ReplicaStarted{running, node});
-  ReplicaExited exit{starts_.empty() ? ReplicaId{} : starts_[0].replica, -1, 0, "", kFull};
-  exit.replica = ReplicaId(running.value + 1);
-  exit.node_at_fault = true;
-  Step(exit);
+  NotStarted(ReplicaId(running.value + 1), kFull, true);
   EXPECT_TRUE(stops_.empty());
   EXPECT_TRUE(starts_.empty());
   EXPECT_FALSE(core_.Nodes().at(0).draining);
@@ -157,10 +158,8 @@ TEST_F(FailedStartsTest, AJoinerThatANodeCannotStartIsNoFailedJoin) {
   for (int s = 0; s < 1200; ++s) {
     Wait(1);
     for (const StartReplicaCommand& start : std::vector(starts_)) {
-      ReplicaExited exit{start.replica, -1, 0, "", kFull};
-      exit.node_at_fault = true;
       EXPECT_EQ(start.node, full);
-      Step(exit);
+      NotStarted(start.replica, kFull, true);
       ++tried;
     }
   }

@@ -4,6 +4,7 @@
 
 #include <fstream>
 #include <iterator>
+#include <tuple>
 
 namespace espalier {
 namespace {
@@ -31,6 +32,20 @@ TEST(TrialEnvironment, YieldsToThreadsTheUserSet) {
   EXPECT_FALSE(variables->contains("ESPALIER_JOINS"));
   start.set_joins(4);
   EXPECT_EQ(TrialEnvironment({}, options, {}, 3, {}, start, {})->at("ESPALIER_JOINS"), "4");
+}
+
+TEST(TrialEnvironment, SharesTheCoresAmongTheSlots) {
+  v1::StartReplica start;
+  start.set_parameters_json("{}");
+  for (const auto& [cores, slots, threads] :
+       {std::tuple(16, 4, "4"), {7, 2, "3"}, {1, 3, "1"}, {5, 1, "5"}}) {
+    AgentOptions options;
+    options.cores = cores;
+    options.slots = slots;
+    const auto variables = *TrialEnvironment({}, options, {}, 3, {}, start, {});
+    EXPECT_EQ(variables.at("ESPALIER_THREADS"), threads) << cores << " by " << slots;
+    EXPECT_EQ(variables.at("OMP_NUM_THREADS"), threads) << cores << " by " << slots;
+  }
 }
 
 TEST(TrialEnvironment, HasNothingOfTheJobThatTheAgentRunsIn) {

@@ -9,6 +9,7 @@
 #include <charconv>
 #include <cstdint>
 #include <filesystem>
+#include <fstream>
 #include <optional>
 #include <set>
 #include <sstream>
@@ -39,41 +40,15 @@ std::optional<pid_t> NumberIn(std::string_view name) {
   return pid;
 }
 
-pid_t ParentOf(pid_t pid) {
-  const std::string line = TextOfFile(absl::StrCat("/proc/", pid, "/stat"));
-  const std::size_t name_ends = line.rfind(')');
-  if (name_ends == std::string::npos) return 0;
-  std::istringstream fields(line.substr(name_ends + 1));
-  std::string state;
-  pid_t parent = 0;
-  fields >> state >> parent;
-  return parent;
-}
-
 std::map<pid_t, Process> AllProcesses() {
   std::map<pid_t, Process> all;
   std::error_code error;
   for (std::filesystem::directory_iterator it("/proc", error), end; !error && it != end;
        it.increment(error)) {
     const std::optional<pid_t> pid = NumberIn(it->path().filename().string());
-    if (pid) all[*pid] = {ParentOf(*pid), ProcessStart(*pid)};
+    if (pid) all[*pid] = {StatusOf(*pid).parent, ProcessStart(*pid)};
   }
   return all;
-}
-
-// Another user's environment cannot be read, and is empty here; so is that of a zombie.
-bool CarriesOneOf(pid_t pid, const std::vector<std::string>& marks) {
-  const std::string environment = TextOfFile(absl::StrCat("/proc/", pid, "/environ"));
-  const std::string wanted = absl::StrCat(kRunMarkVariable, "=");
-  const std::vector<std::string> variables = absl::StrSplit(environment, '\0');
-  for (const std::string& variable : variables) {
-    if (!variable.starts_with(wanted)) continue;
-    const std::vector<std::string> carried = absl::StrSplit(variable.substr(wanted.size()), ',');
-    return std::any_of(marks.begin(), marks.end(), [&](const std::string& mark) {
-      return std::find(carried.begin(), carried.end(), mark) != carried.end();
-    });
-  }
-  return false;
 }
 
 // An agent may have been started from within a trial of the one before it.
@@ -104,7 +79,7 @@ std::set<pid_t> Condemned(const std::map<pid_t, Process>& all,
   const std::set<pid_t> spared = ThisAndThoseAbove(all);
   std::set<pid_t> condemned;
   for (const auto& [pid, process] : all) {
-    if (!spared.contains(pid) && CarriesOneOf(pid, marks)) condemned.insert(pid);
+    if (!spared.contains(pid) && CarriesOneOf(VariablesOf(pid), marks)) condemned.insert(pid);
   }
   AddDescendants(all, spared, condemned);
   return condemned;
@@ -135,6 +110,40 @@ std::string RunMarks(const std::map<std::string, std::string>& inherited, const 
   const auto outer = inherited.find(kRunMarkVariable);
   if (outer == inherited.end() || outer->second.empty()) return mark;
   return absl::StrCat(outer->second, ",", mark);
+}
+
+std::vector<std::string> VariablesOf(pid_t pid) {
+  return absl::StrSplit(TextOfFile(absl::StrCat("/proc/", pid, "/environ")), '\0');
+}
+
+bool CarriesOneOf(const std::vector<std::string>& variables,
+                  const std::vector<std::string>& marks) {
+  const std::string wanted = absl::StrCat(kRunMarkVariable, "=");
+  for (const std::string& variable : variables) {
+    if (!variable.starts_with(wanted)) continue;
+    const std::vector<std::string> carried = absl::StrSplit(variable.substr(wanted.size()), ',');
+    return std::any_of(marks.begin(), marks.end(), [&](const std::string& mark) {
+      return std::find(carried.begin(), carried.end(), mark) != carried.end();
+    });
+  }
+  return false;
+}
+
+ProcessStatus StatusOf(pid_t pid) {
+  ProcessStatus status;
+  const std::string line = TextOfFile(absl::StrCat("/proc/", pid, "/stat"));
+  const std::size_t name_ends = line.rfind(')');
+  if (name_ends == std::string::npos) return status;
+  std::istringstream fields(line.substr(name_ends + 1));
+  fields >> status.state >> status.parent >> status.group;
+  return status;
+}
+
+std::set<pid_t> AdoptedChildren() {
+  std::ifstream file(absl::StrCat("/proc/self/task/", getpid(), "/children"));
+  std::set<pid_t> children;
+  for (pid_t child = 0; file >> child;) children.insert(child);
+  return children;
 }
 
 std::set<pid_t> KillWithDescendants(const std::set<pid_t>& roots) {

@@ -25,6 +25,24 @@ std::string NewRunMark();
 // The variable's value for what an agent starts that was itself started with `inherited`.
 std::string RunMarks(const std::map<std::string, std::string>& inherited, const std::string& mark);
 
+// Its variables, NAME=VALUE. Another user's cannot be read, and are none here; so are a zombie's.
+std::vector<std::string> VariablesOf(pid_t pid);
+
+// Whether one of the marks is in a process's variables.
+bool CarriesOneOf(const std::vector<std::string>& variables, const std::vector<std::string>& marks);
+
+// What the kernel says of a process; a state of 0: there is none of that number.
+struct ProcessStatus {
+  char state = 0;  // 'Z': it has ended, and its parent has not seen it yet
+  pid_t parent = 0;
+  pid_t group = 0;
+};
+ProcessStatus StatusOf(pid_t pid);
+
+// The children of the first thread, which are all that this process has adopted. Empty where the
+// kernel does not say.
+std::set<pid_t> AdoptedChildren();
+
 // Kills every process of this user that carries one of the marks, and all that descend from one,
 // and waits until they are gone. It never kills this process, its ancestors, or a process that
 // carries no mark and descends from none that does. The mark is looked up in the process itself,

@@ -5,15 +5,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <fstream>
-#include <sstream>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/numbers.h"
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
-#include "base/private_files.h"
 #include "trial_runner/agent/processes/left_processes.h"
 
 namespace espalier {
@@ -31,43 +26,27 @@ Leftovers::Leftovers(std::string mark) : mark_(std::move(mark)) {
 
 Leftovers::~Leftovers() {
   prctl(PR_SET_CHILD_SUBREAPER, adopted_before_, 0, 0, 0);
-  for (const pid_t pid : Adopted({})) {
-    if (Look(pid).state == 'Z') waitpid(pid, nullptr, WNOHANG);
+  for (const pid_t pid : AdoptedChildren()) {
+    if (StatusOf(pid).state == 'Z') waitpid(pid, nullptr, WNOHANG);
   }
 }
 
-// Orphans become children of the first thread.
 std::set<pid_t> Leftovers::Adopted(const std::set<pid_t>& ours) const {
-  std::ifstream file(absl::StrCat("/proc/self/task/", getpid(), "/children"));
-  std::set<pid_t> children;
-  for (pid_t child = 0; file >> child;) {
-    if (!ours.contains(child)) children.insert(child);
-  }
+  std::set<pid_t> children = AdoptedChildren();
+  for (const pid_t pid : ours) children.erase(pid);
   return children;
 }
 
 Leftovers::Orphan Leftovers::Look(pid_t pid) const {
-  Orphan orphan{.pid = pid};
-  const std::string line = TextOfFile(absl::StrCat("/proc/", pid, "/stat"));
-  const std::size_t name_ends = line.rfind(')');
-  if (name_ends == std::string::npos) return orphan;
-  std::istringstream fields(line.substr(name_ends + 1));
-  pid_t parent = 0;
-  fields >> orphan.state >> parent >> orphan.group;
-  if (orphan.state == 'Z') return orphan;
-  const std::string environment = TextOfFile(absl::StrCat("/proc/", pid, "/environ"));
-  const std::string marks = absl::StrCat(kRunMarkVariable, "=");
-  const std::vector<std::string> variables = absl::StrSplit(environment, '\0');
+  const ProcessStatus status = StatusOf(pid);
+  Orphan orphan{.state = status.state, .group = status.group};
+  if (status.state == 0 || status.state == 'Z') return orphan;
+  const std::vector<std::string> variables = VariablesOf(pid);
+  orphan.marked = CarriesOneOf(variables, {mark_});
   for (const std::string& variable : variables) {
-    if (variable.starts_with(marks)) {
-      for (const auto& mark :
-           std::vector<std::string>(absl::StrSplit(variable.substr(marks.size()), ','))) {
-        orphan.marked = orphan.marked || mark == mark_;
-      }
-    } else if (variable.starts_with(kReplicaVariable)) {
-      if (!absl::SimpleAtoi(variable.substr(sizeof kReplicaVariable - 1), &orphan.replica)) {
-        orphan.replica = 0;
-      }
+    if (variable.starts_with(kReplicaVariable) &&
+        !absl::SimpleAtoi(variable.substr(sizeof kReplicaVariable - 1), &orphan.replica)) {
+      orphan.replica = 0;
     }
   }
   return orphan;

@@ -36,7 +36,6 @@ class Leftovers {
 
  private:
   struct Orphan {
-    pid_t pid = 0;
     char state = 0;
     pid_t group = 0;
     bool marked = false;

@@ -6,23 +6,14 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "trial_runner/agent/processes/left_processes.h"
 #include "trial_runner/agent/zygotes/native_command.h"
 
 namespace espalier {
 namespace {
-
-// Those of the main thread, which are all that this process has adopted. Empty where the kernel
-// does not say.
-std::set<pid_t> AdoptedChildren() {
-  std::ifstream file(absl::StrCat("/proc/self/task/", getpid(), "/children"));
-  std::set<pid_t> children;
-  for (pid_t child = 0; file >> child;) children.insert(child);
-  return children;
-}
 
 constexpr const char* kNotAgain = "they are started without one from now on";
 

@@ -13,8 +13,10 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_join.h"
 #include "base/machine_limits.h"
+#include "base/open_files.h"
 #include "tuner/cli/machine/machine.h"
 #include "tuner/cli/options/command.h"
+#include "tuner/cli/views/text.h"
 
 namespace espalier {
 namespace {
@@ -70,6 +72,24 @@ std::string TypeOf(const std::vector<Gpu>& gpus) {
   return absl::StrJoin(names, " + ");
 }
 
+// An agent holds two open files for each replica: a descriptor of its process, and the socket by
+// which it speaks with it.
+constexpr int kFilesPerSlot = 2;
+constexpr int kOtherFiles = 64;  // of its own, and those that it needs while it starts a replica
+
+// `slots` as the message names them.
+absl::Status CheckOpenFiles(int count, const std::string& slots) {
+  const rlim_t limit = LimitOfOpenFiles();
+  const auto needed = static_cast<rlim_t>(count) * kFilesPerSlot + kOtherFiles;
+  if (needed <= limit) return absl::OkStatus();
+  const rlim_t fitting = limit < kOtherFiles ? 0 : (limit - kOtherFiles) / kFilesPerSlot;
+  return absl::InvalidArgumentError(fmt::format(
+      "{}: needs {} open files, and this process may have {}: {}raise the hard limit "
+      "(ulimit -Hn, LimitNOFILE=)",
+      slots, needed, limit,
+      fitting > 0 ? fmt::format("offer {} or fewer, or ", Count(fitting, "slot")) : ""));
+}
+
 }  // namespace
 
 void NodeArguments::AddTo(CliCommand& command) {
@@ -121,6 +141,8 @@ absl::Status NodeArguments::Resolve(AgentOptions& options) const {
   }
   ESPALIER_RETURN_IF_ERROR(ResolveGpus(*this, options));
   if (options.gpus.empty()) options.slots = slots ? *slots : UsableCores();
+  ESPALIER_RETURN_IF_ERROR(CheckOpenFiles(
+      options.slots, slots ? fmt::format("--slots {}", *slots) : Count(options.slots, "slot")));
   options.gpu_type = gpu_type.empty() ? TypeOf(options.gpus) : gpu_type;
   if (!(price_per_hour >= 0) || !std::isfinite(price_per_hour)) {
     return absl::InvalidArgumentError(

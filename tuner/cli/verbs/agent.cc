@@ -165,6 +165,7 @@ ExitCode ReplaceAgent(const AgentArguments& arguments) {
 
 ExitCode RunAgent(AgentArguments arguments) {
   if (arguments.replace) return ReplaceAgent(arguments);
+  RaiseLimitOfOpenFiles();
   const absl::StatusOr<AgentOptions> options = CheckAgent(arguments);
   if (!options.ok()) return Fail("agent", options.status());
   if (arguments.check_handover) {
@@ -172,7 +173,6 @@ ExitCode RunAgent(AgentArguments arguments) {
     return checked.ok() ? ExitCode::kOk : Fail("agent", checked);
   }
   arguments.options = *options;
-  RaiseLimitOfOpenFiles();
   IgnoreBrokenPipes();
   const Interrupts interrupts(Hangup::kNotice);
   const absl::StatusOr<std::unique_ptr<Agent>> agent = Agent::Make(*options);
