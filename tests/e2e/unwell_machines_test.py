@@ -1,4 +1,4 @@
-"""What a machine lacks, or a terminal that goes, ends neither studies nor services."""
+"""What a machine lacks, or a terminal that goes, ends neither studies nor services; what trials start ends with them."""
 import os
 import pathlib
 import signal
@@ -10,7 +10,7 @@ sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "suite"))
 import machine  # noqa: E402
 
 import memory_group  # noqa: E402
-from harness import TunerTest, tuner_command, wait_for  # noqa: E402
+from harness import TunerTest, processes, tuner_command, wait_for  # noqa: E402
 
 
 class FailedStarts(TunerTest):
@@ -64,6 +64,17 @@ class FailedStarts(TunerTest):
                 self.assertIn(fitting, told)
 
 
+def watch_of(agent):
+    """The number of the process that watches an agent, or None."""
+    return next((pid for pid, _, words in processes() if words[1:3] == ["--watch-agent", str(agent.pid)]), None)
+
+
+def children_of(agent):
+    """Of its first thread, but for the process that watches it."""
+    text = pathlib.Path(f"/proc/{agent.pid}/task/{agent.pid}/children").read_text()
+    return [pid for pid in map(int, text.split()) if pid != watch_of(agent)]
+
+
 def sleeping(seconds):
     """The numbers of the processes that sleep so long, by which they are told from others."""
     found = []
@@ -109,8 +120,7 @@ subprocess.Popen(["sleep", "{a}"], start_new_session=True)
     def expect_nothing(self, name, seconds):
         wait_for(lambda: self.run_tuner("pool", "--service", self.grpc).stdout.startswith("0 of 1 slots"), "the slot to be free")
         self.assertEqual([pid for each in seconds for pid in sleeping(each)], [], name)
-        children = pathlib.Path(f"/proc/{self.node.pid}/task/{self.node.pid}/children")
-        wait_for(lambda: children.read_text() == "", "the agent to have reaped all")
+        wait_for(lambda: not children_of(self.node), "the agent to have reaped all")
 
     def test_a_trial_that_is_cancelled(self):
         for name, script in (("session", self.IN_SESSION + "sleep 1000"), ("fork", self.IN_FORK + "time.sleep(1000)")):
@@ -132,8 +142,7 @@ subprocess.Popen(["sleep", "{a}"], start_new_session=True)
             seconds = self.started(name, script)
             trial = self.export("--service", self.grpc, study=name)["trials"][0]
             self.assertEqual(trial["state"], "TRIAL_RUNNING")
-            children = pathlib.Path(f"/proc/{self.node.pid}/task/{self.node.pid}/children").read_text().split()
-            os.kill(min(map(int, children)), signal.SIGKILL)  # the others are adopted already
+            os.kill(min(children_of(self.node)), signal.SIGKILL)  # the others are adopted already
             self.expect_nothing(name, seconds)
 
     def test_what_other_trials_have_started_lives_on(self):
@@ -143,6 +152,133 @@ subprocess.Popen(["sleep", "{a}"], start_new_session=True)
         self.run_tuner("cancel", "session", 0, "--service", self.grpc)
         wait_for(lambda: not sleeping(first[0]) and not sleeping(first[1]), "those of the first to end")
         self.assertTrue(sleeping(second[0]) and sleeping(second[1]))
+
+
+class WhatKilledAgentsLeave(TunerTest):
+    """Nothing of a trial outlives its agent, whoever was killed, and by whatever kill."""
+    WITHIN_S = 10  # as docs/pool.md says
+    KINDS = {
+        "its own group": ["sh", "-c", "sleep {a} & sleep {b}"],
+        "deaf": ["sh", "-c", "trap '' TERM HUP INT; sleep {a} & nohup sleep {b} & while :; do sleep 0.1; done"],
+        "session": ["sh", "-c", WhatTrialsLeave.IN_SESSION + "exec sleep 1000"],
+        "fork": [sys.executable, "-c", WhatTrialsLeave.IN_FORK + "time.sleep(1000)"],
+        "bare": ["sh", "-c", "setsid sh -c 'env -i sleep {a} & env -i sleep {b} & wait' & sleep 1000"],
+    }
+
+    def command(self, kind, number):
+        """A trial's, with the seconds that what it starts sleeps."""
+        a = 60_000 + os.getpid() % 1000 * 20 + 2 * number
+        return [word.replace("{a}", str(a)).replace("{b}", str(a + 1)) for word in self.KINDS[kind]], (a, a + 1)
+
+    def await_started(self, seconds):
+        wait_for(lambda: all(map(sleeping, seconds)), "the trial's processes")
+
+    def await_nothing(self, seconds):
+        wait_for(lambda: not any(map(sleeping, seconds)), "the end of the trial's processes", self.WITHIN_S)
+
+    def train(self, kind, number=0, name="e2e"):
+        command, seconds = self.command(kind, number)
+        self.run_tuner("submit", self.study(command, name=name, trials=1), "--service", self.grpc)
+        self.await_started(seconds)
+        return seconds
+
+    def watched(self, agent):
+        return wait_for(lambda: watch_of(agent), "the process that watches the agent")
+
+    def kill_group(self, process):
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+    def test_a_run(self):
+        for number, kind in enumerate(self.KINDS):
+            with self.subTest(kind):
+                command, seconds = self.command(kind, number)
+                run = self.start("run", self.study(command, trials=1), "--dir", self.dir / kind, "--slots", 1, start_new_session=True)
+                self.await_started(seconds)
+                watch = self.watched(run)
+                (self.kill_group if number % 2 else lambda process: (process.kill(), process.wait()))(run)
+                self.await_nothing(seconds)
+                wait_for(lambda: not pathlib.Path(f"/proc/{watch}").exists(), "the end of what has watched it")
+
+    def test_an_agent_that_none_follows_and_not_what_others_have_started(self):
+        self.serve(self.dir / "pool.db")
+        other = self.agent(1, "other")
+        others = self.train("session", name="others")
+        for number, kind in enumerate(self.KINDS, 1):
+            with self.subTest(kind):
+                node = self.agent(1, f"node-{number}")
+                seconds = self.train(kind, number, name=f"study-{number}")
+                node.kill()
+                self.await_nothing(seconds)
+                self.run_tuner("stop", f"study-{number}", "--service", self.grpc)
+                self.assertTrue(all(map(sleeping, others)), kind)
+        watch = self.watched(other)
+        other.send_signal(signal.SIGTERM)
+        self.finish(other)
+        self.assertEqual(list(filter(sleeping, others)), [])
+        self.assertFalse(pathlib.Path(f"/proc/{watch}").exists(), "an agent that ends takes along what watches it")
+
+    def test_what_is_sent_to_all_processes_of_a_job_does_not_end_the_watch(self):
+        self.serve(self.dir / "pool.db")
+        node = self.agent(1, options=("--drain-on-usr1", 60))
+        seconds = self.train("session")
+        watch = self.watched(node)
+        for number in set(signal.Signals) - {signal.SIGKILL, signal.SIGSTOP}:
+            os.kill(watch, number)
+        node.kill()
+        self.await_nothing(seconds)
+
+    def test_a_watch_that_is_killed_is_followed_by_another(self):
+        self.serve(self.dir / "pool.db")
+        node = self.agent(1)
+        seconds = self.train("session")
+        first = self.watched(node)
+        os.kill(first, signal.SIGKILL)
+        wait_for(lambda: watch_of(node) not in (None, first), "another")
+        self.assertTrue(all(map(sleeping, seconds)))
+        node.kill()
+        self.await_nothing(seconds)
+
+    def test_both_are_killed_and_the_next_agent_does_it(self):
+        self.serve(self.dir / "pool.db")
+        node = self.agent(1)
+        seconds = self.train("session")
+        watch = self.watched(node)
+        node.send_signal(signal.SIGSTOP)
+        os.kill(watch, signal.SIGKILL)
+        node.kill()
+        node.wait()
+        self.assertTrue(all(map(sleeping, seconds)), "or this test shows nothing")
+        self.agent(1)
+        self.await_nothing(seconds)
+
+    def test_an_agent_that_follows_at_once_keeps_what_it_starts(self):
+        self.serve(self.dir / "pool.db")
+        command, seconds = self.command("session", 0)
+        node = self.agent(1)
+        self.run_tuner("submit", self.study(command, trials=1), "--service", self.grpc)
+        for _ in range(3):
+            self.await_started(seconds)
+            before = {pid for each in seconds for pid in sleeping(each)}
+            watch = self.watched(node)
+            node.kill()
+            node.wait()
+            node = self.agent(1)
+            wait_for(lambda: not before & {pid for each in seconds for pid in sleeping(each)}, "the end of the first ones")
+            self.await_started(seconds)
+            wait_for(lambda: not pathlib.Path(f"/proc/{watch}").exists(), "the end of what has watched the first agent")
+            self.assertTrue(all(map(sleeping, seconds)), "what the second agent has started lives on")
+
+    def test_an_agent_that_was_replaced(self):
+        self.serve(self.dir / "pool.db")
+        node = self.agent(1)
+        seconds = self.train("session")
+        watch = self.watched(node)
+        self.run_tuner("agent", "--replace", "--name", "node", "--dir", self.dir / "agent-node")
+        self.assertEqual(watch_of(node), watch)
+        self.assertTrue(all(map(sleeping, seconds)))
+        node.kill()
+        self.await_nothing(seconds)
 
 
 class LittleMemory(TunerTest):

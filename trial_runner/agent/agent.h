@@ -54,6 +54,10 @@ struct AgentOptions {
   bool spot = false;             // the machine may be taken away at short notice
   double price_per_hour = 0;     // of the machine; 0: not told
   std::string tuner_executable;  // path of `tuner`, put first in PATH so that commands find it
+  // A process of this same program, whose main function begins with RunAgentWatch
+  // (processes/agent_watch.h), ends what trials have left when the agent is killed. False: only the
+  // next agent of the same node and directory does.
+  bool watched = false;
   // The file in which the agent that ran before in this process hands over its replicas to this
   // one. Empty: there was none.
   std::string take_over;
@@ -64,8 +68,8 @@ struct AgentOptions {
 // service's absence: replicas run on, events wait and are sent again until acknowledged.
 //
 // Methods may be called from any thread. Replicas do not outlive the process that holds the agent
-// (PR_SET_PDEATHSIG); what they have started elsewhere is ended by the next agent of the same node
-// and directory.
+// (PR_SET_PDEATHSIG); what they have started elsewhere is ended by a process that watches the
+// agent, and by the next agent of the same node and directory.
 class Agent {
  public:
   // Works on a thread of its own.

@@ -95,6 +95,7 @@ std::set<pid_t> AgentLoop::OwnProcesses() const {
   for (const auto& [id, replica] : running_) own.insert(replica->identity().pid());
   spares_.ForEach([&](const ReplicaProcess& spare) { own.insert(spare.identity().pid()); });
   if (replacement_) own.insert(replacement_->pid());
+  if (watch_.pid()) own.insert(*watch_.pid());
   return own;
 }
 

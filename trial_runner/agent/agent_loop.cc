@@ -48,7 +48,9 @@ AgentLoop::AgentLoop(AgentOptions options, AgentHome home, TrialProxy proxy, std
       spares_(options_.spare_memory_bytes),
       zygotes_({.log_path = home_.folder() + "/zygotes.log"}),
       keeper_(options_, std::move(folder_mark), [this] { Wake(); }),
-      leftovers_(incarnation_) {}
+      leftovers_(incarnation_),
+      watch_(options_.watched, incarnation_, inherited_environment_,
+             home_.folder() + "/watch.log") {}
 
 AgentLoop::~AgentLoop() { Stop(0); }
 
@@ -110,6 +112,7 @@ absl::Status AgentLoop::Run() {
                                             options_.tls_roots, wake_.get());
   while (true) {
     const Clock::time_point now = Clock::now();
+    watch_.Keep(now);
     ObeyStop(now);
     ObeyLeave(now);
     ObeyReplace(now);
@@ -127,6 +130,7 @@ absl::Status AgentLoop::Run() {
   stream_.reset();
   gpu_watch_.reset();
   home_.End();
+  watch_.End();
   SetConnected(false);
   return refused_;
 }
@@ -207,7 +211,7 @@ int AgentLoop::WaitMs(Clock::time_point now) const {
     }
   }
   if (!outbox_.full()) until = std::min(until, spares_.NextTime(now, replica_lease_));
-  until = std::min(until, zygotes_.NextTime());
+  until = std::min({until, zygotes_.NextTime(), watch_.NextTime()});
   if (until == Clock::time_point::max()) return -1;
   // Rounded up: waking a little early would turn the loop until the moment has come.
   const auto wait = std::chrono::ceil<std::chrono::milliseconds>(until - now).count();
@@ -215,7 +219,7 @@ int AgentLoop::WaitMs(Clock::time_point now) const {
 }
 
 void AgentLoop::Wait(Clock::time_point now) {
-  std::vector<pollfd> fds{{wake_.get(), POLLIN, 0}};
+  std::vector<pollfd> fds{{wake_.get(), POLLIN, 0}, {watch_.pidfd(), POLLIN, 0}};
   std::vector<std::int64_t> ids;
   const bool listen = !outbox_.full();
   for (const auto& [id, replica] : running_) {
@@ -237,11 +241,11 @@ void AgentLoop::Wait(Clock::time_point now) {
   zygotes_.Hear(std::span(fds).subspan(first_zygote));
   for (std::size_t i = 0; i < ids.size(); ++i) {
     ReplicaProcess& replica = *running_.at(ids[i]);
-    const short socket = fds[1 + 2 * i].revents;
+    const short socket = fds[2 + 2 * i].revents;
     if ((socket & POLLOUT) != 0) replica.Flush();
     if (listen && (socket & (POLLIN | POLLHUP | POLLERR)) != 0) Forward(ids[i], replica.Read());
     // If it has parked, its end is its own affair.
-    if (fds[2 + 2 * i].revents != 0 && running_.contains(ids[i])) ReplicaEnded(ids[i]);
+    if (fds[3 + 2 * i].revents != 0 && running_.contains(ids[i])) ReplicaEnded(ids[i]);
   }
   if (fds[0].revents != 0) {
     std::uint64_t count = 0;

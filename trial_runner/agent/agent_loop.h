@@ -21,6 +21,7 @@
 #include "trial_runner/agent/gpus/gpu_watch.h"
 #include "trial_runner/agent/host_address.h"
 #include "trial_runner/agent/outbox.h"
+#include "trial_runner/agent/processes/agent_watch.h"
 #include "trial_runner/agent/processes/leftovers.h"
 #include "trial_runner/agent/processes/out_of_memory.h"
 #include "trial_runner/agent/replacement.h"
@@ -195,6 +196,7 @@ class AgentLoop : public Agent {
   std::set<std::int64_t> ended_;
   std::vector<HeldExit> held_exits_;
   Leftovers leftovers_;
+  AgentWatch watch_;
   std::vector<LeavingReplica> leaving_;
   Clock::time_point sweep_at_ = Clock::now();
   bool knows_orphans_ = false;

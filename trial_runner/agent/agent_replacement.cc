@@ -111,6 +111,7 @@ v1::AgentHandover AgentLoop::HandOver() const {
   handover.mutable_ended()->Add(ended_.begin(), ended_.end());
   for (const auto& [id, start] : fetching_) *handover.add_fetching() = start;
   outbox_.HandOver(handover);
+  handover.set_watch(watch_.pid().value_or(0));
   if (machine_ends_) handover.set_machine_ends_ns(machine_ends_->time_since_epoch().count());
   return handover;
 }
@@ -121,6 +122,7 @@ void AgentLoop::TakeOver(const v1::AgentHandover& handover) {
     if (!handed.leased() && !handed.identity().has_ready()) keeper_.TrialRunsHere(handed.start());
   }
   spares_.TakeOver(handover);
+  watch_.TakeOver(static_cast<pid_t>(handover.watch()));
   for (const v1::LiveReplica& replica : handover.unfinished()) {
     unfinished_.emplace(replica.replica_id(), replica);
   }

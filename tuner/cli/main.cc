@@ -4,12 +4,14 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/synchronization/mutex.h"
 #include "base/protocol.h"
+#include "trial_runner/agent/processes/agent_watch.h"
 #include "tuner/cli/display.h"
 #include "tuner/cli/exit_codes.h"
 #include "tuner/cli/log.h"
@@ -130,6 +132,7 @@ int main(int argc, char** argv) {
   // Debian's absl is built to look for deadlocks at each lock, and gRPC locks many times a message.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   try {
+    if (const std::optional<int> code = espalier::RunAgentWatch(argc, argv)) return *code;
     const int code = espalier::Main(argc, argv);
     // What a script saves must not be cut short without a word.
     errno = 0;

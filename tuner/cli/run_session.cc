@@ -248,6 +248,7 @@ class Session {
     options.token = plan_.token;
     options.keep_checkpoints = false;  // there is no other node
     options.tuner_executable = OwnExecutable();
+    options.watched = true;
     ESPALIER_ASSIGN_OR_RETURN(agent_, Agent::Start(options));
     return absl::OkStatus();
   }

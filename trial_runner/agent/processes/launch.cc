@@ -51,6 +51,7 @@ struct Preparation {
   int control = -1;
   int failure = -1;
   pid_t parent = 0;
+  bool outlives = false;
   cpu_set_t cpus{};  // none: all
   rlimit open_files{};
 };
@@ -62,9 +63,9 @@ struct Preparation {
   _exit(127);
 }
 
-void ResetSignals() {
+void SetSignals(void (*handler)(int)) {
   struct sigaction action {};
-  action.sa_handler = SIG_DFL;
+  action.sa_handler = handler;
   for (int signal = 1; signal < NSIG; ++signal) sigaction(signal, &action, nullptr);
   sigset_t none;
   sigemptyset(&none);
@@ -77,14 +78,18 @@ void ResetSignals() {
   const int log = fcntl(p.log, F_DUPFD_CLOEXEC, kFirstSpareFd);
   const int control = fcntl(p.control, F_DUPFD_CLOEXEC, kFirstSpareFd);
   if (pipe < 0 || input < 0 || log < 0 || control < 0) Fail(p.failure, Stage::kPrepare);
-  if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) Fail(pipe, Stage::kPrepare);
-  // The agent may have died before prctl took effect; then this process would never be killed.
-  if (getppid() != p.parent) _exit(127);
-  if (setpgid(0, 0) != 0) Fail(pipe, Stage::kPrepare);
+  if (p.outlives) {
+    if (setsid() < 0) Fail(pipe, Stage::kPrepare);
+  } else {
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) Fail(pipe, Stage::kPrepare);
+    // The agent may have died before prctl took effect; then this process would never be killed.
+    if (getppid() != p.parent) _exit(127);
+    if (setpgid(0, 0) != 0) Fail(pipe, Stage::kPrepare);
+  }
   setrlimit(RLIMIT_NOFILE, &p.open_files);
   // Only for speed: where it is refused, the process runs on all.
   if (CPU_COUNT(&p.cpus) > 0) sched_setaffinity(0, sizeof p.cpus, &p.cpus);
-  ResetSignals();
+  SetSignals(p.outlives ? SIG_IGN : SIG_DFL);
   if (dup2(input, STDIN_FILENO) < 0 || dup2(log, STDOUT_FILENO) < 0 ||
       dup2(log, STDERR_FILENO) < 0 || dup2(control, kControlFd) < 0 ||
       dup3(pipe, kFailureFd, O_CLOEXEC) < 0 ||
@@ -158,6 +163,7 @@ void LayOut(const LaunchOrder& order, Preparation& p) {
   p.envp.push_back(nullptr);
   p.directory = order.directory;
   p.parent = getpid();
+  p.outlives = order.outlives;
 }
 
 // Waits until the program runs (the pipe closes) or has said why it does not.

@@ -21,6 +21,9 @@ struct LaunchOrder {
   std::string log_path;  // output and errors are appended to it
   // CPUs on which it runs, limited to those that this process may use; if none is left: all.
   std::vector<int> cpus;
+  // It is not killed with this process, has a session of its own, and begins with all signals
+  // ignored.
+  bool outlives = false;
 };
 
 struct LaunchedProcess {
@@ -30,8 +33,9 @@ struct LaunchedProcess {
 };
 
 // Starts a command as the leader of a process group of its own. It inherits nothing but null input,
-// the log and the control socket, and the kernel kills it when the thread that called this ends:
-// call it only from a thread that lives as long as the replicas may.
+// the log and the control socket, and the kernel kills it when the thread that called this ends
+// (unless it outlives this process): call it only from a thread that lives as long as the replicas
+// may.
 //
 // Returns once the program runs. Fails with "cannot start ./train: No such file or directory";
 // ResourceExhausted: for want of what is the machine's and not the program's (see OfTheMachine).

@@ -78,6 +78,7 @@ absl::StatusOr<AgentOptions> CheckAgent(const AgentArguments& arguments) {
     options.shared_directory = Absolute(options.shared_directory);
   }
   options.tuner_executable = OwnExecutable();
+  options.watched = true;
   if (!arguments.token_file.empty()) {
     ESPALIER_ASSIGN_OR_RETURN(options.token, ReadToken(arguments.token_file));
     options.token_file = std::filesystem::absolute(arguments.token_file).string();

@@ -43,13 +43,20 @@ class Bystander {
 class LeftProcesses : public AgentTest {
  protected:
   // A process that holds an agent of the node "held"; `marks` is what it is started with.
-  void Hold(const std::string& marks = "") {
+  void Hold(const std::string& marks = "", bool watched = false) {
     std::string address = service_.address();
     std::string directory = Path("held");
     std::string program = AGENT_HOLDER;
     std::string variable = std::string(kRunMarkVariable) + "=" + marks;
     std::string path = "PATH=/usr/bin:/bin";
-    char* const arguments[] = {program.data(), address.data(), directory.data(), nullptr};
+    std::string lease = "60";
+    std::string word = "watched";
+    char* const arguments[] = {program.data(),
+                               address.data(),
+                               directory.data(),
+                               lease.data(),
+                               watched ? word.data() : nullptr,
+                               nullptr};
     char* const environment[] = {path.data(), variable.data(), nullptr};
     ASSERT_EQ(posix_spawn(&holder_, AGENT_HOLDER, nullptr, nullptr, arguments, environment), 0);
   }
@@ -102,6 +109,21 @@ TEST_F(LeftProcesses, OfAKilledAgentNothingIsThereWhenTheNextOneStarts) {
   EXPECT_TRUE(Lives(family[1]));  // or this test would show nothing
   StartNextAgent();
   for (const int pid : family) EXPECT_FALSE(Lives(pid)) << pid;
+  EXPECT_TRUE(unmarked.lives());
+  EXPECT_TRUE(of_another_agent.lives());
+}
+
+TEST_F(LeftProcesses, OfAKilledAgentThatIsWatchedNothingIsLeftAndNoOtherAgentIsNeeded) {
+  const Bystander unmarked("");
+  const Bystander of_another_agent("0123456789abcdef0123456789abcdef");
+  Hold("", true);
+  service_.Start(Shell(1, kFamily));
+  const std::vector<int> family = {AwaitPid(1), NumberIn("session"), NumberIn("deaf"),
+                                   NumberIn("orphan"), NumberIn("bare")};
+  KillHolder();
+  for (const int pid : family) {
+    while (Lives(pid)) poll(nullptr, 0, 5);
+  }
   EXPECT_TRUE(unmarked.lives());
   EXPECT_TRUE(of_another_agent.lives());
 }
