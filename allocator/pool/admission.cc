@@ -190,10 +190,14 @@ void Mend(Board& board, bool reclaim) {
     board.Assign(j, board.Shrunk(j, most));
   }
   for (std::size_t j = 0; j < board.size(); ++j) {
-    const Holder& holder = board.holder(j);
+    Holder& holder = board.holder(j);
     const int least = MinSlots(*holder.job);
-    if (!holder.damaged || holder.total == 0 || holder.total >= least) continue;
-    if (!BringUpTo(board, losses, j, least, reclaim)) board.Assign(j, {});
+    if (holder.total == 0 || holder.total >= least) continue;
+    // One that is pinned to more than it has trains on meanwhile.
+    const bool below = holder.total < holder.job->min_slots;
+    if ((!holder.damaged && !below) || BringUpTo(board, losses, j, least, reclaim)) continue;
+    if (below) holder.lost.push_back(absl::StrFormat("has fewer than its minimum of %d", least));
+    board.Assign(j, {});
   }
   for (std::size_t j = 0; j < board.size(); ++j) {
     if (!board.holder(j).job->joining) LeaveDraining(board, losses, j, reclaim);

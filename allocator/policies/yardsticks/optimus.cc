@@ -144,7 +144,8 @@ Growth* AllocationSearch::Place(std::vector<std::pair<const Job*, AllocationDeci
     if (c.kept) continue;
     const std::string loss = ledger.MayKeep(*c.job) ? "" : ledger.Loss(*c.job);
     const Placement placement = FindPlace(c, ledger).value_or(Placement{});
-    if (placement.empty() && c.slots > 0 && ledger_.MayKeep(*c.job)) return &c;
+    const bool enough = TotalSlots(c.job->current) >= c.job->min_slots;
+    if (placement.empty() && c.slots > 0 && enough && ledger_.MayKeep(*c.job)) return &c;
     ledger.Take(placement);
     if (placement == c.job->current) continue;
     made.emplace_back(c.job, AllocationDecision{c.job->id, placement, Reason(c, placement, loss)});

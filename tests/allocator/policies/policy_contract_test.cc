@@ -187,6 +187,41 @@ TEST_P(PolicyContract, LosesWithANodeWhatWasOnIt) {
   }
 }
 
+// Whatever took its slots: a cut between its nodes, say, of which the pool shows nothing.
+TEST_P(PolicyContract, FillsUpOrPausesWhoHasFewerThanItsMinimum) {
+  auto policy = MakeIt();
+  Random random = Seeded(5);
+  for (int i = 0; i < Pools(0.02) && !HasFailure(); ++i) {
+    SCOPED_TRACE(i);
+    Pool pool = RandomPool(random);
+    std::set<TrialId> below;
+    for (Job& job : pool.jobs) {
+      if (job.current.empty() || job.pinned_slots > 0 || random.Below(3) != 0) continue;
+      job.min_slots = Total(job.current) + 1 + IntBelow(random, 3);
+      job.max_slots = std::max(job.max_slots, job.min_slots);
+      below.insert(job.id);
+    }
+    if (!policy->settles()) policy = MakeIt();
+    const auto decisions = policy->Allocate(pool);
+    const auto held = After(pool, decisions);
+    for (const Job& job : pool.jobs) {
+      const int total = Total(held.at(job.id));
+      EXPECT_TRUE(!below.contains(job.id) || total == 0 || total >= job.min_slots) << total;
+    }
+  }
+}
+
+TEST(MendTest, WhoIsPinnedToMoreThanItHasTrainsOnMeanwhile) {
+  Pool pool{{Node(1, 1)}, {RunningJob(1, {{NodeId(1), 1}}, 0.5)}};
+  pool.jobs[0].pinned_slots = 2;
+  EXPECT_TRUE(Make("fixed")->Allocate(pool).empty());
+  pool.jobs[0].min_slots = 2;
+  const auto decisions = Make("fixed")->Allocate(pool);
+  ASSERT_EQ(decisions.size(), 1u);
+  EXPECT_TRUE(decisions[0].placement.empty());
+  EXPECT_THAT(decisions[0].reason, ::testing::HasSubstr("has fewer than its minimum of 2"));
+}
+
 TEST_P(PolicyContract, LeavesJoiningTrialsAlone) {
   const auto policy = MakeIt();
   Random random = Seeded(4);

@@ -20,16 +20,22 @@ PROFILE = ROOT / "examples/emulated/profile.json"
 
 
 class Faults(HostsTest):
-    def start_pool(self):
-        """An elastic trial that trains on host `self.home`, and a host whose agent is not there yet."""
+    def make_hosts(self):
         service, self.home, self.away = self.make_network(3)
         self.serve_on(service, options=("--lease", LEASE_S))
-        self.agent_on(self.home)
+
+    def train(self, **keys):
         study = self.study([str(BIN / "emulated"), "--profile", str(PROFILE), "--epochs", "1000",
                             "--samples", "4096"], trials=1, stragglers="ignore",
-                           search_space={"lr": {"_type": "loguniform", "_value": [0.01, 1]}})
+                           search_space={"lr": {"_type": "loguniform", "_value": [0.01, 1]}}, **keys)
         self.client("submit", study)
         wait_for(lambda: self.values() > 0, "the trial to train")
+
+    def start_pool(self):
+        """An elastic trial that trains on host `self.home`, and a host whose agent is not there yet."""
+        self.make_hosts()
+        self.agent_on(self.home)
+        self.train()
 
     def values(self):
         trial = self.trial()
@@ -86,6 +92,24 @@ class Faults(HostsTest):
         wait_for(lambda: self.trial()["resizes"], "the trial to grow")
         self.home.cut(self.away)
         self.expect_that_who_trains_goes_on("no answer within 2 s")
+
+    def test_a_trial_that_needs_both_waits_until_they_can_talk(self):
+        self.make_hosts()
+        self.agent_on(self.home)
+        away = self.agent_on(self.away)
+        self.train(slots={"min": 2, "max": 2})
+        self.away.deafen(self.home)
+        wait_for(lambda: self.trial()["state"] == "TRIAL_PAUSED", "the trial to pause")
+        self.assertTrue([r for r in self.reasons() if "has fewer than its minimum of 2" in r], self.reasons())
+        self.assertIn("cannot reach", self.client("pool").stdout)
+        self.away.mend()
+        away.terminate()
+        self.finish(away)
+        self.agent_on(self.away)  # whose Hello says that it may be tried again
+        before = self.values()
+        wait_for(lambda: self.values() > before + 1, "the trial to train on")
+        trial = self.trial()
+        self.assertEqual((trial["state"], trial["restarts"], trial["slots"]), ("TRIAL_RUNNING", 0, 2))
 
 
 if __name__ == "__main__":

@@ -215,7 +215,8 @@ void ReplicaWatch::NobodyIsReached(TrialId id) {
   }
   const std::string what =
       absl::StrCat("the replicas could not reach one another ", group.stuck_in_a_row, " times");
-  if (near.size() < group.members.size()) {
+  const int least = turn_.StudyAt(trial.study).spec.min_slots;
+  if (near.size() < group.members.size() && std::ssize(near) >= least) {
     const int left = static_cast<int>(near.size());
     turn_.Decide(trial, DecisionKind::kShrink, static_cast<int>(group.members.size()), left,
                  absl::StrCat(what, ": those of one node go on alone"));
@@ -224,17 +225,7 @@ void ReplicaWatch::NobodyIsReached(TrialId id) {
     return;
   }
   if (LeaveUntriedOut(id, what)) return;
-  const int most = turn_.StudyAt(trial.study).spec.max_restarts;
-  if (trial.restarts >= most) {
-    trials_.EndTrial(id, TrialState::kFail,
-                     absl::StrCat(what, " and again after ", most, " restarts"), std::nullopt);
-    return;
-  }
-  turn_.Emit(TrialRestarted{id, trial.restarts + 1});
-  trials_.PauseTrial(id, absl::StrCat(what,
-                                      trial.checkpoint.empty() ? "; starts from the beginning"
-                                                               : "; goes on from its checkpoint",
-                                      " (restart ", trial.restarts, " of ", most, ")"));
+  trials_.StartAgain(id, what);
 }
 
 // The group goes on as it was before those came who have not shown yet that they do their part.

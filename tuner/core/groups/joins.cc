@@ -110,16 +110,20 @@ int Joins::StayingReplicas(TrialId id) const {
 }
 
 int Joins::MayStart(TrialId id) const {
-  const FailedJoins& failed = turn_.TrialAt(id).failed_joins;
+  const Trial& trial = turn_.TrialAt(id);
+  const FailedJoins& failed = trial.failed_joins;
   if (failed.in_a_row == 0) return kNoLimit;
   int untried = 0;
   for (const ReplicaId replica_id : pool_.replicas.Of(id)) {
     const Replica& replica = pool_.replicas.at(replica_id);
     untried += replica.untried && !replica.leaving && !replica.stopping ? 1 : 0;
   }
-  // Up to the size at which it works it may always have them.
-  return std::max(
-      {0, kMaxFailedJoins - failed.in_a_row - untried, failed.works_at - StayingReplicas(id)});
+  // Up to the size at which it works it may always have them, and up to its minimum while that has
+  // not failed too often.
+  const int least = turn_.StudyAt(trial.study).spec.min_slots;
+  const int always =
+      failed.in_a_row < kMaxFailedJoins ? std::max(failed.works_at, least) : failed.works_at;
+  return std::max({0, kMaxFailedJoins - failed.in_a_row - untried, always - StayingReplicas(id)});
 }
 
 int Joins::MostReplicas(TrialId id) const {

@@ -129,7 +129,7 @@ Job PoolView::MakeJob(const Study& study, const Trial& trial, int most_slots) {
     const int own = *gpus + std::max(0, most_slots - pool_.SlotsTotal());
     job.max_slots = std::min(job.max_slots, std::max(own, study.spec.min_slots));
   }
-  job.min_slots = std::min(job.min_slots, job.max_slots);
+  job.max_slots = std::max(job.max_slots, job.min_slots);
   // A fixed global batch cannot be cut into more shares than it has samples.
   if (job.fixed_batch && group.batch.initial > 0) {
     job.max_slots = static_cast<int>(std::min<std::int64_t>(job.max_slots, group.batch.initial));

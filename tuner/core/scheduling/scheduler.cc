@@ -100,6 +100,7 @@ void Scheduler::Schedule() {
     trials_.UpdateHeld(turn_.StudyAt(id));
   }
   scheduled_at_ = turn_.now();
+  StartAgainWhoCannotFillUp();
   client_slots_.Serve();
   CountShares();
   if (EndedTrialsAreLeaving()) return CarryOut();
@@ -124,6 +125,27 @@ void Scheduler::Schedule() {
     }
   }
   CarryOut();
+}
+
+// A group that has fewer replicas than its study's minimum, and may start no more, does not train
+// on: its trial waits for as many slots again, and starts with new replicas.
+void Scheduler::StartAgainWhoCannotFillUp() {
+  for (const TrialId id : std::set<TrialId>(pool_.reconcile)) {
+    const auto found = pool_.groups.find(id);
+    if (found == pool_.groups.end() || !pool_.live.contains(id)) continue;
+    const Group& group = found->second;
+    if (!group.elastic || group.pausing || group.ending || group.members.empty()) continue;
+    const Trial& trial = turn_.TrialAt(id);
+    const Study& study = turn_.StudyAt(trial.study);
+    const int least = trial.pinned_slots > 0 ? std::min(trial.pinned_slots, study.spec.min_slots)
+                                             : study.spec.min_slots;
+    if (study.state != StudyState::kRunning || joins_.MostReplicas(id) >= least) continue;
+    const std::string why = absl::StrCat(
+        "has fewer than its minimum of ", least, ": ", trial.failed_joins.in_a_row,
+        " in a row that were to join failed, the last one ", trial.failed_joins.reason);
+    turn_.Emit(JoinsFailed{id, {}});  // the new ones' failures are counted anew
+    trials_.StartAgain(id, why);
+  }
 }
 
 // The steps from the present to what is planned.

@@ -66,6 +66,7 @@ class Scheduler {
  private:
   void Schedule();
   void CarryOut();
+  void StartAgainWhoCannotFillUp();
   PluginSpec CurrentPolicy() const;
   void CreateTrials(const Study& study, int& room);
   void UpdatePromise(const Study& study);

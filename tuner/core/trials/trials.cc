@@ -179,6 +179,21 @@ void Trials::PauseTrial(TrialId id, const std::string& reason) {
   }
 }
 
+void Trials::StartAgain(TrialId id, const std::string& what) {
+  const Trial& trial = turn_.TrialAt(id);
+  const int most = turn_.StudyAt(trial.study).spec.max_restarts;
+  if (trial.restarts >= most) {
+    EndTrial(id, TrialState::kFail, absl::StrCat(what, " and again after ", most, " restarts"),
+             std::nullopt);
+    return;
+  }
+  turn_.Emit(TrialRestarted{id, trial.restarts + 1});
+  PauseTrial(id, absl::StrCat(what,
+                              trial.checkpoint.empty() ? "; starts from the beginning"
+                                                       : "; goes on from its checkpoint",
+                              " (restart ", trial.restarts, " of ", most, ")"));
+}
+
 void Trials::BecomePaused(TrialId id, const std::string& reason) {
   turn_.Emit(TrialStateChanged{
       .id = id, .state = TrialState::kPaused, .at = turn_.now(), .reason = reason});

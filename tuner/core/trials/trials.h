@@ -32,6 +32,9 @@ class Trials {
   void EndWell(TrialId id, std::optional<double> value, const std::string& last_output);
   // Takes the trial's slots away; where its program takes checkpoints, after one more.
   void PauseTrial(TrialId id, const std::string& reason);
+  // Pauses a trial that cannot go on with the replicas that it has, as `what` says, so that it
+  // starts again from its checkpoint; fails it when it has been restarted as often as it may be.
+  void StartAgain(TrialId id, const std::string& what);
   // The trial has no replicas any more, and goes on later.
   void BecomePaused(TrialId id, const std::string& reason);
   // Takes a reported value, and judges the trial by it.
