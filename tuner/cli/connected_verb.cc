@@ -2,50 +2,35 @@
 
 #include <cstdio>
 #include <filesystem>
-#include <functional>
-#include <map>
 #include <memory>
 #include <system_error>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "tuner/api/json.h"
+#include "tuner/cli/local_runs.h"
 #include "tuner/cli/verb.h"
 
 namespace espalier {
 
 namespace {
 
-namespace fs = std::filesystem;
-
-constexpr const char* kRunsFolder = "espalier-runs";
-constexpr std::size_t kRunsNamed = 3;
-
-// The folders of this folder's runs, the newest first.
-std::vector<std::string> FoldersOfRuns() {
-  std::error_code error;
-  std::multimap<fs::file_time_type, std::string, std::greater<>> runs;
-  for (const fs::directory_entry& entry : fs::directory_iterator(kRunsFolder, error)) {
-    const fs::path database = DatabasePath(entry.path().string());
-    const fs::file_time_type written = fs::last_write_time(database, error);
-    if (!error) runs.emplace(written, entry.path().string());
-  }
-  std::vector<std::string> folders;
-  for (const auto& [written, folder] : runs) {
-    if (folders.size() < kRunsNamed) folders.push_back(folder);
-  }
-  return folders;
-}
-
 // Whoever names no service may mean a `tuner run` of this folder.
-absl::Status OrByFolder(const absl::Status& status, const ServiceArguments& service) {
-  if (!absl::IsUnavailable(status) || service.named()) return status;
-  const std::vector<std::string> folders = FoldersOfRuns();
-  if (folders.empty()) return status;
-  return absl::UnavailableError(absl::StrCat(std::string(status.message()),
-                                             "; runs of this folder: --dir ",
-                                             absl::StrJoin(folders, ", --dir ")));
+absl::Status OrByFolder(const absl::Status& status, const std::string& study,
+                        const ServiceArguments& service) {
+  if (service.named()) return status;
+  const std::string runs = LocalRunsText();
+  if (absl::IsUnavailable(status) && !runs.empty()) {
+    return {status.code(),
+            absl::StrCat(std::string(status.message()), "; runs of this folder: ", runs)};
+  }
+  std::error_code error;
+  if (absl::IsNotFound(status) && !study.empty() &&
+      std::filesystem::exists(DatabasePath(RunFolder(study)), error)) {
+    return {status.code(),
+            absl::StrCat(std::string(status.message()),
+                         "; a run of this folder has that name: --dir ", RunFolder(study))};
+  }
+  return status;
 }
 
 }  // namespace
@@ -68,23 +53,33 @@ void PrintMessage(const google::protobuf::Message& message) {
   std::puts(MessageToJson(message).c_str());
 }
 
+ExitCode WithClient(const std::string& verb, const std::string& study, ServiceArguments& service,
+                    const std::function<absl::StatusOr<ExitCode>(Client&)>& action) {
+  TakeLocalRun(verb, study, RunsWanted::kUnderWay, service);
+  return WithClient(verb, service, [&](Client& client) -> absl::StatusOr<ExitCode> {
+    const absl::StatusOr<ExitCode> code = action(client);
+    return code.ok() ? code : OrByFolder(code.status(), study, service);
+  });
+}
+
 ExitCode WithClient(const std::string& verb, const ServiceArguments& service,
                     const std::function<absl::StatusOr<ExitCode>(Client&)>& action) {
   const absl::StatusOr<ClientOptions> options = service.Resolve();
   if (!options.ok()) return Fail(verb, options.status());
   Client client(*options);
   const absl::StatusOr<ExitCode> code = action(client);
-  return code.ok() ? *code : Fail(verb, OrByFolder(code.status(), service));
+  return code.ok() ? *code : Fail(verb, code.status());
 }
 
-ExitCode WithSource(const std::string& verb, const SourceArguments& source,
+ExitCode WithSource(const std::string& verb, const std::string& study, SourceArguments& source,
                     const std::function<absl::Status(StudySource&)>& action) {
+  const bool of_a_service = source.database.empty();
+  if (of_a_service) TakeLocalRun(verb, study, RunsWanted::kAll, source.service);
   const absl::StatusOr<std::unique_ptr<StudySource>> opened = source.Open();
   if (!opened.ok()) return Fail(verb, opened.status());
   const absl::Status status = action(**opened);
-  return status.ok()
-             ? ExitCode::kOk
-             : Fail(verb, source.database.empty() ? OrByFolder(status, source.service) : status);
+  if (status.ok()) return ExitCode::kOk;
+  return Fail(verb, of_a_service ? OrByFolder(status, study, source.service) : status);
 }
 
 }  // namespace espalier

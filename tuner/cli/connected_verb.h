@@ -27,12 +27,16 @@ void AddJson(CliCommand& command, bool& as_json, const std::string& source);
 void PrintMessage(const google::protobuf::Message& message);
 
 // Runs `action` on a connection to the service. An error is printed in the verb's name, and gives
-// the exit code.
+// the exit code. The first also takes a run of this folder (local_runs.h), which it writes into
+// `service`: that of this study, if the verb is about one.
+ExitCode WithClient(const std::string& verb, const std::string& study, ServiceArguments& service,
+                    const std::function<absl::StatusOr<ExitCode>(Client&)>& action);
 ExitCode WithClient(const std::string& verb, const ServiceArguments& service,
                     const std::function<absl::StatusOr<ExitCode>(Client&)>& action);
 
-// Does it for a verb that only reads, from a service or from a database file.
-ExitCode WithSource(const std::string& verb, const SourceArguments& source,
+// Does it for a verb that only reads, from a service, from a run of this folder, which may have
+// ended, or from a database file.
+ExitCode WithSource(const std::string& verb, const std::string& study, SourceArguments& source,
                     const std::function<absl::Status(StudySource&)>& action);
 
 }  // namespace espalier

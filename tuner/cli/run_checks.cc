@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <cctype>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -12,6 +11,7 @@
 #include <system_error>
 #include <utility>
 
+#include "tuner/cli/local_runs.h"
 #include "tuner/cli/machine/files.h"
 #include "tuner/cli/options/service_options.h"
 #include "tuner/cli/options/timeout_options.h"
@@ -27,17 +27,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kMaxOldRuns = 10000;
-
-// A study's name as one folder's.
-std::string FolderOf(const std::string& study) {
-  std::string folder;
-  for (const char c : study) {
-    const bool plain = std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_' ||
-                       (c == '.' && !folder.empty());
-    folder += plain ? c : '_';
-  }
-  return folder;
-}
 
 // Checks of a study do not know which file it came from.
 absl::Status InFile(const std::string& file, const absl::Status& status) {
@@ -178,9 +167,8 @@ absl::StatusOr<RunPlan> CheckRun(const RunArguments& arguments) {
     ESPALIER_ASSIGN_OR_RETURN(plan.token, ReadToken(arguments.token_file));
   }
   std::error_code error;
-  fs::path directory = arguments.directory.empty()
-                           ? fs::path("espalier-runs") / FolderOf(plan.spec.name)
-                           : fs::path(arguments.directory);
+  fs::path directory = arguments.directory.empty() ? fs::path(RunFolder(plan.spec.name))
+                                                   : fs::path(arguments.directory);
   // The directory itself is that of a run that is kept.
   if (arguments.memory) directory /= "memory";
   plan.directory = fs::absolute(directory, error).lexically_normal().string();

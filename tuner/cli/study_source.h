@@ -30,7 +30,8 @@ class StudySource {
 
 // Of --dir, where runs that have ended are read too.
 inline constexpr const char* kRunOrItsRecord =
-    "Folder of a `tuner run` to talk to, or to read once it has ended";
+    "Folder of a `tuner run` to talk to, or to read once it has ended (default, where no service "
+    "answers: that of the study in espalier-runs, or the only one there)";
 
 // The options that choose the source: --db, or those of ServiceArguments. With --dir of a run that
 // has ended the run's database is read.

@@ -340,18 +340,6 @@ TEST_F(Tuner, TellsAWebServerFromAService) {
   ExpectRefused(Run({"agent", "--join", url}), {"--join \"" + url + "\": must be HOST:PORT"});
 }
 
-TEST_F(Tuner, NamesRunsWhereNoServiceIsNamed) {
-  const std::string command = Script("#!/bin/sh\ntuner tell --value 1 --final\n");
-  const std::string study = directory_.Write("small.json", StudyText("", command));
-  EXPECT_EQ(Run({"run", study, "--slots", "1"}).exit_code, 0);
-  const Outcome outcome = Run({"show", "small"});
-  EXPECT_EQ(outcome.exit_code, 3);
-  EXPECT_THAT(outcome.errors, HasSubstr("--dir espalier-runs/small"));
-  const Outcome watched = Run({"watch", "small", "--dir", "espalier-runs/small"});
-  EXPECT_EQ(watched.exit_code, 0) << watched.errors;
-  EXPECT_THAT(watched.output, HasSubstr("study small COMPLETE"));
-}
-
 TEST_F(Tuner, TellWantsATrial) {
   ExpectRefused(Run({"tell", "--value", "1"}), {"ESPALIER_TRIAL_ID"});
   ExpectRefused(Run({"tell", "--value", "much", "--trial", "1"}), {"--value"});

@@ -71,6 +71,13 @@ void ServiceArguments::AddTo(CliCommand& command) {
       "not encrypted");
 }
 
+void ServiceArguments::AddWithLocalRunTo(CliCommand& command) {
+  AddTo(command);
+  command.option("--dir").Describe(
+      "Folder of a `tuner run` to talk to, while it runs (default, where no service answers: that "
+      "of the study in espalier-runs, or the only one there that runs)");
+}
+
 bool ServiceArguments::named() const {
   return !service.empty() || !directory.empty() || !EnvironmentVariable("ESPALIER_SERVICE").empty();
 }

@@ -40,6 +40,8 @@ struct ServiceArguments {
   std::string tls_ca;
 
   void AddTo(CliCommand& command);
+  // For a verb that also takes a run of this folder (tuner/cli/local_runs.h).
+  void AddWithLocalRunTo(CliCommand& command);
   // Whether a service is named, by an option or by ESPALIER_SERVICE.
   bool named() const;
   // As they are on the command line, each with a space before it.

@@ -40,13 +40,14 @@ absl::StatusOr<ExitCode> Cancel(Client& client, const CancelArguments& arguments
 VerbAction AddCancel(CliCommand& command) {
   auto a = std::make_shared<CancelArguments>();
   AddStudyName(command, a->study);
-  a->service.AddTo(command);
+  a->service.AddWithLocalRunTo(command);
   AddTrialNumber(command, a->trial);
   command.AddFlag("--pruned", a->pruned,
                   "End it as PRUNED, with its last value (default: as FAIL)");
   command.AddOption("--reason", a->reason, "Why, for the study's record");
   return [a] {
-    return WithClient("cancel", a->service, [a](Client& client) { return Cancel(client, *a); });
+    return WithClient("cancel", a->study, a->service,
+                      [a](Client& client) { return Cancel(client, *a); });
   };
 }
 

@@ -45,7 +45,7 @@ VerbAction AddDrain(CliCommand& command) {
   command.AddOption("node", a->node, "Name of the node, as `tuner pool` shows it")
       .Required()
       .TypeName("NODE");
-  a->service.AddTo(command);
+  a->service.AddWithLocalRunTo(command);
   command
       .AddOption("--within", a->within_s,
                  "Seconds after which trials that are still there are shrunk, or paused with a "
@@ -53,7 +53,7 @@ VerbAction AddDrain(CliCommand& command) {
       .NonNegative();
   command.AddFlag("--undo", a->undo, "Let the node take trials again");
   return [a] {
-    return WithClient("drain", a->service, [a](Client& client) { return Drain(client, *a); });
+    return WithClient("drain", "", a->service, [a](Client& client) { return Drain(client, *a); });
   };
 }
 

@@ -44,7 +44,8 @@ VerbAction AddExport(CliCommand& command) {
       .ShowDefault();
   command.AddOption("--out", a->out, "File to write (default: stdout)");
   return [a] {
-    return WithSource("export", a->source, [a](StudySource& source) { return Export(source, *a); });
+    return WithSource("export", a->study, a->source,
+                      [a](StudySource& source) { return Export(source, *a); });
   };
 }
 

@@ -52,7 +52,8 @@ VerbAction AddLogs(CliCommand& command) {
                  "Show only this many lines, the last ones (default: the newest MiB)")
       .Positive();
   return [a] {
-    return WithSource("logs", a->source, [a](StudySource& source) { return Logs(source, *a); });
+    return WithSource("logs", a->study, a->source,
+                      [a](StudySource& source) { return Logs(source, *a); });
   };
 }
 

@@ -49,11 +49,11 @@ absl::StatusOr<ExitCode> Pin(Client& client, const PinArguments& arguments) {
 VerbAction AddPin(CliCommand& command) {
   auto a = std::make_shared<PinArguments>();
   AddStudyName(command, a->study);
-  a->service.AddTo(command);
+  a->service.AddWithLocalRunTo(command);
   AddTrialNumber(command, a->trial);
   command.AddOption("--slots", a->slots, "Number of slots; 0: unpin the trial").Required();
   return [a] {
-    return WithClient("pin", a->service, [a](Client& client) { return Pin(client, *a); });
+    return WithClient("pin", a->study, a->service, [a](Client& client) { return Pin(client, *a); });
   };
 }
 

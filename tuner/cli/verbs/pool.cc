@@ -107,16 +107,16 @@ absl::StatusOr<ExitCode> ShowPool(Client& client, bool json) {
   return ExitCode::kOk;
 }
 
-ExitCode ShowOrSetPool(const PoolArguments& arguments) {
+ExitCode ShowOrSetPool(PoolArguments& arguments) {
   if (arguments.policy.empty()) {
-    return WithClient("pool", arguments.service,
+    return WithClient("pool", "", arguments.service,
                       [&](Client& client) { return ShowPool(client, arguments.json); });
   }
   const absl::StatusOr<PluginSpec> policy = ParsePlugin("--policy", arguments.policy);
   if (!policy.ok()) {
     return Fail("pool", ExitCode::kBadInput, std::string(policy.status().message()));
   }
-  return WithClient("pool", arguments.service,
+  return WithClient("pool", "", arguments.service,
                     [&](Client& client) { return SetPolicy(client, *policy, arguments.json); });
 }
 
@@ -124,7 +124,7 @@ ExitCode ShowOrSetPool(const PoolArguments& arguments) {
 
 VerbAction AddPool(CliCommand& command) {
   auto a = std::make_shared<PoolArguments>();
-  a->service.AddTo(command);
+  a->service.AddWithLocalRunTo(command);
   command
       .AddOption("--policy", a->policy,
                  "Set the policy that divides the pool's slots, NAME or NAME:option=value,...; it "

@@ -65,7 +65,8 @@ VerbAction AddReport(CliCommand& command) {
       "(default: the study's target, else the best value that all of them reached)");
   command.AddOption("--out", a->out, "File to write (default: report.html; text: stdout)");
   return [a] {
-    return WithSource("report", a->source, [a](StudySource& source) { return Report(source, *a); });
+    return WithSource("report", a->study, a->source,
+                      [a](StudySource& source) { return Report(source, *a); });
   };
 }
 

@@ -54,13 +54,14 @@ absl::StatusOr<ExitCode> Resume(Client& client, const ResumeArguments& arguments
 VerbAction AddResume(CliCommand& command) {
   auto a = std::make_shared<ResumeArguments>();
   AddStudyName(command, a->study);
-  a->service.AddTo(command);
+  a->service.AddWithLocalRunTo(command);
   command.AddOption("--trials", a->max_trials,
                     "New limit on the number of trials in all (default: unchanged)");
   command.AddOption("--time-limit", a->time_limit_s,
                     "New limit on the running time in seconds (default: unchanged)");
   return [a] {
-    return WithClient("resume", a->service, [a](Client& client) { return Resume(client, *a); });
+    return WithClient("resume", a->study, a->service,
+                      [a](Client& client) { return Resume(client, *a); });
   };
 }
 

@@ -28,9 +28,10 @@ absl::StatusOr<ExitCode> Remove(Client& client, const RemoveArguments& arguments
 VerbAction AddRemove(CliCommand& command) {
   auto a = std::make_shared<RemoveArguments>();
   AddStudyName(command, a->study);
-  a->service.AddTo(command);
+  a->service.AddWithLocalRunTo(command);
   return [a] {
-    return WithClient("rm", a->service, [a](Client& client) { return Remove(client, *a); });
+    return WithClient("rm", a->study, a->service,
+                      [a](Client& client) { return Remove(client, *a); });
   };
 }
 

@@ -67,7 +67,8 @@ VerbAction AddShow(CliCommand& command) {
   AddJson(command, a->json,
           "GET /api/studies/STUDY sends it; with --trial, only that one of its \"trials\"");
   return [a] {
-    return WithSource("show", a->source, [a](StudySource& source) { return Show(source, *a); });
+    return WithSource("show", a->study, a->source,
+                      [a](StudySource& source) { return Show(source, *a); });
   };
 }
 

@@ -28,9 +28,10 @@ absl::StatusOr<ExitCode> Stop(Client& client, const StopArguments& arguments) {
 VerbAction AddStop(CliCommand& command) {
   auto a = std::make_shared<StopArguments>();
   AddStudyName(command, a->study);
-  a->service.AddTo(command);
+  a->service.AddWithLocalRunTo(command);
   return [a] {
-    return WithClient("stop", a->service, [a](Client& client) { return Stop(client, *a); });
+    return WithClient("stop", a->study, a->service,
+                      [a](Client& client) { return Stop(client, *a); });
   };
 }
 

@@ -7,6 +7,7 @@
 
 #include "tuner/cli/connected_verb.h"
 #include "tuner/cli/follow.h"
+#include "tuner/cli/local_runs.h"
 #include "tuner/cli/study_source.h"
 #include "tuner/cli/verb.h"
 
@@ -50,10 +51,11 @@ VerbAction AddWatch(CliCommand& command) {
   a->options.AddTo(command);
   command.option("--dir").Describe(kRunOrItsRecord);
   return [a] {
+    TakeLocalRun("watch", a->study, RunsWanted::kAll, a->options.service);
     const absl::StatusOr<std::optional<ExitCode>> ended = ShowIfEnded(*a);
     if (!ended.ok()) return Fail("watch", ended.status());
     if (*ended) return **ended;
-    return WithClient("watch", a->options.service,
+    return WithClient("watch", a->study, a->options.service,
                       [a](Client& client) { return Watch(client, *a); });
   };
 }
