@@ -115,6 +115,26 @@ TEST_F(AccessControlTest, ATokenDecidesAlsoWhereTheOwnUserShowsIt) {
   EXPECT_THAT(MessageFor(kView, removed_), testing::Not(HasSubstr("own user you need none")));
 }
 
+TEST_F(AccessControlTest, TheOwnUserIsToldWhatThisServiceNeeds) {
+  const AccessControl with_tls(AccessControlOptions{.own_token_file = "/pool/administer.token"});
+  const std::string foreign = NewAccessToken("").text();
+  EXPECT_THAT(std::string(with_tls.Admit(kView, {true, foreign}).message()),
+              testing::AllOf(HasSubstr("show the one in /pool/administer.token"),
+                             testing::Not(HasSubstr("you need none"))));
+  EXPECT_THAT(std::string(with_tls.Admit(kView, {false, foreign}).message()),
+              testing::Not(HasSubstr("administer.token")));
+}
+
+TEST_F(AccessControlTest, NoMessageHasTheInternalNameOfACall) {
+  for (const std::string& call : {std::string(kSubmit), std::string("/espalier.v1.Tuner/NoSuch")}) {
+    for (const bool own_user : {false, true}) {
+      const std::string message(access_.Admit(call, {own_user, tokens_["view"]}).message());
+      EXPECT_THAT(message,
+                  testing::AllOf(HasSubstr("token view"), testing::Not(HasSubstr("espalier.v1"))));
+    }
+  }
+}
+
 TEST_F(AccessControlTest, SaysWhatIsWrongAndWhatToDo) {
   EXPECT_THAT(MessageFor(kView, ""), HasSubstr("needs its token"));
   EXPECT_THAT(MessageFor(kView, NewAccessToken("").text()), HasSubstr("another pool"));

@@ -81,7 +81,10 @@ class ServiceImpl final : public Service {
         credentials_, PrepareCredentials(
                           {options.credentials_folder, options.tls, options.plaintext}, reachable));
     access_ = std::make_unique<AccessControl>(
-        AccessControlOptions{options.token, options.open_loopback, credentials_.trial_key, Now});
+        AccessControlOptions{.shared_token = options.token,
+                             .open_loopback = options.open_loopback,
+                             .trial_key = credentials_.trial_key,
+                             .own_token_file = credentials_.own_user_token_file()});
     access_->Load(state);
     TlsPair tls;
     if (const TlsFiles& files = credentials_.TlsAt(addresses.grpc); files.on()) {

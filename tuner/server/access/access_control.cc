@@ -27,11 +27,13 @@ absl::Status NothingShown() {
 }
 
 // What the service's own user may do instead, whose environment may name another service's token.
-absl::Status AddWayWithout(const absl::Status& refused) {
-  return absl::Status(refused.code(),
-                      absl::StrCat(std::string(refused.message()),
-                                   "; as the service's own user you need none: leave out "
-                                   "--token-file, and unset ESPALIER_TOKEN_FILE"));
+absl::Status AddOwnUsersWay(const absl::Status& refused, const std::string& own_token_file) {
+  const std::string way =
+      own_token_file.empty()
+          ? "you need none: leave out --token-file, and unset ESPALIER_TOKEN_FILE"
+          : absl::StrCat("show the one in ", own_token_file, " (tuner: --token-file)");
+  return absl::Status(refused.code(), absl::StrCat(std::string(refused.message()),
+                                                   "; as the service's own user ", way));
 }
 
 AccessControlOptions WithKey(AccessControlOptions options) {
@@ -69,23 +71,25 @@ absl::Status AccessControl::Admit(std::string_view call, const Shown& shown) con
   const Permission* permission = FindPermission(call);
   if (permission != nullptr && permission->needed == Role::kNobody) return absl::OkStatus();
   if (shown.token.empty()) return shown.own_user ? absl::OkStatus() : NothingShown();
-  const absl::Status admitted = AdmitToken(call, permission, shown.token);
-  return admitted.ok() || !shown.own_user ? admitted : AddWayWithout(admitted);
+  const absl::Status admitted = AdmitToken(permission, shown.token);
+  return admitted.ok() || !shown.own_user ? admitted
+                                          : AddOwnUsersWay(admitted, options_.own_token_file);
 }
 
-absl::Status AccessControl::AdmitToken(std::string_view call, const Permission* permission,
+absl::Status AccessControl::AdmitToken(const Permission* permission,
                                        const std::string& token) const {
   ESPALIER_ASSIGN_OR_RETURN(const Caller caller, Recognise(token));
   if (permission == nullptr) {
     if (caller.role == Role::kAdminister) return absl::OkStatus();
-    return absl::PermissionDeniedError(absl::StrCat(
-        "there is no call ", std::string(call.substr(0, 200)), " that ", caller.name, " may make"));
+    return absl::PermissionDeniedError(
+        absl::StrCat("this service knows nothing of what ", caller.name,
+                     " asks for: the client may be of another release"));
   }
   if (Allows(caller.role, permission->needed)) return absl::OkStatus();
   if (caller.role == Role::kTrial && permission->trial) return absl::OkStatus();
   return absl::PermissionDeniedError(absl::StrCat(
-      caller.name, " has the role ", RoleName(caller.role), ", and ", std::string(permission->call),
-      " needs ", RoleName(permission->needed), ": show another token; ", kHowToGetOne));
+      caller.name, " has the role ", RoleName(caller.role), ", and what is asked for needs ",
+      RoleName(permission->needed), ": show another token; ", kHowToGetOne));
 }
 
 absl::StatusOr<AccessControl::Caller> AccessControl::Recognise(const std::string& token) const {

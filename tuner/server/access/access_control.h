@@ -27,6 +27,9 @@ struct AccessControlOptions {
   // one.
   std::string trial_key{};
   std::function<Time()> clock = Now;
+  // The file of the token that the service's own user shows, where it needs one: its connections
+  // use TLS too, and a token tells them the certificate. Empty: it needs none.
+  std::string own_token_file{};
 };
 
 // What is known of a caller when its rights are checked.
@@ -71,8 +74,7 @@ class AccessControl {
     std::string name;  // for messages: "token ada"
   };
   // `permission` is that of the call; null: there is no such call.
-  absl::Status AdmitToken(std::string_view call, const Permission* permission,
-                          const std::string& token) const;
+  absl::Status AdmitToken(const Permission* permission, const std::string& token) const;
   absl::StatusOr<Caller> Recognise(const std::string& token) const;
   std::string TrialSecret(std::string_view id) const;
 

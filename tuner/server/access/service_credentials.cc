@@ -60,12 +60,19 @@ absl::StatusOr<std::string> KeepToken(const std::string& file, Role role, const 
 
 }  // namespace
 
+std::string ServiceCredentials::own_user_token_file() const {
+  if (!own_tls.on()) return "";
+  std::error_code error;
+  return std::filesystem::absolute(administer_token_file, error).string();
+}
+
 absl::StatusOr<ServiceCredentials> PrepareCredentials(const CredentialOptions& options,
                                                       bool reachable) {
   ServiceCredentials credentials;
   credentials.given_tls = options.tls;
   if (options.folder.empty()) return credentials;
   ESPALIER_ASSIGN_OR_RETURN(credentials.trial_key, KeepTrialKey(options.folder));
+  if (reachable) credentials.administer_token_file = InFolder(options.folder, "administer.token");
   if (!reachable || options.plaintext || options.tls.on()) return credentials;
   ESPALIER_ASSIGN_OR_RETURN(const OwnCertificate own, KeepOwnCertificate(options.folder));
   credentials.own_tls = {own.certificate_file, own.key_file};
@@ -82,7 +89,6 @@ absl::StatusOr<ServiceCredentials> PrepareCredentials(const CredentialOptions& o
 absl::Status PrepareTokens(const std::string& folder, const AccessControl& access, Tuner& tuner,
                            ServiceCredentials& credentials) {
   credentials.join_token_file = InFolder(folder, "join.token");
-  credentials.administer_token_file = InFolder(folder, "administer.token");
   ESPALIER_ASSIGN_OR_RETURN(credentials.join_token,
                             KeepToken(credentials.join_token_file, Role::kAgent, "join",
                                       "/espalier.v1.Tuner/Agent", access, tuner));

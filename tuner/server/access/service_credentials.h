@@ -28,6 +28,9 @@ struct ServiceCredentials {
   std::string join_token_file;
   std::string administer_token_file;
 
+  // What the service's own user shows, too, which tells it the certificate of our own; empty: it
+  // needs none.
+  std::string own_user_token_file() const;
   // The certificate of an endpoint at this address: on loopback it needs none of our own.
   const TlsFiles& TlsAt(const ListenAddress& address) const {
     return address.loopback() ? given_tls : given_tls.on() ? given_tls : own_tls;
