@@ -23,6 +23,7 @@ struct ShowArguments {
   SourceArguments source;
   std::string study;
   std::int64_t trial = -1;  // none: the study
+  bool promise = false;
   bool json = false;
 };
 
@@ -37,8 +38,6 @@ void ShowStudy(const v1::StudyDetails& details, double now) {
                              .height = std::numeric_limits<std::size_t>::max(),
                              .now = now};
   for (const TableLine& line : RenderTable(details, options)) std::puts(line.text.c_str());
-  const std::string promise = PromiseLine(PromiseReliability(details));
-  if (!promise.empty()) std::puts(promise.c_str());
   const auto payments = PaymentRows(details.study().payments());
   if (payments.size() > 1) {
     std::puts("paid for slots");
@@ -50,6 +49,7 @@ absl::Status Show(StudySource& source, const ShowArguments& arguments) {
   ESPALIER_ASSIGN_OR_RETURN(const v1::StudyDetails details, source.GetStudy(arguments.study));
   if (arguments.trial < 0) {
     arguments.json ? PrintMessage(details) : ShowStudy(details, source.Now());
+    if (arguments.promise) std::puts(PromiseLine(PromiseReliability(details)).c_str());
     return absl::OkStatus();
   }
   ESPALIER_ASSIGN_OR_RETURN(const v1::Trial trial, NamedTrial(details, arguments.trial));
@@ -63,9 +63,16 @@ VerbAction AddShow(CliCommand& command) {
   auto a = std::make_shared<ShowArguments>();
   AddStudyName(command, a->study);
   a->source.AddTo(command);
-  command.AddOption("--trial", a->trial, "Number of a trial to show in full").NonNegative();
+  CliOption& trial =
+      command.AddOption("--trial", a->trial, "Number of a trial to show in full").NonNegative();
+  CliOption& promise =
+      command.AddFlag("--promise", a->promise,
+                      "Also print how often the promise of trials would have come true, replayed "
+                      "from the record of a study that has ended");
+  promise.Excludes(trial);
   AddJson(command, a->json,
           "GET /api/studies/STUDY sends it; with --trial, only that one of its \"trials\"");
+  command.option("--json").Excludes(promise);
   return [a] {
     return WithSource("show", a->study, a->source,
                       [a](StudySource& source) { return Show(source, *a); });

@@ -76,7 +76,10 @@ Reliability PromiseReliability(const v1::StudyDetails& details) {
 }
 
 std::string PromiseLine(const Reliability& promise) {
-  if (promise.count == 0) return {};
+  if (promise.count == 0) {
+    return "promise, replayed: nothing to tell, as the study has not ended or no trial ran to its "
+           "end";
+  }
   return fmt::format("promise, replayed: {} predictions, {}; calibration error {:.3f}",
                      promise.count, HighPromises(promise), promise.expected_calibration_error);
 }

@@ -12,7 +12,7 @@ namespace espalier {
 // study file is not one that this version reads. Pure.
 Reliability PromiseReliability(const v1::StudyDetails& details);
 
-// Says it in a line: "promise: 640 told at 100 moments ..."; empty where nothing was told.
+// Says it in a line: "promise, replayed: 640 predictions, ...".
 std::string PromiseLine(const Reliability& promise);
 
 }  // namespace espalier
