@@ -110,6 +110,13 @@ def is_over(study):
         study["state"] == "STUDY_FAILED" and 0 < study["max_trials"] <= _trials_of(study)
 
 
+def goes_on(earlier):
+    """What to say of a study that goes on with the trials of an earlier run."""
+    failed = earlier["trials_by_state"].get("FAIL", 0)
+    told = f", {failed} of them failed" if failed else ""
+    return f'study "{earlier["name"]}" goes on after {_trials_of(earlier)} trials{told} (fresh=True starts over)'
+
+
 def _trials_of(study):
     return sum(study["trials_by_state"].values())
 

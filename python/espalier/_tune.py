@@ -96,6 +96,8 @@ def _say_another_version(earlier, folder):
 def _finish(run, display, earlier):
     try:
         try:
+            if earlier is not None and not _run.is_over(earlier):
+                display.say(_run.goes_on(earlier))
             _run.follow(run, display, _LOOK_S)
             details = run.details()
             display.begin(run.heading(details))

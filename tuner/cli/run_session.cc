@@ -73,6 +73,23 @@ std::string LimitText(const char* key, double before, double after) {
                     : fmt::format("{} none -> {}", key, after);
 }
 
+// What an earlier run has left, which the study goes on with; empty if there is nothing.
+std::string EarlierTrialsText(const v1::Study& before, std::int64_t max_trials) {
+  std::int64_t trials = 0;
+  std::int64_t failed = 0;
+  for (const auto& [state, count] : before.trials_by_state()) {
+    trials += count;
+    if (state == StateName(v1::TRIAL_FAIL)) failed += count;
+  }
+  if (trials == 0) return "";
+  return fmt::format("{} from before{} {}{}; --fresh starts over without {}",
+                     Count(trials, "trial"),
+                     failed > 0 ? fmt::format(", {} of them failed,", failed) : "",
+                     trials == 1 ? "counts" : "count",
+                     max_trials > 0 ? fmt::format(" among the study's {}", max_trials) : "",
+                     trials == 1 ? "it" : "them");
+}
+
 // The two values of a key that differs, if they are short.
 std::string ValuesText(const std::string& stored, const std::string& given) {
   if (std::max(stored.size(), given.size()) > kShownValue || stored == given) return "";
@@ -205,14 +222,14 @@ class Session {
 
   void Announce() const {
     if (plan_.arguments.quiet) return;
-    std::int64_t trials = 0;
-    for (const auto& [state, count] : study_.trials_by_state()) trials += count;
-    const bool going_on = resumed_ || trials > 0;
+    const std::string earlier = EarlierTrialsText(before_.study(), study_.max_trials());
+    const bool going_on = resumed_ || !earlier.empty();
     std::printf("%s study %s on %s%s\n", going_on ? "resuming" : "running", plan_.spec.name.c_str(),
                 Count(plan_.agent.slots, "slot").c_str(), Aim().c_str());
     if (limits_.any()) {
       std::printf("going on with study %s: %s\n", plan_.spec.name.c_str(), limits_.text.c_str());
     }
+    if (!earlier.empty()) std::printf("%s\n", earlier.c_str());
     std::printf("  database  %s\n",
                 plan_.arguments.memory ? "in memory" : DatabasePath(plan_.directory).c_str());
     std::printf("  log       %s\n", LogPath().c_str());

@@ -551,6 +551,15 @@ TEST_F(Tuner, ShowsTheLastOutputOfATrialThatFailsAndFailsAfterTooMany) {
   EXPECT_EQ(outcome.exit_code, 1) << outcome.output << outcome.errors;
   EXPECT_THAT(outcome.output,
               AllOf(HasSubstr("trial 0 failed"), HasSubstr("| the data set is missing")));
+  EXPECT_THAT(outcome.output, Not(HasSubstr("from before")));
+
+  Script("#!/bin/sh\ntuner tell --value 1 --final\n");
+  const Outcome mended =
+      RunStudy(StudyText("\"max_consecutive_failures\": 2", command), {"--slots", "1"});
+  EXPECT_THAT(
+      mended.output,
+      HasSubstr("2 trials from before, 2 of them failed, count among the study's 2; --fresh "
+                "starts over without them"));
 }
 
 }  // namespace
