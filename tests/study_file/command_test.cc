@@ -56,6 +56,50 @@ TEST_F(CheckCommandTest, NeededFilesAreThereOrNamedWithTheirRemedy) {
               AllOf(HasSubstr(folder_.File("other")), HasSubstr("apt-get install other")));
 }
 
+TEST_F(CheckCommandTest, TheScriptOfAnInterpreterIsThere) {
+  Program("train.py", /*executable=*/false);
+  Program("lib/train");
+  Program("bin/tool.sh");
+  spec_.environment["PATH"] = "bin:interpreters:/bin:/usr/bin";
+  for (const char* name : {"python3", "python3.11", "torchrun", "bash", "perl"}) {
+    Program(std::string("interpreters/") + name);
+  }
+  using Words = std::vector<std::string>;
+  const auto check = [this](const Words& words) {
+    spec_.command = words;
+    return CheckCommand(spec_);
+  };
+  for (const Words& good : {Words{"python3", "train.py"},
+                            {"interpreters/python3.11", "-u", "-W", "no.py", "train.py", "no.py"},
+                            {"python3", folder_.File("train.py")},
+                            {"python3", "lib"},
+                            {"python3", "-m", "no.such"},
+                            {"python3", "-uc", "import no.such"},
+                            {"python3", "-"},
+                            {"bash", "-ec", "./no.sh"},
+                            {"bash", "-o", "pipefail", "lib/train", "no.txt"},
+                            {"bash", "tool.sh"},
+                            {"perl", "-I", "./no", "train.py"},
+                            {"torchrun", "--nproc-per-node", "2", "train.py", "no.py"},
+                            {"torchrun", "--rdzv-endpoint", "oak:29.5", "train.py"},
+                            {"torchrun", "--module", "no.such"},
+                            {"sh", "no"},
+                            {"env", "no.py"}}) {
+    EXPECT_TRUE(check(good).ok()) << check(good);
+  }
+  for (const Words& bad : {Words{"python3", "no.py"},
+                           {"interpreters/python3.11", "-u", "-W", "ignore", "no.py"},
+                           {"python3", "sub/no"},
+                           {"bash", "-e", "-o", "pipefail", "no.py"},
+                           {"perl", "-I", "lib", "no.py"},
+                           {"torchrun", "--standalone", "no.py"},
+                           {"torchrun", "--nproc-per-node=2", "no.py", "train.py"},
+                           {"torchrun", "--nproc-per-node", "2", "no.py"}}) {
+    EXPECT_THAT(std::string(check(bad).message()),
+                AllOf(HasSubstr(" is to run \""), HasSubstr("no file " + folder_.path())));
+  }
+}
+
 TEST_F(CheckCommandTest, TakesPathsFromTheTrialsFolder) {
   Program("train");
   EXPECT_TRUE(Check("./train").ok());

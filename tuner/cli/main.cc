@@ -15,6 +15,7 @@
 #include "tuner/cli/display.h"
 #include "tuner/cli/exit_codes.h"
 #include "tuner/cli/log.h"
+#include "tuner/cli/machine/files.h"
 #include "tuner/cli/options/command.h"
 #include "tuner/cli/verb.h"
 
@@ -136,7 +137,9 @@ int main(int argc, char** argv) {
     const int code = espalier::Main(argc, argv);
     // What a script saves must not be cut short without a word.
     errno = 0;
-    if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
+    if ((std::fflush(stdout) == 0 && std::ferror(stdout) == 0) || espalier::ReaderIsGone()) {
+      return code;
+    }
     std::fprintf(stderr, "tuner: cannot write to stdout: %s\n",
                  errno != 0 ? std::strerror(errno) : "something was lost");
     return code != 0 ? code : static_cast<int>(espalier::ExitCode::kFailed);

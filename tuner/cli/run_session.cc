@@ -21,6 +21,7 @@
 #include "tuner/cli/follow.h"
 #include "tuner/cli/frontends.h"
 #include "tuner/cli/interrupts.h"
+#include "tuner/cli/local_runs.h"
 #include "tuner/cli/log.h"
 #include "tuner/cli/machine/files.h"
 #include "tuner/cli/machine/machine.h"
@@ -126,6 +127,16 @@ absl::StatusOr<ChangedLimits> LimitsToChange(const v1::Study& stored, const RunP
       "\"time_limit_s\" may be changed, not removed), start over with --fresh, or choose another "
       "name or another --dir",
       plan.directory, plan.spec.name, absl::StrJoin(refused, ", "), plan.arguments.study_file));
+}
+
+// In the run's folder, which may also hold the report of another study that was run there.
+std::string ReportFile(const RunPlan& plan) {
+  const std::string path = (fs::path(plan.directory) / "report.html").string();
+  std::error_code error;
+  const bool own =
+      !fs::exists(path, error) || IsReportOn(plan.spec.name, ReadFile(path).value_or(""));
+  if (own) return path;
+  return (fs::path(plan.directory) / ("report-" + FileNameOf(plan.spec.name) + ".html")).string();
 }
 
 // Service, agent and a client of them in this process, from start to shutdown.
@@ -296,9 +307,8 @@ class Session {
 
   absl::Status Conclude() const {
     ESPALIER_ASSIGN_OR_RETURN(const v1::StudyDetails details, FullStudy());
-    const std::string path = plan_.arguments.report.empty()
-                                 ? (fs::path(plan_.directory) / "report.html").string()
-                                 : plan_.arguments.report;
+    const std::string path =
+        plan_.arguments.report.empty() ? ReportFile(plan_) : plan_.arguments.report;
     std::printf("%s%s", plan_.arguments.quiet ? "" : "\n", ResultText(details).c_str());
     std::fflush(stdout);
     ESPALIER_RETURN_IF_ERROR(WriteFile(path, ReportPage(details, Seconds(Now()))));

@@ -1,9 +1,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -39,6 +42,14 @@ std::string SearchPath(const StudySpec& spec) {
   return error ? path : absl::StrCat(self.parent_path().string(), ":", path);
 }
 
+bool IsInPath(const StudySpec& spec, const std::string& name,
+              const std::function<bool(const std::string& path)>& is_it) {
+  const std::vector<std::string> folders = absl::StrSplit(SearchPath(spec), ':');
+  return std::any_of(folders.begin(), folders.end(), [&](const std::string& folder) {
+    return is_it(Below(Below(spec.directory, folder), name));
+  });
+}
+
 absl::Status CheckPath(const std::string& name, const std::string& path) {
   if (IsProgram(path)) return absl::OkStatus();
   std::error_code error;
@@ -51,9 +62,8 @@ absl::Status CheckPath(const std::string& name, const std::string& path) {
   return absl::InvalidArgumentError(absl::StrCat("command \"", name, "\": ", path, " ", problem));
 }
 
-}  // namespace
-
-absl::Status CheckCommand(const StudySpec& spec) {
+// Whether the first word of the command is found in its directory or PATH, and executable.
+absl::Status CheckProgram(const StudySpec& spec) {
   std::error_code error;
   if (!std::filesystem::is_directory(spec.directory, error)) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -65,19 +75,110 @@ absl::Status CheckCommand(const StudySpec& spec) {
   }
   const std::string& name = spec.command.front();
   if (name.find('/') != std::string::npos) return CheckPath(name, Below(spec.directory, name));
-  const std::string path = SearchPath(spec);
-  const std::vector<std::string> folders = absl::StrSplit(path, ':');
-  for (const std::string& folder : folders) {
-    if (IsProgram(Below(Below(spec.directory, folder), name))) return absl::OkStatus();
-  }
+  if (IsInPath(spec, name, IsProgram)) return absl::OkStatus();
   if (std::filesystem::exists(Below(spec.directory, name), error)) {
     return absl::InvalidArgumentError(absl::StrCat("command \"", name,
                                                    "\": not found in PATH, but there is one in ",
                                                    spec.directory, ": write \"./", name, "\""));
   }
   return absl::InvalidArgumentError(
-      absl::StrCat("command \"", name, "\": not found in PATH (", path,
+      absl::StrCat("command \"", name, "\": not found in PATH (", SearchPath(spec),
                    "); install it, or give its path, taken from ", spec.directory));
+}
+
+// A program that runs a script, and its options as far as they tell which word is the script.
+struct Interpreter {
+  std::string_view name;                     // up to a version, as in python3.11
+  std::vector<std::string_view> instead;     // of a script: what to run is said otherwise
+  std::vector<std::string_view> with_value;  // the next word is the option's value
+  bool any_with_value = false;               // the next word may be the value of any option
+};
+
+const std::vector<Interpreter>& Interpreters() {
+  static const auto* const all = new std::vector<Interpreter>{
+      {"python", {"-c", "-m"}, {"-W", "-X", "--check-hash-based-pycs"}},
+      {"pypy", {"-c", "-m"}, {"-W", "-X"}},
+      {"sh", {"-c", "-s"}, {"-o", "+o"}},
+      {"dash", {"-c", "-s"}, {"-o", "+o"}},
+      {"bash", {"-c", "-s"}, {"-o", "+o", "-O", "+O", "--rcfile", "--init-file"}},
+      {"zsh", {"-c", "-s"}, {"-o", "+o"}},
+      {"perl", {"-e", "-E"}, {"-I"}},
+      {"ruby", {"-e"}, {"-I", "-r"}},
+      {"node", {"-e", "-p", "--eval", "--print"}, {"-r", "--require", "--import"}},
+      {"Rscript", {"-e"}, {}},
+      {"torchrun",
+       {"-m", "--module", "--no-python", "--no_python", "--run-path", "--run_path"},
+       {},
+       /*any_with_value=*/true}};
+  return *all;
+}
+
+// Null: the program is none that is known to run scripts.
+const Interpreter* FindInterpreter(const std::string& program) {
+  const std::string file = std::filesystem::path(program).filename().string();
+  const std::string_view name(file.data(), file.find_last_not_of("0123456789.") + 1);
+  for (const Interpreter& each : Interpreters()) {
+    if (each.name == name) return &each;
+  }
+  return nullptr;
+}
+
+bool IsOneOf(std::string_view option, const std::vector<std::string_view>& options) {
+  return std::find(options.begin(), options.end(), option) != options.end();
+}
+
+// -ec is -e -c; a long option is one word.
+bool SaysWhatToRun(const Interpreter& interpreter, std::string_view option) {
+  if (option.starts_with("--")) return IsOneOf(option, interpreter.instead);
+  return std::any_of(option.begin() + 1, option.end(), [&](const char letter) {
+    return IsOneOf(std::string("-") + letter, interpreter.instead);
+  });
+}
+
+// The word of the command that must be a script's path; empty: none must.
+std::string ScriptOf(const std::vector<std::string>& command) {
+  const Interpreter* interpreter = FindInterpreter(command.front());
+  if (interpreter == nullptr) return "";
+  bool may_be_value = false;
+  for (std::size_t i = 1; i < command.size(); ++i) {
+    const std::string& word = command[i];
+    if (word.size() > 1 && (word[0] == '-' || word[0] == '+')) {
+      if (SaysWhatToRun(*interpreter, word)) return "";
+      if (IsOneOf(word, interpreter->with_value)) ++i;
+      may_be_value = interpreter->any_with_value && word.find('=') == std::string::npos;
+      continue;
+    }
+    const bool is_file = word.find_first_of("./") != std::string::npos;
+    if (is_file && (!may_be_value || word.ends_with(".py"))) return word;
+    if (!may_be_value) return "";
+    may_be_value = false;
+  }
+  return "";
+}
+
+// Whether the script that an interpreter is to run is there: else each trial would find out alone.
+absl::Status CheckScript(const StudySpec& spec) {
+  const auto exists = [](const std::string& path) {
+    std::error_code error;
+    return std::filesystem::exists(path, error);
+  };
+  const std::string script = ScriptOf(spec.command);
+  const std::string path = Below(spec.directory, script);
+  if (script.empty() || exists(path)) return absl::OkStatus();
+  // A shell looks for it there too.
+  if (script.find('/') == std::string::npos && IsInPath(spec, script, exists)) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "command: ", spec.command.front(), " is to run \"", script, "\", and there is no file ", path,
+      ": give its path, taken from ", spec.directory, ", where the trials run"));
+}
+
+}  // namespace
+
+absl::Status CheckCommand(const StudySpec& spec) {
+  ESPALIER_RETURN_IF_ERROR(CheckProgram(spec));
+  return CheckScript(spec);
 }
 
 absl::Status CheckNeeds(const StudySpec& spec) {

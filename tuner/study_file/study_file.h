@@ -78,7 +78,8 @@ std::string DirectionNote(const StudySpec& spec);
 // A study whose trials its clients run, as Optuna's users make them: the name may be any text.
 absl::StatusOr<StudySpec> StudyOfClients(std::string name, std::vector<Direction> directions);
 
-// Whether the study's command can be started: found in its directory or PATH, and executable.
+// Whether the study's command can be started: found in its directory or PATH, and executable. Of
+// `python3 train.py` and the like, also whether the script is there.
 absl::Status CheckCommand(const StudySpec& spec);
 
 // Whether the files that the study says its trials need are there; if not, which and what to do.

@@ -10,6 +10,7 @@ import urllib.request
 
 from espalier_nni import registration, v1
 
+_BROKEN_PIPE = 141  # what a shell says of a program that SIGPIPE has ended
 PROTOCOL = 1  # of docs/nni_protocol.md, as in module/service_client.js
 
 
@@ -35,7 +36,12 @@ def main(arguments=None):
     convert.set_defaults(run=_convert)
     chosen = parser.parse_args(arguments)
     try:
-        return chosen.run(chosen)
+        code = chosen.run(chosen)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:  # whoever read the output has left, as `| head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _BROKEN_PIPE
     except (registration.RegistrationError, v1.ConversionError, OSError) as error:
         is_of_file = isinstance(error, OSError) and error.filename is not None
         told = f'"{error.filename}": {error.strerror}' if is_of_file else error

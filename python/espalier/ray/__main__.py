@@ -8,6 +8,7 @@ import signal
 import sys
 
 from espalier import _display, _run, _study_file
+from espalier._reader import reader_may_leave
 from espalier._result import Result
 from espalier.errors import EspalierError, UsageError
 from espalier.ray._connect import connect, runtime_env
@@ -18,14 +19,15 @@ _GRPC_PORT, _HTTP_PORT = 7077, 7078
 
 
 def main():
-    arguments = _parse(sys.argv[1:])
-    try:
-        sys.exit(serve(arguments) if arguments.verb == "serve" else run(arguments))
-    except UsageError as error:
-        print(f"espalier.ray {arguments.verb}: {error}", file=sys.stderr)
-        sys.exit(_BAD_INPUT)
-    except EspalierError as error:
-        sys.exit(f"espalier.ray {arguments.verb}: {error}")
+    with reader_may_leave():
+        arguments = _parse(sys.argv[1:])
+        try:
+            sys.exit(serve(arguments) if arguments.verb == "serve" else run(arguments))
+        except UsageError as error:
+            print(f"espalier.ray {arguments.verb}: {error}", file=sys.stderr)
+            sys.exit(_BAD_INPUT)
+        except EspalierError as error:
+            sys.exit(f"espalier.ray {arguments.verb}: {error}")
 
 
 def serve(arguments):

@@ -5,6 +5,7 @@ import re
 import sys
 import tempfile
 
+from espalier._reader import reader_may_leave
 from espalier.errors import EspalierError, UsageError
 from espalier.ray import _results
 from espalier.ray._connect import connect, runtime_env
@@ -16,14 +17,15 @@ _MOST_RESTARTS = 1000  # of a job whose machines come and go
 
 
 def main():
-    arguments = _parse(sys.argv[1:])
-    try:
-        sys.exit(run(arguments))
-    except UsageError as error:
-        print(f"espalier-on-ray: {error}", file=sys.stderr)
-        sys.exit(_BAD_INPUT)
-    except EspalierError as error:
-        sys.exit(f"espalier-on-ray: {error}")
+    with reader_may_leave():
+        arguments = _parse(sys.argv[1:])
+        try:
+            sys.exit(run(arguments))
+        except UsageError as error:
+            print(f"espalier-on-ray: {error}", file=sys.stderr)
+            sys.exit(_BAD_INPUT)
+        except EspalierError as error:
+            sys.exit(f"espalier-on-ray: {error}")
 
 
 def run(arguments):

@@ -89,6 +89,26 @@ TEST_F(OnlyRun, IsNotTakenWhereAnotherSourceIsNamed) {
   EXPECT_EQ(Run({"show", "small", "--dir", "espalier-runs/small"}).errors, "");
 }
 
+TEST_F(OnlyRun, HasAReportThatReplacesNoOtherFile) {
+  EXPECT_EQ(Run({"report", "small"}).output, "report-small.html\n");
+  EXPECT_EQ(Run({"report", "small"}).exit_code, 0) << "it is the same study's";
+  folder_->directory().Write("report-small.html", "<title>another</title>\n");
+  const Outcome refused = Run({"report", "small"});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.errors, HasSubstr("report-small.html is there, and is no report on study"));
+  EXPECT_EQ(Run({"report", "small", "--out", "report-small.html"}).exit_code, 0);
+}
+
+TEST_F(OnlyRun, IsNoMoreToldToWhoReadsNoMore) {
+  for (const std::vector<std::string>& words : {std::vector<std::string>{"show", "small"},
+                                                {"export", "small", "--format", "json"},
+                                                {"plugins"}}) {
+    const Outcome outcome = RunTunerUnread(words, folder_->directory().path());
+    EXPECT_EQ(outcome.exit_code, 0);
+    EXPECT_THAT(outcome.errors, Not(HasSubstr("stdout"))) << words[0];
+  }
+}
+
 TEST(LocalRuns, OfSeveralTheStudysIsTakenElseTheyAreNamed) {
   const FolderOfRuns folder;
   folder.RunStudy("small");
@@ -118,6 +138,14 @@ TEST(LocalRuns, OfSeveralTheStudysIsTakenElseTheyAreNamed) {
   EXPECT_EQ(damaged.exit_code, 2);
   EXPECT_THAT(damaged.errors, HasSubstr("tuner ls: espalier-runs/large: "));
   EXPECT_THAT(damaged.output, HasSubstr("espalier-runs/small"));
+}
+
+TEST(LocalRuns, LeaveTheReportOfAnotherStudyAlone) {
+  const FolderOfRuns folder;
+  std::filesystem::create_directories(folder.directory().File("espalier-runs/small"));
+  folder.directory().Write("espalier-runs/small/report.html", "<title>another</title>\n");
+  EXPECT_THAT(folder.RunStudy("small").output,
+              HasSubstr("espalier-runs/small/report-small.html\n"));
 }
 
 }  // namespace

@@ -13,6 +13,8 @@ struct Outcome {
 
 // Runs the real executable to its end, in `directory`, and returns what came of it.
 Outcome RunTuner(const std::vector<std::string>& arguments, const std::string& directory);
+// The same, where nobody reads its output any more, and no signal says so.
+Outcome RunTunerUnread(const std::vector<std::string>& arguments, const std::string& directory);
 
 // A directory that is removed with the object.
 class TemporaryDirectory {

@@ -1,5 +1,6 @@
 #include "tuner/cli/machine/files.h"
 
+#include <poll.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -49,9 +50,15 @@ absl::Status WriteFile(const std::string& path, const std::string& text) {
   return absl::OkStatus();
 }
 
+bool ReaderIsGone() {
+  pollfd out{.fd = STDOUT_FILENO, .events = 0, .revents = 0};
+  return poll(&out, 1, 0) == 1 && (out.revents & (POLLERR | POLLHUP)) != 0;
+}
+
 absl::Status WriteOut(const std::string& path, const std::string& text) {
   if (!path.empty()) return WriteFile(path, text);
-  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
+  const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
+  if ((!written || std::fflush(stdout) != 0) && !ReaderIsGone()) {
     return absl::InternalError("cannot write to stdout");
   }
   return absl::OkStatus();

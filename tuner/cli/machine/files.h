@@ -14,6 +14,10 @@ absl::StatusOr<std::string> ReadFile(const std::string& path);
 // Writes beside the file and renames: a reader sees the old file or the new one.
 absl::Status WriteFile(const std::string& path, const std::string& text);
 
+// Whether nobody reads stdout any more, as after `| head`. That is the reader's choice and no
+// error.
+bool ReaderIsGone();
+
 // Writes the file, or to stdout if the path is empty.
 absl::Status WriteOut(const std::string& path, const std::string& text);
 

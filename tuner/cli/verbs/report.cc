@@ -1,12 +1,15 @@
 // `tuner report`: writes a study's record as a page, or its sweep as text.
 
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
+#include <system_error>
 
 #include "absl/strings/str_cat.h"
 #include "tuner/cli/connected_verb.h"
+#include "tuner/cli/local_runs.h"
 #include "tuner/cli/machine/files.h"
 #include "tuner/cli/verb.h"
 #include "tuner/cli/views/report/page.h"
@@ -19,7 +22,7 @@ struct ReportArguments {
   SourceArguments source;
   std::string study;
   std::string format = "html";
-  std::string out;  // empty: report.html, or stdout
+  std::string out;  // empty: report-STUDY.html, or stdout
   std::optional<double> target;
 };
 
@@ -38,10 +41,24 @@ absl::Status ReportText(const v1::StudyDetails& details, double now,
   return WriteOut(arguments.out, text);
 }
 
+// Two studies' names may come to one file's, and a file of that name may be something else.
+absl::StatusOr<std::string> OwnReportFile(const std::string& study) {
+  const std::string path = "report-" + FileNameOf(study) + ".html";
+  std::error_code error;
+  if (!std::filesystem::exists(path, error)) return path;
+  const absl::StatusOr<std::string> text = ReadFile(path);
+  if (text.ok() && IsReportOn(study, *text)) return path;
+  return absl::FailedPreconditionError(absl::StrCat(path, " is there, and is no report on study \"",
+                                                    study, "\": name another file with --out"));
+}
+
 absl::Status Report(StudySource& source, const ReportArguments& arguments) {
   ESPALIER_ASSIGN_OR_RETURN(const v1::StudyDetails details, source.GetStudy(arguments.study));
   if (arguments.format == "text") return ReportText(details, source.Now(), arguments);
-  const std::string path = arguments.out.empty() ? "report.html" : arguments.out;
+  std::string path = arguments.out;
+  if (path.empty()) {
+    ESPALIER_ASSIGN_OR_RETURN(path, OwnReportFile(details.study().name()));
+  }
   ESPALIER_RETURN_IF_ERROR(WriteFile(path, ReportPage(details, source.Now(), arguments.target)));
   std::printf("%s\n", path.c_str());
   return absl::OkStatus();
@@ -63,7 +80,7 @@ VerbAction AddReport(CliCommand& command) {
       "--target", a->target,
       "Value of the metric: batch sizes and scaling rules are compared by the time to reach it "
       "(default: the study's target, else the best value that all of them reached)");
-  command.AddOption("--out", a->out, "File to write (default: report.html; text: stdout)");
+  command.AddOption("--out", a->out, "File to write (default: report-STUDY.html; text: stdout)");
   return [a] {
     return WithSource("report", a->study, a->source,
                       [a](StudySource& source) { return Report(source, *a); });

@@ -30,7 +30,9 @@ VerbAction AddRun(CliCommand& command) {
                   "Allow addresses other than loopback, without encryption: `tuner run` has none, "
                   "`tuner serve` has");
   AddTimeoutsTo(command, a->timeouts);
-  command.AddOption("--report", a->report, "Report to write (default: DIR/report.html)");
+  command.AddOption("--report", a->report,
+                    "Report to write (default: DIR/report.html, or "
+                    "DIR/report-NAME.html where the former is another study's)");
   CliOption& memory = command.AddFlag(
       "--memory", a->memory,
       "Keep the study in memory only; it cannot be resumed. Its logs, trials and report "

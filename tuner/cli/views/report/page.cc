@@ -113,7 +113,13 @@ std::string BestTrialLine(const v1::StudyDetails& details) {
   return html;
 }
 
+std::string TitleOf(const std::string& study) { return "<title>" + Escape(study) + "</title>\n"; }
+
 }  // namespace
+
+bool IsReportOn(const std::string& study, std::string_view page) {
+  return page.find(TitleOf(study)) != std::string_view::npos;
+}
 
 std::string ReportPage(const v1::StudyDetails& details, double now, std::optional<double> target) {
   const v1::Study& study = details.study();
@@ -121,7 +127,7 @@ std::string ReportPage(const v1::StudyDetails& details, double now, std::optiona
   std::string html =
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n";
-  html += "<title>" + Escape(study.name()) + "</title>\n";
+  html += TitleOf(study.name());
   html += std::string("<style>") + kStyle + "</style>\n</head>\n<body>\n";
   html += "<h1>" + Escape(study.name()) + "</h1>\n<p class=\"soft\">" +
           Escape(StateName(study.state())) +
@@ -129,7 +135,8 @@ std::string ReportPage(const v1::StudyDetails& details, double now, std::optiona
           (study.maximize() ? "maximizes " : "minimizes ") + Escape(study.metric()) + "</p>\n";
   html += Summary(details, now) + BestTrialLine(details);
   html += "<h2>Who held which slot</h2>\n" + report::SlotsPicture(details, now);
-  html += "<h2>" + Escape(study.metric()) + " over steps</h2>\n" + report::CurvesPicture(details);
+  html += "<h2>" + Escape(study.metric()) + " over steps</h2>\n" +
+          report::CurvesPicture(details);
   html += "<h2>Trials, the best first</h2>\n" + report::TrialsTable(details, now);
   if (!sweep.empty()) html += "<h2>By scaling rule and batch size</h2>\n" + sweep;
   html += report::ReliabilitySection(PromiseReliability(details));

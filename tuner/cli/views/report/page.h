@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "tuner.pb.h"
 
@@ -13,5 +14,8 @@ namespace espalier {
 // rules are compared by, instead of the study's own. Pure.
 std::string ReportPage(const v1::StudyDetails& details, double now,
                        std::optional<double> target = std::nullopt);
+
+// Whether the text, which may be the beginning of a page, is a report on the study of this name.
+bool IsReportOn(const std::string& study, std::string_view page);
 
 }  // namespace espalier
