@@ -1,5 +1,6 @@
 """What `espalier.tune` shows of a study while it runs, and what a notebook shows of its result."""
 import html
+import math
 import sys
 
 from espalier._rows import has_ended, plain_state
@@ -74,9 +75,9 @@ def table(details, most=_MOST_ROWS):
         value = trial["value"]
         if not has_ended(trial):
             return 0, 0, trial["number"]
-        if value is None or value != value:
-            return 2, 0, trial["number"]
-        return 1, sign * value, trial["number"]
+        if value is None or not math.isfinite(value):
+            return 3, 0, trial["number"]
+        return 1 if trial["state"] == "TRIAL_COMPLETE" else 2, sign * value, trial["number"]
 
     shown = sorted(trials, key=place)[:most]
     names = list(dict.fromkeys(name for trial in shown for name in trial["parameters"]))

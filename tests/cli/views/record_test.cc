@@ -35,11 +35,15 @@ TEST(CountResizes, LeavesOutProcessesThatLeaveAfterTheEnd) {
   EXPECT_EQ(CountResizes(trial).shrunk, 0);
 }
 
-TEST(BestStep, FindsTheStepOfTheBestValueBesideNaN) {
-  const v1::StudyDetails details = SampleStudy();
-  EXPECT_EQ(BestStep(details.study(), details.trials(0)), 2);
-  EXPECT_EQ(BestStep(details.study(), details.trials(1)), 2);
-  EXPECT_EQ(BestStep(details.study(), details.trials(2)), 0);
+TEST(StepOfValue, IsOfTheValueThatCounts) {
+  v1::StudyDetails details = SampleStudy();
+  EXPECT_EQ(StepOfValue(details.study(), details.trials(0)), 2);
+  EXPECT_EQ(StepOfValue(details.study(), details.trials(1)), 2);
+  EXPECT_EQ(StepOfValue(details.study(), details.trials(2)), 0);
+  details.mutable_trials(0)->set_value(0.9);  // its last, and not its best
+  EXPECT_EQ(StepOfValue(details.study(), details.trials(0)), 3);
+  details.mutable_trials(0)->set_value(0.7);  // that it ended with
+  EXPECT_EQ(StepOfValue(details.study(), details.trials(0)), 0);
 }
 
 TEST(LanesOf, NamesSlotsByNodeAlsoWhenThePoolIsUnknown) {

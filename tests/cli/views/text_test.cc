@@ -66,6 +66,26 @@ TEST(BestFirst, PutsTheBestFirstAndTrialsWithoutValueLast) {
   EXPECT_EQ(numbers, (std::vector<std::int64_t>{0, 3, 1, 2, 4}));
 }
 
+TEST(BestFirst, RanksAsTheServiceDoes) {
+  v1::StudyDetails details;
+  details.mutable_study()->set_maximize(true);
+  const auto add = [&](v1::TrialState state, double value) {
+    v1::Trial* trial = details.add_trials();
+    trial->set_number(details.trials_size() - 1);
+    trial->set_state(state);
+    trial->set_value(value);
+  };
+  add(v1::TRIAL_COMPLETE, 0.5);
+  add(v1::TRIAL_PAUSED, 0.9);  // at its best
+  add(v1::TRIAL_COMPLETE, INFINITY);
+  add(v1::TRIAL_COMPLETE, 0.6);
+  add(v1::TRIAL_PRUNED, 0.95);
+  add(v1::TRIAL_COMPLETE, NAN);
+  std::vector<std::int64_t> numbers;
+  for (const v1::Trial* trial : BestFirst(details)) numbers.push_back(trial->number());
+  EXPECT_EQ(numbers, (std::vector<std::int64_t>{3, 0, 4, 1, 2, 5}));
+}
+
 TEST(BetterFor, TakesNaNAsTheWorst) {
   v1::Study study;
   EXPECT_TRUE(BetterFor(study, 1, NAN));

@@ -87,7 +87,12 @@ ResizeCounts CountResizes(const v1::Trial& trial) {
   return counts;
 }
 
-std::int64_t BestStep(const v1::Study& study, const v1::Trial& trial) {
+std::int64_t StepOfValue(const v1::Study& study, const v1::Trial& trial) {
+  if (trial.state() == v1::TRIAL_COMPLETE) {
+    const auto last = std::find_if(trial.values().rbegin(), trial.values().rend(),
+                                   [&](const auto& each) { return each.value() == trial.value(); });
+    return last == trial.values().rend() ? 0 : last->step();
+  }
   const v1::IntermediateValue* best = nullptr;
   for (const v1::IntermediateValue& value : trial.values()) {
     if (best == nullptr || BetterFor(study, value.value(), best->value())) best = &value;

@@ -42,8 +42,9 @@ ResizeCounts CountResizes(const v1::Trial& trial);
 // The names of the figures that the trial's program reported beside its metric.
 std::set<std::string> FigureNames(const v1::Trial& trial);
 
-// The step of the best reported value; 0: none was reported.
-std::int64_t BestStep(const v1::Study& study, const v1::Trial& trial);
+// The step at which the trial reported the value that counts as its own; 0: at none, as when it
+// ended with another one.
+std::int64_t StepOfValue(const v1::Study& study, const v1::Trial& trial);
 
 // One slot of the pool, in the order in which they are drawn.
 struct Lane {

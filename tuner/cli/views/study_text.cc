@@ -89,13 +89,15 @@ std::vector<const v1::Trial*> BestFirst(const v1::StudyDetails& details) {
   std::vector<const v1::Trial*> trials;
   for (const v1::Trial& trial : details.trials()) trials.push_back(&trial);
   const v1::Study& study = details.study();
-  const auto is_best = [&](const v1::Trial* trial) {
-    return study.has_best_trial() && trial->number() == study.best_trial();
+  // As the service finds the best trial.
+  const auto place = [&](const v1::Trial& trial) {
+    if (study.has_best_trial() && trial.number() == study.best_trial()) return 0;
+    if (!trial.has_value()) return 4;
+    if (!std::isfinite(trial.value())) return 3;
+    return trial.state() == v1::TRIAL_COMPLETE ? 1 : 2;
   };
   std::stable_sort(trials.begin(), trials.end(), [&](const v1::Trial* a, const v1::Trial* b) {
-    // The study's own word on the best one holds: it also weighs how trials ended.
-    if (is_best(a) != is_best(b)) return is_best(a);
-    if (a->has_value() != b->has_value()) return a->has_value();
+    if (place(*a) != place(*b)) return place(*a) < place(*b);
     if (a->has_value()) {
       if (BetterFor(study, a->value(), b->value())) return true;
       if (BetterFor(study, b->value(), a->value())) return false;

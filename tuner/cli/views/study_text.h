@@ -39,7 +39,8 @@ std::string_view BestIs(const v1::Study& study);
 // True if a is the better value for the study. NaN is worse than every number.
 bool BetterFor(const v1::Study& study, double a, double b);
 
-// Trials with the best value first; those without one last, by number.
+// The study's best trial first, then the others by value: complete ones, those that are not, those
+// whose value is not finite; last, by number, those without one.
 std::vector<const v1::Trial*> BestFirst(const v1::StudyDetails& details);
 
 }  // namespace espalier

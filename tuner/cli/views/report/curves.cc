@@ -6,6 +6,7 @@
 #include <cmath>
 #include <vector>
 
+#include "tuner/cli/views/report/axis.h"
 #include "tuner/cli/views/report/markup.h"
 #include "tuner/cli/views/study_text.h"
 #include "tuner/cli/views/text.h"
@@ -19,6 +20,7 @@ constexpr double kCurvesLeft = 64;
 constexpr double kCurvesRight = 44;
 constexpr double kCurvesTop = 12;
 constexpr double kCurvesBottom = 40;
+constexpr double kWhole = 1e-6;  // steps are whole numbers
 
 struct CurvesFrame {
   double first_step = 0;
@@ -66,13 +68,16 @@ CurvesFrame MakeFrame(const v1::Study& study, const std::vector<const v1::Trial*
 
 std::string Axes(const v1::Study& study, const CurvesFrame& frame) {
   std::string svg;
-  for (const double tick : AxisTicks(frame.low, frame.high, 6)) {
-    svg += GridLine(kCurvesLeft, kCurvesWidth - kCurvesRight, frame.Y(tick), FormatValue(tick));
+  const std::vector<double> values = AxisTicks(frame.low, frame.high, 6);
+  const std::vector<std::string> labels = ValueLabels(values);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    svg += GridLine(kCurvesLeft, kCurvesWidth - kCurvesRight, frame.Y(values[i]), labels[i]);
   }
   for (const double tick : AxisTicks(frame.first_step, frame.last_step, 10)) {
-    if (tick != std::floor(tick)) continue;
-    svg += fmt::format("<text class=\"label\" x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n",
-                       Px(frame.X(tick)), kCurvesHeight - kCurvesBottom + 17, FormatValue(tick));
+    if (std::abs(tick - std::round(tick)) > kWhole) continue;
+    svg += fmt::format(
+        "<text class=\"label\" x=\"{}\" y=\"{}\" text-anchor=\"middle\">{:.0f}</text>\n",
+        Px(frame.X(tick)), kCurvesHeight - kCurvesBottom + 17, tick);
   }
   svg += fmt::format("<text class=\"label\" x=\"{}\" y=\"{}\" text-anchor=\"end\">step</text>\n",
                      kCurvesWidth - kCurvesRight, kCurvesHeight - 6);
@@ -112,7 +117,8 @@ Path MakePath(const v1::Trial& trial, const CurvesFrame& frame) {
   return path;
 }
 
-std::string Curve(const v1::Study& study, const v1::Trial& trial, const CurvesFrame& frame) {
+std::string Curve(const v1::Study& study, const v1::Trial& trial, const CurvesFrame& frame,
+                  const std::string& color) {
   const Path path = MakePath(trial, frame);
   if (path.points == 0) return {};
   const bool best = study.has_best_trial() && study.best_trial() == trial.number();
@@ -121,7 +127,6 @@ std::string Curve(const v1::Study& study, const v1::Trial& trial, const CurvesFr
       fmt::format("<title>trial {}, {}, {}\n{}</title>", trial.number(), StateName(trial.state()),
                   trial.has_value() ? FormatValue(trial.value()) : "no value",
                   Escape(DisplayParameters(trial)));
-  const std::string color = TrialColor(trial.number());
   const bool inside = path.last_y >= kCurvesTop && path.last_y <= kCurvesHeight - kCurvesBottom;
   std::string svg =
       fmt::format("<g class=\"curve{}{}\">{}<path d=\"{}\" stroke=\"{}\"/>", best ? " best" : "",
@@ -137,9 +142,22 @@ std::string Curve(const v1::Study& study, const v1::Trial& trial, const CurvesFr
   return svg + "</g>\n";
 }
 
+// The trials whose colours are theirs alone, with their values.
+std::string ColorsLegend(const std::vector<const v1::Trial*>& trials, const TrialColors& colors) {
+  std::string html;
+  for (const v1::Trial* trial : trials) {
+    if (!colors.IsOwn(trial->number())) continue;
+    const Color color = colors.Of(trial->number());
+    html += fmt::format(
+        "<span class=\"chip\" style=\"background:{};color:{}\">{}</span> {} &#160; ", color.fill,
+        color.ink, trial->number(), trial->has_value() ? FormatValue(trial->value()) : "");
+  }
+  return html;
+}
+
 }  // namespace
 
-std::string CurvesPicture(const v1::StudyDetails& details) {
+std::string CurvesPicture(const v1::StudyDetails& details, const TrialColors& colors) {
   std::vector<const v1::Trial*> trials;
   for (const v1::Trial* trial : BestFirst(details)) {
     if (!trial->values().empty()) trials.push_back(trial);
@@ -156,9 +174,10 @@ std::string CurvesPicture(const v1::StudyDetails& details) {
   html += Axes(details.study(), frame) + "<g clip-path=\"url(#frame)\">\n";
   // The best one is drawn last, over the others.
   for (auto trial = trials.rbegin(); trial != trials.rend(); ++trial) {
-    html += Curve(details.study(), **trial, frame);
+    html += Curve(details.study(), **trial, frame, colors.Of((*trial)->number()).fill);
   }
-  html += "</g>\n</svg>\n<p class=\"legend\">Thick: the best trial. Dashed: pruned.";
+  html += "</g>\n</svg>\n<p class=\"legend\">" + ColorsLegend(trials, colors) +
+          "Thick: the best trial. Dashed: pruned.";
   if (trials.size() < total) html += fmt::format(" The best {} of {}.", trials.size(), total);
   if (frame.outside > 0)
     html += fmt::format(" {} beyond the frame.", Count(frame.outside, "value"));

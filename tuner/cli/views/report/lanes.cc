@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tuner/cli/views/record.h"
+#include "tuner/cli/views/report/axis.h"
 #include "tuner/cli/views/report/markup.h"
 #include "tuner/cli/views/study_text.h"
 #include "tuner/cli/views/text.h"
@@ -35,8 +36,12 @@ using SlotKey = std::pair<std::int64_t, int>;
 
 class LanesPicture {
  public:
-  LanesPicture(const v1::StudyDetails& details, double now)
-      : details_(details), now_(now), lanes_(LanesOf(details)), use_(UtilisationOf(details, now)) {
+  LanesPicture(const v1::StudyDetails& details, double now, const TrialColors& colors)
+      : details_(details),
+        now_(now),
+        colors_(colors),
+        lanes_(LanesOf(details)),
+        use_(UtilisationOf(details, now)) {
     lane_height_ = lanes_.size() <= 16 ? 24 : lanes_.size() <= 48 ? 16 : 9;
     for (std::size_t i = 0; i < lanes_.size(); ++i) {
       row_[{lanes_[i].node_id, lanes_[i].index}] = i;
@@ -85,13 +90,15 @@ class LanesPicture {
   std::string Axis() const {
     const double bottom = Y(lanes_.size());
     std::string svg;
-    for (const double tick : AxisTicks(0, use_.to - use_.from, 8)) {
-      const double x = X(use_.from + tick);
+    const std::vector<double> ticks = TimeTicks(0, use_.to - use_.from, 8);
+    const std::vector<std::string> labels = TimeLabels(ticks);
+    for (std::size_t i = 0; i < ticks.size(); ++i) {
+      const double x = X(use_.from + ticks[i]);
       svg += fmt::format("<line class=\"tick\" x1=\"{0}\" y1=\"{1}\" x2=\"{0}\" y2=\"{2}\"/>\n",
                          Px(x), Px(bottom), Px(bottom + 5));
       svg +=
           fmt::format("<text class=\"label\" x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n",
-                      Px(x), Px(bottom + 18), FormatDuration(tick));
+                      Px(x), Px(bottom + 18), labels[i]);
     }
     return svg;
   }
@@ -118,6 +125,7 @@ class LanesPicture {
   std::string Bars(const v1::Trial& trial) const {
     std::string svg;
     const std::string number = std::to_string(trial.number());
+    const Color color = colors_.Of(trial.number());
     for (const auto& [row, bars] : BarsByRow(trial)) {
       for (const Bar& bar : bars) {
         const double width = std::max(1.0, X(bar.to) - X(bar.from));
@@ -125,16 +133,15 @@ class LanesPicture {
             "<rect class=\"bar{}\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" rx=\"2\" "
             "fill=\"{}\"><title>trial {}, {}\n{}\n{} from {}, slot {}</title></rect>\n",
             trial.state() == v1::TRIAL_PRUNED ? " faded" : "", Px(X(bar.from)), Px(Y(row) + 1.5),
-            Px(width), Px(lane_height_ - 3), TrialColor(trial.number()), number,
-            StateName(trial.state()), Escape(DisplayParameters(trial)),
-            FormatDuration(bar.to - bar.from), FormatDuration(bar.from - use_.from),
-            Escape(lanes_[row].name));
+            Px(width), Px(lane_height_ - 3), color.fill, number, StateName(trial.state()),
+            Escape(DisplayParameters(trial)), FormatDuration(bar.to - bar.from),
+            FormatDuration(bar.from - use_.from), Escape(lanes_[row].name));
         const double indent = bar.gained ? kMarkRoom : 4;
         if (width > kDigitWidth * static_cast<double>(number.size()) + indent + 2 &&
             lane_height_ >= 12) {
           svg += fmt::format("<text class=\"number\" x=\"{}\" y=\"{}\" fill=\"{}\">{}</text>\n",
-                             Px(X(bar.from) + indent), Px(Y(row) + lane_height_ / 2 + 4),
-                             InkOn(trial.number()), number);
+                             Px(X(bar.from) + indent), Px(Y(row) + lane_height_ / 2 + 4), color.ink,
+                             number);
         }
       }
     }
@@ -199,6 +206,7 @@ class LanesPicture {
 
   const v1::StudyDetails& details_;
   double now_;
+  const TrialColors& colors_;
   std::vector<Lane> lanes_;
   Utilisation use_;
   double lane_height_;
@@ -207,8 +215,8 @@ class LanesPicture {
 
 }  // namespace
 
-std::string SlotsPicture(const v1::StudyDetails& details, double now) {
-  std::string html = LanesPicture(details, now).Draw();
+std::string SlotsPicture(const v1::StudyDetails& details, double now, const TrialColors& colors) {
+  std::string html = LanesPicture(details, now, colors).Draw();
   return html +
          "<p class=\"legend\">Number and colour: trial. "
          "<svg class=\"mark\" viewBox=\"0 0 14 14\"><path class=\"resize\" d=\"M2 11L12 11L7 3Z\"/>"

@@ -123,6 +123,7 @@ bool IsReportOn(const std::string& study, std::string_view page) {
 
 std::string ReportPage(const v1::StudyDetails& details, double now, std::optional<double> target) {
   const v1::Study& study = details.study();
+  const report::TrialColors colors(details);
   const std::string sweep = report::SweepSection(details, report::SweepOf(details, target, now));
   std::string html =
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
@@ -134,10 +135,10 @@ std::string ReportPage(const v1::StudyDetails& details, double now, std::optiona
           (study.reason().empty() ? "" : ": " + Escape(study.reason())) + "; " +
           (study.maximize() ? "maximizes " : "minimizes ") + Escape(study.metric()) + "</p>\n";
   html += Summary(details, now) + BestTrialLine(details);
-  html += "<h2>Who held which slot</h2>\n" + report::SlotsPicture(details, now);
+  html += "<h2>Who held which slot</h2>\n" + report::SlotsPicture(details, now, colors);
   html += "<h2>" + Escape(study.metric()) + " over steps</h2>\n" +
-          report::CurvesPicture(details);
-  html += "<h2>Trials, the best first</h2>\n" + report::TrialsTable(details, now);
+          report::CurvesPicture(details, colors);
+  html += "<h2>Trials, the best first</h2>\n" + report::TrialsTable(details, now, colors);
   if (!sweep.empty()) html += "<h2>By scaling rule and batch size</h2>\n" + sweep;
   html += report::ReliabilitySection(PromiseReliability(details));
   html += "<h2>Decisions</h2>\n" + report::DecisionsTable(details);

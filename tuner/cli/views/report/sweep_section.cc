@@ -8,6 +8,8 @@
 #include <map>
 #include <set>
 
+#include "tuner/cli/views/report/axis.h"
+#include "tuner/cli/views/report/colors.h"
 #include "tuner/cli/views/report/markup.h"
 #include "tuner/cli/views/report/sweep.h"
 #include "tuner/cli/views/study_text.h"
@@ -74,7 +76,7 @@ constexpr double kPanelBottom = 44;
 // through the best of each group.
 struct Panel {
   std::string title;
-  std::string (*label)(double);
+  bool times;  // in seconds; else values of the metric
   // By group of the sweep: the best first.
   std::vector<std::vector<double>> points;
   Range range;
@@ -102,8 +104,11 @@ struct Panel {
 std::string PanelAxes(const Panel& panel, const Sweep& sweep) {
   std::string svg = fmt::format("<text class=\"label\" x=\"{}\" y=\"14\">{}</text>\n", kPanelLeft,
                                 Escape(panel.title));
-  for (const double tick : AxisTicks(panel.range.low, panel.range.high, 5)) {
-    svg += GridLine(kPanelLeft, kPanelWidth - kPanelRight, panel.Y(tick), panel.label(tick));
+  const std::vector<double> ticks = panel.times ? TimeTicks(panel.range.low, panel.range.high, 5)
+                                                : AxisTicks(panel.range.low, panel.range.high, 5);
+  const std::vector<std::string> labels = panel.times ? TimeLabels(ticks) : ValueLabels(ticks);
+  for (std::size_t i = 0; i < ticks.size(); ++i) {
+    svg += GridLine(kPanelLeft, kPanelWidth - kPanelRight, panel.Y(ticks[i]), labels[i]);
   }
   std::set<std::string> named;
   for (const SweepGroup& group : sweep.groups) {
@@ -118,7 +123,7 @@ std::string PanelAxes(const Panel& panel, const Sweep& sweep) {
 }
 
 std::string RuleMarks(const Panel& panel, const Sweep& sweep, std::size_t rule) {
-  const std::string color = TrialColor(static_cast<std::int64_t>(rule));
+  const std::string color = StrongColor(rule).fill;
   std::string dots, line;
   for (std::size_t i = 0; i < sweep.groups.size(); ++i) {
     const SweepGroup& group = sweep.groups[i];
@@ -132,7 +137,8 @@ std::string RuleMarks(const Panel& panel, const Sweep& sweep, std::size_t rule) 
           "<circle cx=\"{}\" cy=\"{}\" r=\"{}\" fill=\"{}\"><title>{}, batch size {}: {}</title>"
           "</circle>",
           Px(x), Px(panel.Y(value)), &value == &panel.points[i].front() ? 4 : 2.5, color,
-          Escape(group.rule), Escape(group.batch), panel.label(value));
+          Escape(group.rule), Escape(group.batch),
+          panel.times ? FormatDuration(value) : FormatValue(value));
     }
   }
   return fmt::format("<g class=\"curve\"><path d=\"{}\" stroke=\"{}\"/>{}</g>\n", line, color,
@@ -149,10 +155,10 @@ std::string PanelPicture(const Panel& panel, const Sweep& sweep) {
   return svg + "</svg>\n";
 }
 
-Panel MakePanel(const Sweep& sweep, std::string title, std::string (*label)(double),
+Panel MakePanel(const Sweep& sweep, std::string title, bool times,
                 std::vector<std::vector<double>> points, bool maximize) {
   Panel panel{.title = std::move(title),
-              .label = label,
+              .times = times,
               .points = std::move(points),
               .range = {},
               .batches = {},
@@ -160,6 +166,7 @@ Panel MakePanel(const Sweep& sweep, std::string title, std::string (*label)(doub
   std::vector<double> all;
   for (const auto& of_group : panel.points) all.insert(all.end(), of_group.begin(), of_group.end());
   panel.range = FencedRange(std::move(all), maximize);
+  if (times) panel.range.low = std::max(0.0, panel.range.low);
   std::map<std::pair<double, std::string>, bool> batches;
   for (const SweepGroup& group : sweep.groups) {
     batches[{group.batch_size, group.batch}] = true;
@@ -173,9 +180,9 @@ std::string Legend(const Panel& panel, const Sweep& sweep) {
   std::string html = "<p class=\"legend\">";
   for (std::size_t rule = 0; rule < panel.rules.size(); ++rule) {
     if (panel.rules[rule].empty()) continue;
-    const auto number = static_cast<std::int64_t>(rule);
+    const Color color = StrongColor(rule);
     html += fmt::format("<span class=\"chip\" style=\"background:{};color:{}\">{}</span> ",
-                        TrialColor(number), InkOn(number), Escape(panel.rules[rule]));
+                        color.fill, color.ink, Escape(panel.rules[rule]));
   }
   html += "A dot is a trial; lines join the best of each batch size. ";
   if (sweep.target) {
@@ -207,11 +214,11 @@ std::string SweepSection(const v1::StudyDetails& details, const Sweep& sweep) {
   if (any_value) {
     const std::string metric = MetricName(details.study());
     const Panel metric_panel =
-        MakePanel(sweep, metric, FormatValue, std::move(values), details.study().maximize());
+        MakePanel(sweep, metric, /*times=*/false, std::move(values), details.study().maximize());
     html += "<div class=\"pair\">\n" + PanelPicture(metric_panel, sweep);
     if (any_time) {
       html += PanelPicture(
-          MakePanel(sweep, ToTarget(sweep), FormatDuration, std::move(times), false), sweep);
+          MakePanel(sweep, ToTarget(sweep), /*times=*/true, std::move(times), false), sweep);
     }
     html += "</div>\n" + Legend(metric_panel, sweep);
   }

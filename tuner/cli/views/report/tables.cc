@@ -23,17 +23,18 @@ std::string Heading(std::initializer_list<const char*> names) {
   return html + "</tr></thead>\n";
 }
 
-std::string TrialRow(const v1::StudyDetails& details, const v1::Trial& trial, double now) {
+std::string TrialRow(const v1::StudyDetails& details, const v1::Trial& trial, double now,
+                     Color color) {
   const v1::Study& study = details.study();
   const bool best = study.has_best_trial() && study.best_trial() == trial.number();
   const ResizeCounts resizes = CountResizes(trial);
-  const std::int64_t step = BestStep(study, trial);
+  const std::int64_t step = StepOfValue(study, trial);
   std::string row =
       fmt::format("<tr id=\"trial-{}\"{}>", trial.number(), best ? " class=\"best\"" : "");
   row += fmt::format(
       "<td class=\"n\"><span class=\"chip\" style=\"background:{};color:{}\">{}"
       "</span></td>",
-      TrialColor(trial.number()), InkOn(trial.number()), trial.number());
+      color.fill, color.ink, trial.number());
   row += Cell(StateName(trial.state()));
   row += NumberCell(trial.has_value() ? FormatValue(trial.value()) : "");
   row += NumberCell(step > 0 ? std::to_string(step) : "");
@@ -53,22 +54,26 @@ std::string TrialRow(const v1::StudyDetails& details, const v1::Trial& trial, do
 
 }  // namespace
 
-std::string TrialsTable(const v1::StudyDetails& details, double now) {
+std::string TrialsTable(const v1::StudyDetails& details, double now, const TrialColors& colors) {
   const std::vector<const v1::Trial*> trials = BestFirst(details);
   const std::size_t shown = std::min(trials.size(), kMaxTrialRows);
   std::string html = "<div class=\"wide\"><table>\n";
   const std::string metric = MetricName(details.study());
-  html += Heading(std::initializer_list<const char*>{"trial", "state", metric.c_str(), "best step",
+  html += Heading(std::initializer_list<const char*>{"trial", "state", metric.c_str(), "at step",
                                                      "parameters", "most slots", "slot-seconds",
                                                      "grown/shrunk", "reason"});
   html += "<tbody>\n";
-  for (std::size_t i = 0; i < shown; ++i) html += TrialRow(details, *trials[i], now);
-  html += "</tbody></table></div>\n";
-  if (shown < trials.size()) {
-    html +=
-        fmt::format("<p class=\"legend\">The best {} of {} trials.</p>\n", shown, trials.size());
+  for (std::size_t i = 0; i < shown; ++i) {
+    html += TrialRow(details, *trials[i], now, colors.Of(trials[i]->number()));
   }
-  return html;
+  html += "</tbody></table></div>\n";
+  html += "<p class=\"legend\">";
+  if (shown < trials.size()) {
+    html += fmt::format("The best {} of {} trials. ", shown, trials.size());
+  }
+  return html +
+         "The value of a complete trial is its last one, or the one that it ended with; that of "
+         "another trial is its best so far. Complete trials rank before the others.</p>\n";
 }
 
 std::string DecisionsTable(const v1::StudyDetails& details) {
