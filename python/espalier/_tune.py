@@ -110,6 +110,8 @@ def _finish(run, display, earlier):
     had_ended = _run.had_ended(earlier, result.study)
     if had_ended:
         display.say(f'study "{result.name}" had already ended: these are its results (fresh=True starts over)')
+    if result.study["notice"]:
+        display.say(f"note: {result.study['notice']}")
     if result.state == "STOPPED":
         display.say(f"stopped; {run.how_to_go_on()}")
     _raise_failure(result, had_ended)

@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "tests/api/direct_tuner.h"
 #include "tuner/api/operations.h"
@@ -99,6 +101,60 @@ TEST_F(StudyNoticeTest, SaysNothingOfAnElasticProgram) {
   }
   ASSERT_EQ(tuner_.core.state().trials.at(TrialId(1)).generation, 1);
   Tell(0.5, false);
+  EXPECT_EQ(Notice(), "");
+}
+
+// A study of two trials with two parameters each, one after the other.
+class UnreadParameters : public testing::Test {
+ protected:
+  UnreadParameters() {
+    std::string text = kStudyJson;
+    const std::string space = R"("lr": {"_type": "uniform", "_value": [0.1, 0.2]})";
+    text.replace(text.find(space), space.size(),
+                 space + R"(, "width": {"_type": "choice", "_value": [1, 2]})");
+    EXPECT_TRUE(api::CreateStudy(tuner_, CreateRequest(text)).ok());
+    tuner_.Post(AgentHello{"oak", 1, {}});
+  }
+  // The program of the newest trial ends, and names what it has not asked for.
+  void Finish(std::vector<std::string> unread, std::string failure = "") {
+    ReplicaId replica;
+    for (const Command& command : tuner_.commands) {
+      if (const auto* start = std::get_if<StartReplicaCommand>(&command)) replica = start->replica;
+    }
+    ReplicaFinished finished;
+    if (failure.empty()) finished.value = 0.5;
+    finished.failure = std::move(failure);
+    finished.unread = std::move(unread);
+    tuner_.Post(FromReplica{replica, finished});
+    tuner_.Post(ReplicaExited{replica, 0, 0, "", ""});
+  }
+  std::string Notice() {
+    return StudyNotice(tuner_.core.state().studies.begin()->second, tuner_.view());
+  }
+
+  DirectTuner tuner_;
+};
+
+TEST_F(UnreadParameters, AreNamedWhereNoTrialHasReadThem) {
+  Finish({"lr", "no parameter of the study"});
+  EXPECT_EQ(
+      Notice(),
+      "no complete trial has asked for the parameter \"lr\": look whether the program and the "
+      "search space give it the same name");
+  Finish({"lr", "width"});
+  EXPECT_EQ(tuner_.core.state().studies.begin()->second.state, StudyState::kComplete);
+  EXPECT_THAT(Notice(), HasSubstr("the parameter \"lr\": ")) << "the other one was read once";
+}
+
+TEST_F(UnreadParameters, OfAllTrialsAreNamedTogether) {
+  Finish({"width", "lr"});
+  EXPECT_THAT(Notice(), HasSubstr("the parameters \"lr\", \"width\": "));
+  Finish({});
+  EXPECT_EQ(Notice(), "");
+}
+
+TEST_F(UnreadParameters, OfATrialThatFailsMeanNothing) {
+  Finish({"lr"}, "no GPU");
   EXPECT_EQ(Notice(), "");
 }
 

@@ -250,10 +250,13 @@ class Tuner(SharedPoolTest):
         script = self.write("plain.py", "import espalier\ntrial = espalier.trial()\n"
                                         "(trial.directory / 'mine.txt').write_text(f'{trial.study} {trial.number}')\n"
                                         "trial.report(1, trial.get('x', 0.0) * 2)\n")
-        for trial in self.submit(self.study([sys.executable, script], trials=2)):
+        space = {"x": {"_type": "uniform", "_value": [0, 1]}, "y": {"_type": "choice", "_value": [1, 2]}}
+        for trial in self.submit(self.study([sys.executable, script], trials=2, search_space=space)):
             self.assertEqual(trial["state"], "TRIAL_COMPLETE", self.log(trial))
             number = trial["number"]
             self.assertEqual((self.folder() / f"trial-{number}/mine.txt").read_text(), f"{self.name} {number}")
+        shown = self.run_tuner("show", self.name, "--service", self.grpc).stdout
+        self.assertIn('note: no complete trial has asked for the parameter "y"', " ".join(shown.split()))
 
 
 if __name__ == "__main__":

@@ -77,6 +77,20 @@ std::string ProgramNotice(const Study& study, const View& view) {
                       " slots stays idle (set \"slots\" to 1)");
 }
 
+// Of programs that told so at their end, which those without the library do not.
+std::string ParametersNotice(const Study& study, const View& view) {
+  std::vector<std::string> unread;
+  for (const auto& [name, readers] : view.core.state().TallyOf(study).readers()) {
+    if (readers.unread == readers.complete) unread.push_back(absl::StrCat("\"", name, "\""));
+  }
+  if (unread.empty()) return "";
+  const bool one = unread.size() == 1;
+  return absl::StrCat("no complete trial has asked for the parameter", one ? " " : "s ",
+                      absl::StrJoin(unread, ", "),
+                      ": look whether the program and the search space ", "give ",
+                      one ? "it" : "them", " the same name");
+}
+
 // Only trials that hold slots could grow.
 std::string GrowthNotice(const Study& study, const View& view) {
   const TunerState& state = view.core.state();
@@ -97,8 +111,8 @@ std::string GrowthNotice(const Study& study, const View& view) {
 
 std::string StudyNotice(const Study& study, const View& view) {
   std::vector<std::string> notices;
-  for (const auto& notice :
-       {PolicyNotice, RoomNotice, TurnNotice, SlotsNotice, ProgramNotice, GrowthNotice}) {
+  for (const auto& notice : {PolicyNotice, RoomNotice, TurnNotice, SlotsNotice, ProgramNotice,
+                             ParametersNotice, GrowthNotice}) {
     if (std::string text = notice(study, view); !text.empty()) notices.push_back(std::move(text));
   }
   return absl::StrJoin(notices, "; ");

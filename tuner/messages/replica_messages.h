@@ -112,6 +112,7 @@ struct ReplicaFinished {
   std::optional<double> value{};  // final; without it the last reported value is
   std::string failure{};          // why the program gave up by its own verdict; empty: it did not
   ReplicaChecks checks{};         // since the last ReplicaProgress
+  std::vector<std::string> unread{};  // parameters that were given and not asked for
 
   friend bool operator==(const ReplicaFinished&, const ReplicaFinished&) = default;
 };

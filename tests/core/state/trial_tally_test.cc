@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <limits>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -60,11 +61,18 @@ void ExpectAsWalked(const TunerState& state, Time now) {
   bool at_work = false;
   double slot_s = 0;
   double paid = 0;
+  std::map<std::string, TrialTally::Readers> readers;
   state.ForEachTrial(study, [&](const Trial& trial) {
     ++counts[trial.state];
     in_group = in_group || trial.generation > 0;
     at_work = at_work || !trial.values.empty() || trial.state == TrialState::kComplete;
     slot_s += SlotSeconds(trial, now);
+    for (const Parameter& parameter : trial.parameters) {
+      if (trial.state != TrialState::kComplete) break;
+      ++readers[parameter.name].complete;
+      const bool unread = trial.attributes.system.contains(UnreadAttribute(parameter.name));
+      readers[parameter.name].unread += unread ? 1 : 0;
+    }
     for (const Payment& payment : PaymentsFor(state, trial, now)) paid += payment.cost;
   });
   for (const TrialState of : {TrialState::kWaiting, TrialState::kRunning, TrialState::kPaused,
@@ -73,6 +81,7 @@ void ExpectAsWalked(const TunerState& state, Time now) {
   }
   EXPECT_EQ(tally.best(), BestByWalk(state, study));
   EXPECT_NEAR(tally.done(), DoneByWalk(state, study), 1e-9);
+  EXPECT_EQ(tally.readers(), readers);
   EXPECT_EQ(tally.any_in_group(), in_group);
   EXPECT_EQ(tally.any_at_work(), at_work);
   EXPECT_NEAR(SlotSeconds(state, study, now), slot_s, 1e-9 * (1 + slot_s));
@@ -104,7 +113,9 @@ class Changes {
     const auto trials = std::ssize(state.studies.at(kTallied).trials);
     const int kind = Draw(8);
     if (trials == 0 || (kind == 0 && trials < 12)) {
-      state.Apply(TrialCreated{TrialId(trials + 1), kTallied, trials, {}, now});
+      Parameters parameters = {{"x", 0.5}};
+      if (Draw(2) == 0) parameters.push_back({"y", 0.5});
+      state.Apply(TrialCreated{TrialId(trials + 1), kTallied, trials, parameters, now});
     } else if (kind == 1) {
       // The clock of another run of the service may be behind.
       const Time since = After(now, -static_cast<double>(Draw(3) * Draw(300)));
@@ -150,6 +161,9 @@ class Changes {
       std::vector<Slot> slots;
       for (int slot = Draw(4); slot > 0; --slot) slots.push_back({NodeId(Draw(kNodes) + 1), slot});
       state.Apply(SlotsHeldChanged{trial.id, now, slots});
+    } else if (kind == 6 && Draw(2) == 0) {
+      state.Apply(
+          TrialAttributeSet{trial.id, true, UnreadAttribute(Draw(2) == 0 ? "x" : "y"), "true"});
     } else if (kind == 6 && Draw(4) == 0) {
       state.Apply(GenerationAdvanced{trial.id, trial.generation + 1});
     } else {

@@ -118,7 +118,8 @@ TEST(ReplicaWire, ComparisonsAreToldWithProgressAndWithTheEnd) {
   const ReplicaChecks checks{.alike = 7, .norms = 2, .unlike = 1};
   ReplicaProgress progress;
   progress.checks = checks;
-  const ReplicaFinished finished{.value = 0.5, .failure = "", .checks = checks};
+  const ReplicaFinished finished{
+      .value = 0.5, .failure = "", .checks = checks, .unread = {"lr", "momentum"}};
   for (const ReplicaMessage& message : {ReplicaMessage(progress), ReplicaMessage(finished)}) {
     EXPECT_EQ(*FromProto(ToProto(message)), message);
   }

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "trial_runner/torch/process/trial_context.h"
@@ -98,14 +99,15 @@ void Trial::Finish(std::optional<double> value) {
 }
 
 void Trial::SayFinished(std::optional<double> value, const std::string& failure) {
-  for (const std::string& name : context_->parameters.Unused()) {
+  const std::vector<std::string> unread = context_->parameters.Unused();
+  for (const std::string& name : unread) {
     if (context_->rank == 0) {
       std::fprintf(stderr,
                    "espalier: parameter \"%s\" was given but the program never asked for it\n",
                    name.c_str());
     }
   }
-  const ReplicaFinished finished{.value = value, .failure = failure};
+  const ReplicaFinished finished{.value = value, .failure = failure, .unread = unread};
   if (context_->finish_group) {
     context_->finish_group(finished);
   } else {

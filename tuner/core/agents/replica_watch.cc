@@ -11,6 +11,7 @@
 #include "base/protocol.h"
 #include "base/shortened.h"
 #include "tuner/core/state/refusals.h"
+#include "tuner/core/state/study_facts.h"
 
 namespace espalier {
 
@@ -201,6 +202,12 @@ void ReplicaWatch::Hear(const Replica& from, const ReplicaFinished& message) {
   if (message.value && !std::isfinite(*message.value)) {
     trials_.EndTrial(trial.id, TrialState::kFail, NoFiniteEnd(*message.value), std::nullopt);
     return;
+  }
+  for (const std::string& name : message.unread) {
+    const auto given = std::find_if(trial.parameters.begin(), trial.parameters.end(),
+                                    [&name](const Parameter& each) { return each.name == name; });
+    if (given == trial.parameters.end()) continue;
+    turn_.Emit(TrialAttributeSet{trial.id, true, UnreadAttribute(name), "true"});
   }
   trials_.EndWell(trial.id, message.value, "");
 }

@@ -117,7 +117,9 @@ class Applier {
   }
 
   void operator()(const StudyAttributeSet& c) { Set(StudyAt(c.id).attributes, c); }
-  void operator()(const TrialAttributeSet& c) { Set(TrialAt(c.id).attributes, c); }
+  void operator()(const TrialAttributeSet& c) {
+    Tallied(c.id, [&c](Trial& trial) { Set(trial.attributes, c); });
+  }
 
   void operator()(const SuggestionAdded& c) { StudyAt(c.id).suggestions.push_back(c.suggestion); }
 

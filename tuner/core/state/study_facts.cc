@@ -33,6 +33,10 @@ double ElapsedSeconds(const Study& study, Time now) {
   return study.active_s + std::max(0.0, SecondsBetween(study.running_since, now));
 }
 
+std::string UnreadAttribute(const std::string& parameter) {
+  return absl::StrCat("espalier:unread:", parameter);
+}
+
 std::optional<double> BestValue(const Trial& trial, Direction direction) {
   if (trial.value && trial.state == TrialState::kComplete) return trial.value;
   std::optional<double> best = trial.value;

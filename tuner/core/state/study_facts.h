@@ -22,6 +22,10 @@ double SpentOn(const TunerState& state, const Study& study, Time now);
 // value only when nothing completed), or nullopt. One whose value is not finite is never the best.
 std::optional<std::int64_t> BestTrial(const TunerState& state, const Study& study);
 
+// The system's attribute of a trial whose program has come to its end and had not asked for the
+// parameter.
+std::string UnreadAttribute(const std::string& parameter);
+
 // The value by which a trial is ranked: its final value if it has one, else its best intermediate
 // one.
 std::optional<double> BestValue(const Trial& trial, Direction direction);

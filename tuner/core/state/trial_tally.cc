@@ -16,6 +16,7 @@ constexpr double kMicroseconds = 1e6;  // in a second
 TrialTally::TrialTally(const StudySpec& spec)
     : direction_(spec.direction()),
       ranked_(spec.directions.size() == 1),
+      of_pool_(!spec.by_clients()),
       max_step_(spec.max_step) {}
 
 std::int64_t TrialTally::ended() const {
@@ -37,6 +38,18 @@ void TrialTally::Count(const Trial& trial, int sign) {
   }
   if (trial.generation > 0) in_group_ += sign;
   if (!trial.values.empty() || trial.state == TrialState::kComplete) at_work_ += sign;
+  if (of_pool_ && trial.state == TrialState::kComplete) CountReaders(trial, sign);
+}
+
+void TrialTally::CountReaders(const Trial& trial, int sign) {
+  for (const Parameter& parameter : trial.parameters) {
+    const auto at = readers_.try_emplace(parameter.name).first;
+    at->second.complete += sign;
+    if (trial.attributes.system.contains(UnreadAttribute(parameter.name))) {
+      at->second.unread += sign;
+    }
+    if (at->second.complete == 0) readers_.erase(at);
+  }
 }
 
 bool TrialTally::Beats(const Best& one) const {

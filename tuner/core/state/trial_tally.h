@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "tuner/core/state/study.h"
@@ -46,6 +47,15 @@ class TrialTally {
     friend bool operator==(const Held&, const Held&) = default;
   };
 
+  // Complete trials that had a parameter; those of them whose programs told that they had not
+  // asked for it (UnreadAttribute).
+  struct Readers {
+    std::int64_t complete = 0;
+    std::int64_t unread = 0;
+
+    friend bool operator==(const Readers&, const Readers&) = default;
+  };
+
   TrialTally() = default;
   explicit TrialTally(const StudySpec& spec);
 
@@ -57,6 +67,8 @@ class TrialTally {
   // Whether any was in a group of replicas; whether any has told values or is complete.
   bool any_in_group() const { return in_group_ > 0; }
   bool any_at_work() const { return at_work_ > 0; }
+  // By parameter, of trials that the pool runs.
+  const std::map<std::string, Readers>& readers() const { return readers_; }
   // Slots times time, of those given back.
   double slot_seconds() const;
   const std::map<NodeId, Held>& held() const { return held_; }
@@ -83,15 +95,18 @@ class TrialTally {
 
  private:
   void Count(const Trial& trial, int sign);
+  void CountReaders(const Trial& trial, int sign);
   bool Beats(const Best& one) const;
 
   Direction direction_ = Direction::kMinimize;
   bool ranked_ = true;  // there is no best of several directions
+  bool of_pool_ = false;
   std::int64_t max_step_ = 0;
   std::array<std::int64_t, 6> by_state_{};
   std::int64_t steps_ = 0;  // of trials that have not ended
   std::int64_t in_group_ = 0;
   std::int64_t at_work_ = 0;
+  std::map<std::string, Readers> readers_;
   std::optional<Best> best_;
   std::int64_t slot_us_ = 0;
   std::map<NodeId, Held> held_;

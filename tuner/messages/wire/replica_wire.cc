@@ -145,12 +145,14 @@ void Fill(const ReplicaFinished& from, v1::ReplicaMessage& message) {
   if (from.value) to.set_value(*from.value);
   to.set_failure(from.failure);
   FillChecks(from.checks, to);
+  to.mutable_unread()->Add(from.unread.begin(), from.unread.end());
 }
 
 ReplicaFinished Read(const v1::Finished& from) {
   return {.value = from.has_value() ? std::optional(from.value()) : std::nullopt,
           .failure = from.failure(),
-          .checks = Read(from.checks())};
+          .checks = Read(from.checks()),
+          .unread = {from.unread().begin(), from.unread().end()}};
 }
 
 v1::Contact::Kind ToProto(Contact contact) {

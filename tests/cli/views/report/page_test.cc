@@ -93,6 +93,13 @@ TEST(ReportPage, LoadsNothingFromOutside) {
   }
 }
 
+TEST(ReportPage, ShowsTheStudysNotice) {
+  v1::StudyDetails details = SampleStudy();
+  EXPECT_EQ(Page(details).find("Note: "), std::string::npos);
+  details.mutable_study()->set_notice("nobody asked for \"lr\"");
+  EXPECT_NE(Page(details).find("Note: nobody asked for &quot;lr&quot;"), std::string::npos);
+}
+
 TEST(DecisionsTable, SaysHowManyThereAreInAll) {
   v1::StudyDetails details = SampleStudy();
   while (details.decisions_size() < 1000) *details.add_decisions() = details.decisions(0);

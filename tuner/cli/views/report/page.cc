@@ -134,6 +134,7 @@ std::string ReportPage(const v1::StudyDetails& details, double now, std::optiona
           Escape(StateName(study.state())) +
           (study.reason().empty() ? "" : ": " + Escape(study.reason())) + "; " +
           (study.maximize() ? "maximizes " : "minimizes ") + Escape(study.metric()) + "</p>\n";
+  if (!study.notice().empty()) html += "<p>Note: " + Escape(study.notice()) + "</p>\n";
   html += Summary(details, now) + BestTrialLine(details);
   html += "<h2>Who held which slot</h2>\n" + report::SlotsPicture(details, now, colors);
   html += "<h2>" + Escape(study.metric()) + " over steps</h2>\n" +
