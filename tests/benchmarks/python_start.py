@@ -1,18 +1,20 @@
 #!/usr/bin/env python3
-# bench: python_start - from the agent's start of a replica in Python to its first line and its first step, forked from a zygote and by an interpreter of its own
+# bench: python_start - from the agent's start of a replica in Python to its first line and its first step, and a study of espalier.tune, forked from a zygote and by interpreters of their own
 # builds: tuner espalier_torch
 """A study of short trials, one after the other on one slot, by `tuner run`. Counted from the file of parameters, which
 the agent writes before it starts the process (its time is that of the kernel's last tick, up to 4 ms before). The trials
-that run before there is a zygote are left out."""
+that run before there is a zygote are left out. A study of espalier.tune is counted whole."""
 import json
+import os
 import pathlib
 import subprocess
 import tempfile
 
-from bench_run import PATIENT_AGENT, TUNER, quantile, torch_python, usual_or_smoke
+from bench_run import BIN, PATIENT_AGENT, TUNER, quantile, torch_python, usual_or_smoke
 
 FORKED, COLD = usual_or_smoke((40, 8), (3, 1))
 MORE = usual_or_smoke(6, 20)  # that may run before the zygote is there
+TUNED, ROUNDS = usual_or_smoke((8, 3), (2, 1))  # trials of a study, and studies
 
 
 def starts(trials, preload):
@@ -28,6 +30,15 @@ def starts(trials, preload):
                         *map(str, PATIENT_AGENT)], check=True,
                        stdout=subprocess.DEVNULL, env=environment)
         return [json.loads(line) for line in stamps.read_text().splitlines()]
+
+
+def tuned_s(preload):
+    python, environment = torch_python()
+    with tempfile.TemporaryDirectory() as folder:
+        call = f"import python_start_tuned as t; print(t.study_s({TUNED}, {preload!r}, {folder!r}))"
+        done = subprocess.run([python, "-c", call], check=True, stdout=subprocess.PIPE, text=True,
+                              env=environment | {"PATH": f"{BIN}{os.pathsep}{environment['PATH']}"})
+        return float(done.stdout)
 
 
 def milliseconds(all_starts, moment):
@@ -48,6 +59,8 @@ def main():
                     f"{name}own_mb": round(quantile([start["own_mb"] for start in measured], 0.5), 1),
                     f"{name}starts": len(measured)}
         print(name or "forked", figures[f"{name}first_line_ms"], figures[f"{name}first_step_ms"], flush=True)
+    for name, preload in (("", []), ("cold_", False)):
+        figures[f"{name}tune_s"] = round(quantile([tuned_s(preload) for _ in range(ROUNDS)], 0.5), 1)
     print(json.dumps(figures))
 
 

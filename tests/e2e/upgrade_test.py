@@ -2,9 +2,10 @@
 import os
 import pathlib
 import signal
+import sys
 import unittest
 
-from harness import LEASE_S, TunerTest, environment_of, processes, replicas_of, wait_for
+from harness import LEASE_S, ROOT, TunerTest, environment_of, processes, replicas_of, wait_for
 
 # Each step on record, and two of its family in sessions of their own.
 FAMILY = 'if [ $step = 1 ]; then setsid sleep 1000 & (setsid sh -c "sleep 1001 & sleep 1002" &); fi'
@@ -108,6 +109,22 @@ class Upgrade(TunerTest):
         self.node.wait()
         wait_for(lambda: not lives(trying), "the end of the try")
         wait_for(lambda: not any(lives(pid) for pid in strays), "the end of the family")
+
+    def test_a_replica_that_waits_for_a_zygote_is_started_before(self):
+        """PyTorch is a module here that is never imported to its end."""
+        os.mkfifo(self.dir / "never")
+        self.write("torch.py", f"open('{self.dir}/never').read()\n")
+        self.write("mine.py", "import subprocess, sys\n"
+                              "sys.exit(subprocess.call(['tuner', 'tell', '--final', '--value', '1']))\n")
+        self.serve(self.dir / "pool.db")
+        self.node = self.agent(1, "n1")
+        study = self.study([sys.executable, "-m", "espalier._call", "mine:f"], trials=1,
+                           env={"PYTHONPATH": f"{ROOT}/python:{self.dir}"})
+        self.run_tuner("submit", study, "--service", self.grpc)
+        wait_for(lambda: replicas_of(self.node.pid, "espalier._zygote"), "what imports")
+        self.assertEqual(replicas_of(self.node.pid, "espalier._call"), [])
+        self.assertIn("goes on as release", self.replace().stdout)
+        wait_for(lambda: self.export("--service", self.grpc)["study"]["state"] == "STUDY_COMPLETE", "the study")
 
     def test_where_no_agent_runs_there_is_nothing_to_replace(self):
         said = self.replace(code=4).stderr

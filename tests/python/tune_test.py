@@ -71,6 +71,9 @@ class OfThisMachine(TuneTest):
         self.assertEqual([(row["trial"], row["step"], row["value"]) for row in steps],
                          [(0, 1, 11), (0, 2, 12), (1, 1, 11), (1, 2, 12)])
         self.assertTrue(all(row["extra.twice"] == 2 * row["x"] for row in steps))
+        # One that gets no processor for 2 s when it is to fork is given up.
+        forked = {row["extra.forked"] for row in steps}
+        self.assertTrue(forked == {1} or "is given up: it does not fork" in (result.directory / "tuner.log").read_text())
         heading, *ended = shown.splitlines()
         self.assertRegex(heading, f"^study quadratic: 2 trials( on 2 slots)?, in {self.dir}/espalier-runs/quadratic$")
         self.assertEqual(sorted(line.split()[1] for line in ended), ["0", "1"])

@@ -128,6 +128,7 @@ class Wheel(unittest.TestCase):
         self.assertIn("espalier/py.typed", names)
         wanted = next(importlib.metadata.distributions(name="espalier", path=[str(self.site)])).requires
         self.assertIn("torch==2.11.*", wanted)
+        self.assertTrue([line for line in wanted if re.fullmatch(r"cloudpickle[^;]*", line)], wanted)
         self.assertTrue([line for line in wanted if re.fullmatch(r"pandas *; extra == .notebook.", line)], wanted)
         for folder, extra in (("adapters/optuna/python", "optuna"), ("adapters/nni", "nni")):
             alone = re.search(r"^dependencies = (\[.*\])$", (ROOT / folder / "pyproject.toml").read_text(), re.M)[1]

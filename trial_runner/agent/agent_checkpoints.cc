@@ -47,15 +47,23 @@ void AgentLoop::CopyCheckpoint(const v1::CopyCheckpoint& copy) {
   keeper_.Copy(copy);
 }
 
-void AgentLoop::BeginReplica(const v1::StartReplica& start) {
+void AgentLoop::BeginReplica(const v1::StartReplica& start, bool may_wait) {
   keeper_.TrialRunsHere(start);
   if (AdoptSpare(start)) return;
-  absl::StatusOr<std::unique_ptr<ReplicaProcess>> replica = LaunchReplica(start);
+  absl::StatusOr<std::unique_ptr<ReplicaProcess>> replica = LaunchReplica(start, may_wait);
   if (!replica.ok()) {
     keeper_.folders().Remove(start.replica_id());
     return NotStarted(start, replica.status(), CheckpointFailure::kNone);
   }
+  if (*replica == nullptr) {
+    waiting_.emplace(start.replica_id(), start);
+    return;
+  }
   Running(*std::move(replica));
+}
+
+void AgentLoop::BeginWaiting(bool may_wait) {
+  for (const auto& [id, start] : std::exchange(waiting_, {})) BeginReplica(start, may_wait);
 }
 
 // Without an error it was stopped before it could begin.

@@ -120,6 +120,7 @@ absl::Status AgentLoop::Run() {
     EndLeftovers(now);
     TellHeldExits(now);
     KeepTime(now);
+    if (zygotes_.TakeNews()) BeginWaiting(true);
     TakeCheckpoints();
     LookAtFolders(now);
     SendEvents();
@@ -145,6 +146,7 @@ void AgentLoop::ObeyStop(Clock::time_point now) {
   stopping_ = true;
   TellLeaving(*grace_s);  // before the exits, so that nothing is started here again
   for (auto& [id, replica] : running_) replica->Terminate(*grace_s, now);
+  fetching_.merge(waiting_);
   for (const auto& [id, start] : std::exchange(fetching_, {})) {
     NotStarted(start, absl::OkStatus(), CheckpointFailure::kNone);
   }
@@ -179,7 +181,7 @@ void AgentLoop::TellLeaving(double within_s) {
 // with its acknowledgement at the latest.
 void AgentLoop::NoteWhetherEmpty() {
   const bool idle = machine_ends_ && welcomed_ && running_.empty() && fetching_.empty() &&
-                    held_exits_.empty() && leaving_.empty() && outbox_.empty();
+                    waiting_.empty() && held_exits_.empty() && leaving_.empty() && outbox_.empty();
   // The last checkpoints are to be on other nodes when this one goes.
   if (!idle || keeper_.giving()) busy_until_ = Clock::now() + kLastCopyWait;
   const bool empty = idle && Clock::now() >= busy_until_;
@@ -376,8 +378,10 @@ void AgentLoop::Obey(const v1::ServiceMessage& message) {
 }
 
 void AgentLoop::StopReplica(const v1::StopReplica& stop) {
-  if (const auto start = fetching_.extract(stop.replica_id()); !start.empty()) {
-    return NotStarted(start.mapped(), absl::OkStatus(), CheckpointFailure::kNone);
+  for (auto* starts : {&fetching_, &waiting_}) {
+    if (const auto start = starts->extract(stop.replica_id()); !start.empty()) {
+      return NotStarted(start.mapped(), absl::OkStatus(), CheckpointFailure::kNone);
+    }
   }
   const auto replica = running_.find(stop.replica_id());
   if (replica == running_.end()) return;  // its exit is told, or was never started
@@ -507,7 +511,7 @@ void AgentLoop::Running(std::unique_ptr<ReplicaProcess> replica) {
 }
 
 absl::StatusOr<std::unique_ptr<ReplicaProcess>> AgentLoop::LaunchReplica(
-    const v1::StartReplica& start) {
+    const v1::StartReplica& start, bool may_wait) {
   const absl::StatusOr<TrialFiles> made = MakeTrialFiles(options_, proxy_.access(), start);
   if (!made.ok()) return OfTheMachine(made.status());
   const TrialFiles& files = *made;
@@ -523,8 +527,9 @@ absl::StatusOr<std::unique_ptr<ReplicaProcess>> AgentLoop::LaunchReplica(
   order.environment[kRunMarkVariable] = RunMarks(inherited_environment_, incarnation_);
   std::optional<LaunchedProcess> process;
   if (!start.own_interpreter()) {
-    process =
-        zygotes_.Fork(start.replica_id(), order, {start.preload().begin(), start.preload().end()});
+    const std::vector<std::string> modules(start.preload().begin(), start.preload().end());
+    if (may_wait && zygotes_.Awaited(order, modules, Clock::now())) return nullptr;
+    process = zygotes_.Fork(start.replica_id(), order, modules);
   }
   if (!process) {
     ESPALIER_ASSIGN_OR_RETURN(process, Launch(order));

@@ -134,8 +134,9 @@ class AgentLoop : public Agent {
   absl::Status ClaimFolders(const TrialName& trial) const;
   void CopyCheckpoint(const v1::CopyCheckpoint& copy);
   void StartReplica(v1::StartReplica start);
-  // Starts the replica, whose checkpoint is here.
-  void BeginReplica(const v1::StartReplica& start);
+  // Starts the replica, whose checkpoint is here. It may have to wait for its zygote, if it may.
+  void BeginReplica(const v1::StartReplica& start, bool may_wait = true);
+  void BeginWaiting(bool may_wait);
   enum class CheckpointFailure { kNone, kMissing, kGone };
   void NotStarted(const v1::StartReplica& start, const absl::Status& why,
                   CheckpointFailure checkpoint);
@@ -144,7 +145,9 @@ class AgentLoop : public Agent {
   void StopReplica(const v1::StopReplica& stop);
   void LookAtFolders(Clock::time_point now);
   void TellSaved(std::int64_t replica_id, std::int64_t trial_id, v1::CheckpointSaved saved);
-  absl::StatusOr<std::unique_ptr<ReplicaProcess>> LaunchReplica(const v1::StartReplica& start);
+  // nullptr: it is to wait for its zygote.
+  absl::StatusOr<std::unique_ptr<ReplicaProcess>> LaunchReplica(const v1::StartReplica& start,
+                                                                bool may_wait);
   // True: one of the trial's spares is that replica now.
   bool AdoptSpare(const v1::StartReplica& start);
   void Running(std::unique_ptr<ReplicaProcess> replica);
@@ -187,6 +190,7 @@ class AgentLoop : public Agent {
   Zygotes zygotes_;
   CheckpointKeeper keeper_;
   std::map<std::int64_t, v1::StartReplica> fetching_;  // their checkpoints are on their way
+  std::map<std::int64_t, v1::StartReplica> waiting_;   // their zygotes are
   absl::Status refused_;                               // by the pool, for good
   bool ever_welcomed_ = false;
   // While the machine goes away: until then checkpoints may still be fetched.

@@ -61,6 +61,7 @@ void AgentLoop::ObeyReplace(Clock::time_point now) {
     EndLeftovers(Clock::now());
     TellHeldExits(Clock::time_point::max());
     zygotes_.EndAll();  // the successor makes its own
+    BeginWaiting(false);
     verdict = GiveWay();
   }
   // Still here.

@@ -1,9 +1,11 @@
 #include "trial_runner/agent/agent.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -416,6 +418,32 @@ TEST_F(AgentTest, StopEndsItsReplicasAndTellsSo) {
   agent_->Stop(3600);
   EXPECT_FALSE(agent_->connected());
   EXPECT_EQ(service_.AwaitExit(1).exit_code(), 7);
+}
+
+// PyTorch is a module here that waits until it is told to fail.
+TEST_F(AgentTest, ReplicasThatWaitForAZygoteAreStoppedAndStarted) {
+  ASSERT_EQ(mkfifo(Path("fail").c_str(), 0600), 0);
+  WriteFile("torch.py", "open('" + Path("fail") + "').read()\nraise OSError('broken')\n");
+  WriteFile("mine.py", "import sys\nprint('it ran')\nsys.exit(0)\n");
+  StartAgent();
+  v1::StartReplica start = Shell(1, "");
+  (*start.mutable_environment())["PYTHONPATH"] =
+      std::string(ESPALIER_PYTHON_PACKAGE) + ":" + folder_.string();
+  start.mutable_command()->Clear();
+  for (const char* word : {"python3", "-m", "espalier._call", "mine:f"}) start.add_command(word);
+  service_.Start(start);
+  start.set_replica_id(2);
+  start.set_trial_id(32);
+  service_.Start(start);
+  service_.Stop(1, 60);
+  const v1::ReplicaExited stopped = service_.AwaitExit(1);
+  EXPECT_EQ(stopped.signal(), SIGTERM);
+  EXPECT_EQ(stopped.error(), "");
+  EXPECT_EQ(service_.events().size(), 1U) << "neither has been started";
+  FileDescriptor(open(Path("fail").c_str(), O_WRONLY)).Close();  // once it is read
+  const v1::ReplicaExited exited = service_.AwaitExit(2);
+  EXPECT_EQ(exited.exit_code(), 0) << exited.last_output();
+  EXPECT_EQ(exited.last_output(), "it ran\n");
 }
 
 TEST_F(AgentTest, ReplicasDoNotOutliveTheAgentsProcess) {

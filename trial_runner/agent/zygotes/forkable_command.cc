@@ -14,12 +14,16 @@ constexpr const char* kProgram =
     "del sys\n"
     "__import__('espalier._zygote')._zygote.main()\n";
 
+// Of python/espalier, and needs PyTorch in any case.
+constexpr const char* kCallModule = "espalier._call";
+
 ForkableCommand OfPython(const LaunchOrder& order, const PythonCommand& command,
                          const std::vector<std::string>& modules) {
   ForkableCommand forkable;
   forkable.key = ZygoteKey(order, command, modules);
   forkable.runs = command.is_module ? "module" : "script";
   forkable.program = command.program;
+  forkable.of_espalier = command.is_module && order.command[command.program] == kCallModule;
   std::vector<std::string>& words = forkable.zygote.command;
   words = {order.command[0]};
   words.insert(words.end(), command.options.begin(), command.options.end());

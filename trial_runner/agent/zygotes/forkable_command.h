@@ -16,6 +16,8 @@ struct ForkableCommand {
   std::string runs;         // "script" or "module" in Python, or "program" in C++
   std::size_t program = 0;  // the place of the script or module in the command
   std::string path;         // of a program's file
+  // Known before it has run to be one of Espalier's: what calls the functions of `espalier.tune`.
+  bool of_espalier = false;
 
   bool native() const { return runs == "program"; }
 };

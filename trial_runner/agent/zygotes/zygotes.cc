@@ -21,9 +21,7 @@ constexpr const char* kNotAgain = "they are started without one from now on";
 
 std::optional<LaunchedProcess> Zygotes::Fork(std::int64_t replica_id, const LaunchOrder& order,
                                              const std::vector<std::string>& more_modules) {
-  std::vector<std::string> modules = options_.modules;
-  modules.insert(modules.end(), more_modules.begin(), more_modules.end());
-  std::optional<ForkableCommand> command = ReadForkableCommand(order, modules);
+  std::optional<ForkableCommand> command = Read(order, more_modules);
   if (!command) return std::nullopt;
   const auto kind = kinds_.find(command->key);
   // What is built anew is to be run from now on.
@@ -50,6 +48,23 @@ std::optional<LaunchedProcess> Zygotes::Fork(std::int64_t replica_id, const Laun
   return *std::move(forked);
 }
 
+bool Zygotes::Awaited(const LaunchOrder& order, const std::vector<std::string>& more_modules,
+                      Clock::time_point now) {
+  const std::optional<ForkableCommand> command = Read(order, more_modules);
+  if (!command || !command->of_espalier) return false;
+  // One that others wait for makes no room, or two could take turns in ending each other's.
+  if (MayStart(command->key) && !AllArePreparing()) Start(*command, now);
+  const auto kind = kinds_.find(command->key);
+  return kind != kinds_.end() && kind->second.preparing();
+}
+
+std::optional<ForkableCommand> Zygotes::Read(const LaunchOrder& order,
+                                             const std::vector<std::string>& more_modules) const {
+  std::vector<std::string> modules = options_.modules;
+  modules.insert(modules.end(), more_modules.begin(), more_modules.end());
+  return ReadForkableCommand(order, modules);
+}
+
 void Zygotes::Spoke(std::int64_t replica_id, Clock::time_point now, pid_t pid,
                     const std::optional<std::string>& fork_obstacle) {
   const auto candidate = candidates_.extract(replica_id);
@@ -72,6 +87,13 @@ bool Zygotes::MayStart(const std::string& key) const {
   const auto kind = kinds_.find(key);
   return kind == kinds_.end() ||
          (kind->second.zygote == nullptr && kind->second.failures < kMaxZygoteFailures);
+}
+
+// As many as there may be.
+bool Zygotes::AllArePreparing() const {
+  return std::count_if(kinds_.begin(), kinds_.end(), [](const auto& kind) {
+           return kind.second.preparing();
+         }) >= static_cast<std::ptrdiff_t>(kMaxZygotes);
 }
 
 void Zygotes::Start(const ForkableCommand& command, Clock::time_point now) {
@@ -103,9 +125,10 @@ void Zygotes::EndOldest(std::size_t most) {
     auto oldest = kinds_.end();
     for (auto kind = kinds_.begin(); kind != kinds_.end(); ++kind) {
       if (kind->second.zygote == nullptr) continue;
-      if (oldest == kinds_.end() || kind->second.used < oldest->second.used) oldest = kind;
+      if (oldest == kinds_.end() || kind->second.GoesBefore(oldest->second)) oldest = kind;
     }
     kinds_.erase(oldest);
+    news_ = true;
   }
 }
 
@@ -115,6 +138,7 @@ void Zygotes::GiveUp(Kind& kind, const std::string& why) {
   const bool refused = kind.zygote != nullptr && !kind.zygote->refusal().empty();
   kind.failures = refused || in_vain ? kMaxZygoteFailures : kind.failures + 1;
   kind.zygote.reset();
+  news_ = true;
   spdlog::warn("a process that was to be forked into replicas is given up: {}; {}", why,
                kind.failures < kMaxZygoteFailures
                    ? "they are started without it, until there is another one"
@@ -156,6 +180,7 @@ void Zygotes::Hear(std::span<const pollfd> fds) {
   for (auto& [key, kind] : kinds_) {
     if (fds[next++].revents == 0) continue;
     kind.zygote->Hear();
+    news_ = true;
     if (kind.zygote->state() != Zygote::State::kEnded) continue;
     const std::string refusal = kind.zygote->refusal();
     const bool early = kind.zygote->native() && !kind.zygote->was_ready();

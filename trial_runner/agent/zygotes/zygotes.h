@@ -10,6 +10,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "trial_runner/agent/zygotes/zygote.h"
@@ -44,8 +45,9 @@ struct ZygoteOptions {
 // first program of a kind is started as others are. When it speaks as a replica, it has shown that
 // it is one of Espalier's, and that its interpreter can import what is to be imported, or says
 // whether it could have been forked itself: then a zygote is started beside it, for those that come
-// after. So programs that have no use for one pay nothing. Belongs to the agent's owner thread;
-// blocks only in Fork.
+// after. So programs that have no use for one pay nothing. Those that call functions of
+// `espalier.tune` are known beforehand: their first replicas wait for the zygote, so that a node
+// imports once. Belongs to the agent's owner thread; blocks only in Fork.
 class Zygotes {
  public:
   using Clock = Zygote::Clock;
@@ -56,6 +58,12 @@ class Zygotes {
   // be started by Launch; nothing of it has run.
   std::optional<LaunchedProcess> Fork(std::int64_t replica_id, const LaunchOrder& order,
                                       const std::vector<std::string>& more_modules);
+  // True: the replica is to wait, because its program is one that is known beforehand, and its
+  // zygote, which this starts if there is none, is on its way. To be asked again after news.
+  bool Awaited(const LaunchOrder& order, const std::vector<std::string>& more_modules,
+               Clock::time_point now);
+  // Whether zygotes have become ready, or have ended, since the last call.
+  bool TakeNews() { return std::exchange(news_, false); }
   // A replica that was not forked has spoken, or has ended. A program in C++ says what would have
   // kept it from being forked (fork_point.h).
   void Spoke(std::int64_t replica_id, Clock::time_point now, pid_t pid = 0,
@@ -80,9 +88,20 @@ class Zygotes {
     Clock::time_point used;      // last
     Clock::duration patience{};  // until it is ready
     int failures = 0;
+
+    bool preparing() const {
+      return zygote != nullptr && zygote->state() == Zygote::State::kPreparing;
+    }
+    // Where there are too many. Replicas may wait for one that is on its way.
+    bool GoesBefore(const Kind& other) const {
+      return std::pair(preparing(), used) < std::pair(other.preparing(), other.used);
+    }
   };
 
+  std::optional<ForkableCommand> Read(const LaunchOrder& order,
+                                      const std::vector<std::string>& more_modules) const;
   bool MayStart(const std::string& key) const;
+  bool AllArePreparing() const;
   void Start(const ForkableCommand& command, Clock::time_point now);
   Kind& NewKind(const std::string& key, Clock::time_point now);
   void EndOldest(std::size_t most);
@@ -91,6 +110,7 @@ class Zygotes {
   void NoteStrays(const std::set<pid_t>& before, pid_t replica);
 
   const ZygoteOptions options_;
+  bool news_ = false;
   std::map<std::string, Kind> kinds_;                     // by key
   std::map<std::int64_t, ForkableCommand> candidates_;    // by replica
   std::vector<std::pair<pid_t, FileDescriptor>> strays_;  // orphans adopted beside a replica

@@ -275,6 +275,95 @@ TEST_F(ZygotesTest, OnlyProgramsThatHaveSpokenGetOne) {
   EXPECT_EQ(Read("forked.log"), "");
 }
 
+// What calls the functions of espalier.tune, here one of a module that this folder has.
+class KnownProgramsTest : public ZygotesTest {
+ protected:
+  KnownProgramsTest() { Write("mine.py", "import sys\nprint('it ran')\nsys.exit(0)\n"); }
+
+  LaunchOrder Call() const {
+    LaunchOrder order = Order({"python3", "-m", "espalier._call", "mine:f"});
+    order.environment["PYTHONPATH"] += ":" + folder_.string();
+    return order;
+  }
+  static bool Awaited(Zygotes& zygotes, const LaunchOrder& order) {
+    return zygotes.Awaited(order, {}, Zygotes::Clock::now());
+  }
+};
+
+TEST_F(KnownProgramsTest, WaitForTheirFirstZygoteAndAreForked) {
+  Zygotes zygotes(Options({}));
+  EXPECT_TRUE(Awaited(zygotes, Call()));
+  EXPECT_TRUE(Awaited(zygotes, Call())) << "of another replica";
+  EXPECT_EQ(zygotes.size(), 1U);
+  EXPECT_FALSE(zygotes.TakeNews());
+  Hear(zygotes, 60'000);
+  EXPECT_TRUE(zygotes.TakeNews());
+  EXPECT_FALSE(zygotes.TakeNews());
+  EXPECT_FALSE(Awaited(zygotes, Call()));
+  const auto forked = zygotes.Fork(kReplica, Call(), {});
+  ASSERT_TRUE(forked.has_value()) << Read("zygotes.log");
+  EXPECT_EQ(AwaitEnd(*forked), 0);
+  EXPECT_EQ(Read("forked.log"), "it ran\n");
+}
+
+TEST_F(KnownProgramsTest, OthersDoNotWait) {
+  Zygotes zygotes(Options({}));
+  for (const std::vector<std::string>& command :
+       {std::vector<std::string>{"python3", "-m", "mine"},
+        {"python3", "-m", "espalier._callers"},
+        {"python3", "mine.py", "espalier._call"},
+        {"sh", "-c", "python3 -m espalier._call mine:f"}}) {
+    LaunchOrder order = Call();
+    order.command = command;
+    EXPECT_FALSE(Awaited(zygotes, order)) << command[2];
+  }
+  EXPECT_EQ(zygotes.size(), 0U);
+}
+
+TEST_F(KnownProgramsTest, DoNotWaitForOneThatIsRefusedOrDiesTooOften) {
+  Zygotes refused(Options({"no_such_module"}));
+  EXPECT_TRUE(Awaited(refused, Call()));
+  Hear(refused, 60'000);
+  EXPECT_TRUE(refused.TakeNews());
+  EXPECT_FALSE(Awaited(refused, Call()));
+  EXPECT_FALSE(refused.Fork(kReplica, Call(), {}).has_value());
+
+  Zygotes killed(Options({}));
+  for (int failures = 0; failures < kMaxZygoteFailures; ++failures) {
+    EXPECT_TRUE(Awaited(killed, Call()));
+    kill(*killed.pids().begin(), SIGKILL);
+    for (int i = 0; i < 2 && killed.size() > 0; ++i) Hear(killed, 60'000);
+    EXPECT_TRUE(killed.TakeNews());
+  }
+  EXPECT_FALSE(Awaited(killed, Call()));
+}
+
+// A zygote that hangs is given up in the end, and those that wait are told so.
+TEST_F(KnownProgramsTest, DoNotWaitWithoutEnd) {
+  Zygotes zygotes(Options({}));
+  const auto begin = Zygotes::Clock::now();
+  EXPECT_TRUE(zygotes.Awaited(Call(), {}, begin));
+  kill(*zygotes.pids().begin(), SIGSTOP);
+  EXPECT_EQ(zygotes.NextTime(), begin + kMaxZygoteImport);
+  zygotes.KeepTime(begin + kMaxZygoteImport);
+  EXPECT_TRUE(zygotes.TakeNews());
+}
+
+TEST_F(KnownProgramsTest, EndNoZygoteThatOthersWaitFor) {
+  Zygotes zygotes(Options({}));
+  LaunchOrder order = Call();
+  const auto kind = [&](std::size_t i) {
+    order.environment["KIND"] = std::to_string(i);
+    return order;
+  };
+  for (std::size_t i = 0; i < kMaxZygotes; ++i) EXPECT_TRUE(Awaited(zygotes, kind(i)));
+  EXPECT_FALSE(Awaited(zygotes, kind(kMaxZygotes))) << "it is started by itself";
+  for (std::size_t i = 0; i < kMaxZygotes; ++i) EXPECT_TRUE(Awaited(zygotes, kind(i)));
+  Hear(zygotes, 60'000);  // one at least is ready, and makes room
+  EXPECT_TRUE(Awaited(zygotes, kind(kMaxZygotes)));
+  EXPECT_EQ(zygotes.size(), kMaxZygotes);
+}
+
 TEST_F(ZygotesTest, WhatCannotBeImportedIsNotTriedAgain) {
   Write("program.py", "print('it ran')\n");
   const LaunchOrder order = Order({"python3", "program.py"});
