@@ -15,6 +15,7 @@ from espalier.errors import UsageError
 
 _the = None
 _ABSENT = object()
+_SHOWN = 80  # characters of a value
 
 
 def of_process() -> "Trial":
@@ -138,7 +139,7 @@ class Trial:
 
     def report_beside(self, step: int, value: typing.SupportsFloat, extra: Mapping[str, typing.SupportsFloat]) -> None:
         """The same, with further figures of whatever names, "step" and "value" among them."""
-        step = int(step)
+        step = _step(step)
         self._check_step(step)
         names = (ctypes.c_char_p * len(extra))(*[name.encode() for name in extra])
         values = (ctypes.c_double * len(extra))(*[_number(v, f'"{name}"') for name, v in extra.items()])
@@ -226,7 +227,22 @@ def _number(value, what):
         return float(value.detach() if hasattr(value, "detach") else value)
     except (TypeError, ValueError, RuntimeError) as error:
         further = "; report further figures by name, as report(step, value, accuracy=0.9)" if isinstance(value, dict) else ""
-        raise UsageError(f"{what} of a trial is {value!r}: must be one number{further}") from error
+        raise UsageError(f"{what} of a trial is {_shown(value)}: must be one number{further}") from error
+
+
+def _step(value):
+    try:
+        step = int(value)
+        if step == value:
+            return step
+    except (TypeError, ValueError, RuntimeError, OverflowError):
+        pass
+    raise UsageError(f"the step of a report is {_shown(value)}: must be a whole number, as in report(step, value)")
+
+
+def _shown(value):
+    text = " ".join(repr(value).split())
+    return f"{text if len(text) <= _SHOWN else text[:_SHOWN - 3] + '...'}, a {type(value).__name__}"
 
 
 def _wrong_type(name, value, default):
