@@ -36,14 +36,13 @@ def make_net(width, dropout):
 
 
 def main():
-    parser = argparse.ArgumentParser()
+    trial = espalier.trial()                                # first: it takes each --set from the command line
+    parser = argparse.ArgumentParser(epilog="--set NAME=VALUE gives a parameter, where there is no tuner.")
     parser.add_argument("--epochs", type=int, default=5)
     parser.add_argument("--samples", type=int, default=55000, help="of the training images")
     parser.add_argument("--data", default=DATA)
-    parser.add_argument("--set", action="append", metavar="NAME=VALUE", help="a parameter, where there is no tuner")
-    arguments = parser.parse_args()
+    arguments = trial.arguments(parser.parse_args())        # a study may sweep these as well
 
-    trial = espalier.trial()
     torch.manual_seed(trial.seed)
     pixels, labels = read_images(arguments.data, "train")
     training = TensorDataset(pixels[:arguments.samples], labels[:arguments.samples])

@@ -57,13 +57,12 @@ def make_arguments(trial, folder, epochs, **more):
 
 
 def main():
-    parser = argparse.ArgumentParser()
+    trial = espalier.trial()  # first: it takes each --set from the command line
+    parser = argparse.ArgumentParser(epilog="--set NAME=VALUE gives a parameter, where there is no tuner.")
     parser.add_argument("--epochs", type=int, default=5)
     parser.add_argument("--samples", type=int, default=4000)
-    parser.add_argument("--set", action="append", metavar="NAME=VALUE", help="a parameter, where there is no tuner")
-    arguments = parser.parse_args()
+    arguments = trial.arguments(parser.parse_args())
 
-    trial = espalier.trial()
     with tempfile.TemporaryDirectory() as folder:
         trainer = ElasticTrainer(
             make_model(trial), make_arguments(trial, folder, arguments.epochs),

@@ -5,6 +5,7 @@
 """
 import importlib
 import os
+import sys
 import typing
 
 from espalier.errors import (AccessError, EspalierError, NotFoundError, ServiceError, StudyError, TrialError,
@@ -20,6 +21,9 @@ _MODULES = ("checkpoint", "env", "integrations", "optuna", "ray", "space", "test
 if "ESPALIER_CONTROL_FD" in os.environ:  # an agent's replica
     from espalier._exit import note_exits
     note_exits()
+elif "--set" in sys.argv[1:]:  # of a program that runs alone
+    from espalier._set_option import explain_refusal
+    explain_refusal()
 
 if typing.TYPE_CHECKING:
     from espalier import checkpoint, env, integrations, optuna, ray, space, testing, torch
@@ -33,7 +37,8 @@ if typing.TYPE_CHECKING:
 def trial() -> "Trial":
     """The trial of this process, created on the first call. Under an agent it is connected to the tuner; otherwise it
     stands alone, takes parameters from the command line as `--set name=value`, and prints what is reported. It removes
-    these from sys.argv, so a program with a parser of its own makes the trial before it parses."""
+    these from sys.argv, so a program with a parser of its own makes the trial before it parses, and may take what it has
+    parsed as defaults: `trial.arguments(parser.parse_args())`."""
     from espalier._the_trial import the_trial
     return the_trial()
 

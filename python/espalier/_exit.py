@@ -24,6 +24,11 @@ def _note(status=None, /):
     _exit(status)
 
 
+def noted():
+    """What sys.exit was last called with, as an exit code; None: it was not called."""
+    return _noted
+
+
 class ProgramEnd:
     """Watches for the end from when it is made. What it says is true once the interpreter calls what was registered by
     atexit."""

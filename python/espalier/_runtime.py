@@ -7,7 +7,7 @@ import os
 import random
 import sys
 
-from espalier import _library, checkpoint
+from espalier import _library, _set_option, checkpoint
 from espalier._library import Callbacks
 from espalier._sums import Sums
 from espalier.errors import UsageError
@@ -76,13 +76,12 @@ class Runtime:
         try:
             self.library.open(len(sys.argv), arguments, ctypes.byref(callbacks))
         except UsageError as error:
-            if "--set" not in sys.argv[1:]:
+            if not _set_option.is_given():
                 raise
             print(f"{os.path.basename(sys.argv[0])}: {error}", file=sys.stderr)
             sys.exit(2)
-        while "--set" in sys.argv[1:]:
-            at = sys.argv.index("--set", 1)
-            del sys.argv[at:at + 2]
+        finally:
+            _set_option.take()
 
     # ---- what training asks
 

@@ -1,5 +1,6 @@
 """The trial as its program sees it."""
 import atexit
+import copy
 import ctypes
 import json
 import os
@@ -15,6 +16,7 @@ from espalier.errors import UsageError
 
 _the = None
 _ABSENT = object()
+_Parsed = typing.TypeVar("_Parsed")
 _SHOWN = 80  # characters of a value
 
 
@@ -119,6 +121,20 @@ class Trial:
         if isinstance(default, str) and isinstance(value, str):
             return value
         raise _wrong_type(name, value, default)
+
+    def arguments(self, parsed: _Parsed) -> _Parsed:
+        """A copy of what the program's parser has returned, with the trial's parameters in place of the arguments of the
+        same names: `arguments = espalier.trial().arguments(parser.parse_args())`. What was parsed is the default, and its
+        type counts as in `get`."""
+        try:
+            given = vars(parsed)
+        except TypeError as error:
+            raise UsageError(f"arguments must be what parse_args() returns, not {parsed!r}, a "
+                             f"{type(parsed).__name__}") from error
+        taken = copy.copy(parsed)
+        for name, value in given.items():
+            setattr(taken, name, self.get(name, value))
+        return taken
 
     def __getitem__(self, name: str) -> typing.Any:
         """`get` without a default."""
@@ -246,7 +262,7 @@ def _shown(value):
 
 
 def _wrong_type(name, value, default):
-    remedy = f': write trial.get("{name}", {float(default)}) for a float' if _meant_as_float(value, default) else ""
+    remedy = f": a default of {float(default)} makes it a float" if _meant_as_float(value, default) else ""
     return UsageError(f'parameter "{name}" is {value!r}, and must be of type {type(default).__name__} here{remedy}')
 
 

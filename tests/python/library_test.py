@@ -2,6 +2,7 @@
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -119,6 +120,19 @@ class Library(unittest.TestCase):
             done = run(*arguments)
             self.assertEqual(done.returncode, 2)
             self.assertRegex(done.stderr, "^-c: --set.*: want name=value.*\n$")
+
+    def test_a_parser_that_comes_before_the_trial(self):
+        def run(parser, *arguments):
+            program = f"import argparse, sys, espalier\nparser = argparse.ArgumentParser()\n{parser}\nparser.parse_args()\n"
+            return subprocess.run([sys.executable, "-c", program, *arguments], text=True, capture_output=True)
+        hint = "espalier: espalier.trial() takes each --set from the command line: call it before parse_args()\n"
+        done = run("", "--set", "lr=2")
+        self.assertEqual(done.returncode, 2)
+        self.assertRegex(done.stderr, rf"error: unrecognized arguments: --set lr=2\n{re.escape(hint)}$")
+        for parser, arguments, code in (("", ["--epochs", "3"], 2), ("parser.add_argument('--set')", ["--set", "lr=2"], 0),
+                                        ("sys.exit(3)", ["--set", "lr=2"], 3)):
+            done = run(parser, *arguments)
+            self.assertEqual((done.returncode, done.stderr.count(hint)), (code, 0), done.stderr)
 
 
 if __name__ == "__main__":

@@ -457,7 +457,7 @@ class Refused(unittest.TestCase):
         self.assertEqual((trial["depth"], trial.get("depth", 8), trial.get("depth", "deep")), (None, None, None))
         self.expect(espalier.UsageError, 'parameter "lr" is \'high\', and must be of type float here',
                     lambda: trial.get("lr", 0.1))
-        self.expect(espalier.UsageError, r'must be of type int here: write trial\.get\("width", 8\.0\) for a float',
+        self.expect(espalier.UsageError, 'must be of type int here: a default of 8.0 makes it a float',
                     lambda: trial.get("width", 8))
         self.assertEqual((trial["n"], trial.get("width"), trial.get("absent", None)), (3, 2.5, None))
         self.expect(espalier.UsageError, 'parameter "absent" was not given: run the program with --set absent=VALUE, or '
@@ -466,6 +466,29 @@ class Refused(unittest.TestCase):
         self.assertEqual(trial.get("n", 1.0), 3.0)
         self.assertEqual(trial.get("absent", "x"), "x")
         self.assertEqual(dict(trial.parameters)["n"], 3)
+
+    @alone
+    def test_parsed_arguments_are_defaults(self):
+        import argparse
+        import sys
+        parser = argparse.ArgumentParser()
+        for name, default in (("--lr", 0.1), ("--batch-size", 64), ("--gamma", 0.7), ("--rule", None), ("--width", 8)):
+            parser.add_argument(name, type=type(default or ""), default=default)
+        parser.add_argument("--deep", action="store_true")
+        wanted = {"lr": 0.5, "batch_size": 32, "gamma": 0.9, "rule": "linear", "width": 8, "deep": True}
+        sys.argv += ["--gamma", "0.9", "--batch-size", "16"]
+        earlier = parser.parse_args()
+        sys.argv += ["--set", "lr=0.5", "--set", "batch_size=32", "--set", "rule=linear", "--set", "deep=true"]
+        trial = espalier.trial()
+        for parsed in (parser.parse_args(), earlier):
+            self.assertEqual(vars(trial.arguments(parsed)), wanted)
+        self.assertEqual((earlier.lr, type(trial.arguments(earlier))), (0.1, argparse.Namespace))
+        earlier.lr = 1
+        self.expect(espalier.UsageError, 'parameter "lr" is 0.5, and must be of type int here: a default of 1.0 makes',
+                    lambda: trial.arguments(earlier))
+        for other in ({"lr": 0.1}, None, "--lr"):
+            self.expect(espalier.UsageError, "arguments must be what parse_args.. returns, not .*, a "
+                                             f"{type(other).__name__}", lambda: trial.arguments(other))
 
     @alone
     def test_two_states_of_one_name(self):

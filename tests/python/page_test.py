@@ -63,6 +63,7 @@ class Page(TunerTest):
 
     def test_the_loops_of_the_other_pages_run(self):
         self.assertLess(self.accuracy(self.run_forked("five_lines.py")), 0.5)
+        self.assertEqual(self.accuracy(self.run_forked("arguments.py")), 0.5)
         self.assertGreater(self.accuracy(self.run_program("best.py")), 0.8)
         self.assertTrue((self.dir / "best.pt").exists())
 
