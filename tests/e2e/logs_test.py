@@ -42,15 +42,17 @@ class Logs(TunerTest):
     def test_both_outputs_while_it_runs_and_after(self):
         self.serve_for(LEASE_S)
         self.agent(1)
-        self.submit(f"echo one; echo two >&2; printf '\\377\\n'; while [ ! -e {self.dir}/gate ]; do sleep 0.05; done\n"
-                    "echo three; tuner tell --final --value 1 >/dev/null\n")
-        _, text = wait_for(lambda: (so_far := self.printed(1)) and b"two" in so_far[1] and so_far, "what it has printed so far")
+        self.submit("echo one; echo two >&2; printf '\\377\\n'; tuner tell --step 1 --value 3\n"
+                    "[ \"$(tuner tell --step 2 --value 2)\" = continue ] && echo heard\n"
+                    f"while [ ! -e {self.dir}/gate ]; do sleep 0.05; done\n"
+                    "echo three; tuner tell --final --value 1\n")
+        _, text = wait_for(lambda: (so_far := self.printed(1)) and b"heard" in so_far[1] and so_far, "what it has printed so far")
         self.assertNotIn(b"three", text)
         (self.dir / "gate").touch()
         wait_for(self.ended, "the study to end")
         kind, text = wait_for(lambda: self.printed(1), "what it has printed")
         self.assertEqual(kind, "text/plain; charset=utf-8")
-        self.assertEqual(text.splitlines(), [b"one", b"two", b"\xff", b"three"])
+        self.assertEqual(text.splitlines(), [b"one", b"two", b"\xff", b"heard", b"three"])
         self.assertEqual(self.logs(0, "-n", 1).stdout, "three\n")
 
     def test_a_trial_that_has_moved_has_printed_in_two_places(self):

@@ -1,5 +1,8 @@
 // `tuner tell`: reports a value, for commands that know nothing of Espalier.
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <charconv>
 #include <chrono>
 #include <cstdio>
@@ -67,6 +70,14 @@ absl::StatusOr<v1::TellResponse> TellUntilAnswered(ClientOptions options,
   }
 }
 
+// A trial's log has both outputs. There nobody reads the answer, and each value would add a line.
+bool PrintsIntoLog() {
+  struct stat out {};
+  struct stat errors {};
+  return fstat(STDOUT_FILENO, &out) == 0 && fstat(STDERR_FILENO, &errors) == 0 &&
+         S_ISREG(out.st_mode) && out.st_dev == errors.st_dev && out.st_ino == errors.st_ino;
+}
+
 absl::Status Tell(const TellArguments& arguments) {
   ESPALIER_ASSIGN_OR_RETURN(const std::int64_t trial, TrialIdOf(arguments));
   ESPALIER_ASSIGN_OR_RETURN(ClientOptions options, arguments.service.Resolve());
@@ -81,7 +92,11 @@ absl::Status Tell(const TellArguments& arguments) {
   if (!response.note().empty()) {
     std::fprintf(stderr, "tuner tell: %s\n", response.note().c_str());
   }
-  std::puts(response.should_stop() ? "stop" : "continue");
+  if (response.should_stop()) {
+    std::puts("stop");
+  } else if (!PrintsIntoLog()) {
+    std::puts("continue");
+  }
   return absl::OkStatus();
 }
 
@@ -92,7 +107,8 @@ VerbAction AddTell(CliCommand& command) {
   command
       .AddOption("--value", a->value,
                  "Value of the study's metric (nan and inf are allowed). The answer on stdout is "
-                 "\"stop\" if the trial should end soon, else \"continue\"")
+                 "\"stop\" if the trial should end soon, else \"continue\", which is not "
+                 "printed into a trial's log")
       .Required();
   command.AddOption("--step", a->step,
                     "Step that the value belongs to, 0 or more (default: the next one, from 1)");
