@@ -118,6 +118,19 @@ TEST(ReconcilingEngine, AMachineThatEndedIsRequestedWhenItsNodeIsAskedForAgain) 
   EXPECT_EQ(fake.Joined("pool-2"), 1);
 }
 
+// It could ask for each machine for as long as a provider takes that does not answer.
+TEST(ReconcilingEngine, AsksForNothingMoreOnceTheTimeOfItsEndIsOver) {
+  FakeUnderTest fake;
+  LookTimes no_time = kOften;
+  no_time.stop_s = 0;
+  fake.Crash();
+  fake.Restart("10.0.0.1:1", no_time);
+  for (const char* node : {"pool-1", "pool-2", "pool-3"}) fake.engine().StartNode(node);
+  ASSERT_TRUE(fake.Await([&] { return fake.machines().Nodes().size() == 3; }));
+  fake.engine().Stop();
+  EXPECT_EQ(fake.machines().Nodes().size(), 3U) << "they are left";
+}
+
 TEST(ReconcilingEngine, TheNextOneTakesMachinesOverOnTheSameAddressAndElseReleasesThem) {
   FakeUnderTest fake;
   fake.engine().StartNode("pool-1");

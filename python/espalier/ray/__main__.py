@@ -11,6 +11,7 @@ from espalier import _display, _run, _study_file
 from espalier._reader import reader_may_leave
 from espalier._result import Result
 from espalier.errors import EspalierError, UsageError
+from espalier.ray._bounded import leave
 from espalier.ray._connect import connect, runtime_env
 
 _BAD_INPUT = 2
@@ -21,13 +22,19 @@ _GRPC_PORT, _HTTP_PORT = 7077, 7078
 def main():
     with reader_may_leave():
         arguments = _parse(sys.argv[1:])
-        try:
-            sys.exit(serve(arguments) if arguments.verb == "serve" else run(arguments))
-        except UsageError as error:
-            print(f"espalier.ray {arguments.verb}: {error}", file=sys.stderr)
-            sys.exit(_BAD_INPUT)
-        except EspalierError as error:
-            sys.exit(f"espalier.ray {arguments.verb}: {error}")
+        leave(f"espalier.ray {arguments.verb}", lambda: _end_of(arguments))
+
+
+def _end_of(arguments):
+    """The exit code."""
+    try:
+        return serve(arguments) if arguments.verb == "serve" else run(arguments)
+    except UsageError as error:
+        print(f"espalier.ray {arguments.verb}: {error}", file=sys.stderr)
+        return _BAD_INPUT
+    except EspalierError as error:
+        print(f"espalier.ray {arguments.verb}: {error}", file=sys.stderr)
+        return 1
 
 
 def serve(arguments):

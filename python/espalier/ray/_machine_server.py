@@ -1,4 +1,5 @@
 """Where the service's questions about machines come in: a socket in a folder of this user's alone."""
+import contextlib
 import json
 import pathlib
 import shutil
@@ -9,6 +10,9 @@ import threading
 
 from espalier._errors import first_line
 from espalier.ray import _ask
+from espalier.ray._bounded import BoundedCalls
+
+ANSWER_S = 20  # in which Ray must answer a question
 
 
 class MachineServer:
@@ -20,6 +24,7 @@ class MachineServer:
         self.program = [sys.executable, "-I", "-S", _ask.__file__, path]
         self._server = _Server(path, _Question)
         self._server.machines = machines
+        self._server.calls = BoundedCalls(ANSWER_S)
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
     def close(self):
@@ -40,11 +45,16 @@ class _Question(socketserver.StreamRequestHandler):
         answer = {"machines": []}
         try:
             if question["verb"] == "request":
-                machines.request(question["key"], question["node"], question["command"])
+                self._call(question, machines.request, "key", "node", "command")
             elif question["verb"] == "release":
-                machines.release(question["key"], question["now"])
+                self._call(question, machines.release, "key", "now")
             else:
-                answer["machines"] = machines.list(question["prefix"])
+                answer["machines"] = self._call(question, machines.list, "prefix")
         except Exception as error:  # Ray has many kinds, and the service is told of each
             answer = {"error": f"Ray: {first_line(error)}"}
-        self.wfile.write(json.dumps(answer).encode())
+        with contextlib.suppress(BrokenPipeError):  # who asked waits no more
+            self.wfile.write(json.dumps(answer).encode())
+
+    def _call(self, question, function, *names):
+        subject = (question["verb"], question[names[0]])
+        return self.server.calls.call(subject, function, *(question[name] for name in names))

@@ -1,5 +1,6 @@
 """Machines of the command engine, on Ray: named actors, which are found again by their names."""
 import dataclasses
+import sys
 import threading
 import time
 
@@ -14,6 +15,7 @@ _STOP_S = 10  # for a live actor to take the word that its agent is to end; on a
 _AGAIN_S = 0.2
 _WAITS_S = 3  # after which it is found out why an actor does not start
 _CHUNK = 8 << 20
+_PACK_S = 60  # for a node to pack what there is, and for each chunk of it
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,16 +104,24 @@ class Machines:
                 pass  # it ends, and the next list has it no more
         return [self._machine(key, actor) for key, actor in actors.items()]
 
+    def known(self):
+        """The keys of those that were there last, without a word to Ray."""
+        with self._lock:
+            return sorted(self._actors)
+
     def pack(self, study):
         """Chunks of a tar file of what the study's trials have written, for each node that runs."""
         with self._lock:
-            actors = [actor for actor in self._actors.values() if actor.host]
-        for actor in actors:
+            actors = {key: actor for key, actor in self._actors.items() if actor.host}
+        for key, actor in actors.items():
             try:
-                size = ray.get(actor.handle.pack.remote(study))
-                yield [ray.get(actor.handle.read.remote(at, _CHUNK)) for at in range(0, size, _CHUNK)]
+                size = ray.get(actor.handle.pack.remote(study), timeout=_PACK_S)
+                yield [ray.get(actor.handle.read.remote(at, _CHUNK), timeout=_PACK_S) for at in range(0, size, _CHUNK)]
             except ray.exceptions.RayActorError:
                 continue  # its files are gone with it
+            except ray.exceptions.GetTimeoutError:
+                print(f"espalier.ray: node {key} does not answer: what trials have written there is not among the results",
+                      file=sys.stderr, flush=True)
 
     def _find(self, key):
         """The actor of that name, also of an earlier process; None: there is none."""

@@ -8,6 +8,7 @@ import tempfile
 from espalier._reader import reader_may_leave
 from espalier.errors import EspalierError, UsageError
 from espalier.ray import _results
+from espalier.ray._bounded import leave
 from espalier.ray._connect import connect, runtime_env
 
 _BAD_INPUT = 2
@@ -19,13 +20,19 @@ _MOST_RESTARTS = 1000  # of a job whose machines come and go
 def main():
     with reader_may_leave():
         arguments = _parse(sys.argv[1:])
-        try:
-            sys.exit(run(arguments))
-        except UsageError as error:
-            print(f"espalier-on-ray: {error}", file=sys.stderr)
-            sys.exit(_BAD_INPUT)
-        except EspalierError as error:
-            sys.exit(f"espalier-on-ray: {error}")
+        leave("espalier-on-ray", lambda: _end_of(arguments))
+
+
+def _end_of(arguments):
+    """The exit code."""
+    try:
+        return run(arguments)
+    except UsageError as error:
+        print(f"espalier-on-ray: {error}", file=sys.stderr)
+        return _BAD_INPUT
+    except EspalierError as error:
+        print(f"espalier-on-ray: {error}", file=sys.stderr)
+        return 1
 
 
 def run(arguments):

@@ -6,19 +6,22 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 from espalier import _child, _run, client
 from espalier.errors import EspalierError
 from espalier.ray import _results
-from espalier.ray._machine_server import MachineServer
+from espalier.ray._machine_server import ANSWER_S, MachineServer
 
 _LEASE_S = 5  # of agents: Ray itself takes 14 s to notice a dead node, and longer for one that hangs
 _SETTLE_S = 5
 _START_S = 5
+_LIMIT_S = ANSWER_S + 5  # for the program that asks the machine server
 _QUEUE_S = 86400  # an actor may wait for a place for so long
 _OPEN_S = 60
 _LOOK_S = 0.05
+_END_S = 90  # for a service that was told to end: its nodes have 60 s, and each question about them has its own
 _DATABASE = "pool.db"
 
 
@@ -43,7 +46,10 @@ class Pool:
         self.folder = pathlib.Path(folder).absolute()
         self.folder.mkdir(parents=True, exist_ok=True)
         self._output = output
+        self._machines = machines
         self._machine_server = MachineServer(machines)
+        self._last_word = threading.Timer(_END_S, self._end_at_once)
+        self._last_word.daemon = True
         # Of this thread's, which lives for as long as the pool.
         child = [sys.executable, "-I", _child.__file__, int(signal.SIGKILL), os.getpid()]
         self._service = subprocess.Popen(
@@ -56,8 +62,8 @@ class Pool:
         if terms.keeps_nodes and "--min-nodes" not in (str(word).split("=")[0] for word in terms.options):
             words += ["--min-nodes", terms.max_nodes]
         words += ["--node-gpus"] if terms.gpus else []
-        for name, value in (*(("program", word) for word in self._machine_server.program), ("settle_s", _SETTLE_S),
-                            ("start_s", _START_S), ("queue_s", _QUEUE_S)):
+        for name, value in (*(("program", word) for word in self._machine_server.program), ("limit_s", _LIMIT_S),
+                            ("settle_s", _SETTLE_S), ("start_s", _START_S), ("queue_s", _QUEUE_S)):
             words += ["--engine-option", f"{name}={value}"]
         for name, value in (("--lease", _LEASE_S), ("--grpc", f"{terms.host}:{terms.grpc_port}"),
                             ("--http", f"{terms.host}:{terms.http_port}")):
@@ -83,13 +89,24 @@ class Pool:
                            check=True)
 
     def stop(self):
-        """Its trials save and leave, and its nodes are given back."""
+        """Its trials save and leave, and its nodes are given back. That takes _END_S at most."""
         if self._service.poll() is None:
+            if self._last_word.ident is None:
+                self._last_word.start()
             self._service.terminate()
 
     def wait(self):
         """Until the service has ended; returns its exit code."""
-        return self._service.wait()
+        code = self._service.wait()
+        self._last_word.cancel()
+        return code if code >= 0 else 1
+
+    def _end_at_once(self):
+        if self._service.poll() is None:
+            left = ", ".join(self._machines.known()) or "none"
+            print(f"espalier.ray: the service has not ended within {_END_S:g} s and is killed; nodes that may be left: "
+                  f"{left}", file=sys.stderr, flush=True)
+            self._service.kill()
 
     def __enter__(self):
         return self

@@ -1,5 +1,6 @@
 """`python -m espalier.ray` and `espalier-on-ray` on a real Ray cluster: nodes are actors that come with a study and go with
 it, whatever happens to machines, actors and the program that asks for them."""
+import contextlib
 import hashlib
 import io
 import json
@@ -9,6 +10,7 @@ import re
 import subprocess
 import sys
 import tarfile
+import threading
 import types
 import unittest
 import unittest.mock
@@ -22,7 +24,8 @@ if __name__ == "__main__":
 import ray  # noqa: E402
 from espalier import Client  # noqa: E402
 from espalier.errors import UsageError  # noqa: E402
-from espalier.ray import _connect, _machines, _results  # noqa: E402
+from espalier.ray import _connect, _machine_server, _machines, _pool, _results  # noqa: E402
+from espalier.ray._bounded import BoundedCalls  # noqa: E402
 from espalier.ray._job import Log  # noqa: E402
 from espalier.ray._node import default_root  # noqa: E402
 from harness import PATIENCE_S, kill, processes, wait_for  # noqa: E402
@@ -140,6 +143,74 @@ class Parts(unittest.TestCase):
         self.assertEqual(self.stopping(away, away, "taken"), ["told"] * 3)
         self.assertEqual(self.stopping(away, ray.exceptions.ActorDiedError()), ["told"] * 2)
         self.assertEqual(self.stopping(away), ["told", "told", "killed"], "it is not heard of again")
+
+    def test_a_call_that_hangs_is_waited_for_so_long_and_no_second_one_is_begun(self):
+        calls, gate, begun = BoundedCalls(0.05), threading.Event(), []
+
+        def hang(subject):
+            begun.append(subject)
+            gate.wait()
+        for _ in range(2):
+            with self.assertRaisesRegex(TimeoutError, "^no answer to release a within 0.05 s$"):
+                calls.call(("release", "a"), hang, "a")
+        self.assertEqual(begun, ["a"])
+        patient = BoundedCalls(PATIENCE_S)
+        self.assertEqual(patient.call(("release", "b"), str, 3), "3")
+        with self.assertRaisesRegex(ValueError, "of Ray"):
+            patient.call(("list",), unittest.mock.Mock(side_effect=ValueError("of Ray")))
+        gate.set()
+        wait_for(lambda: not calls._under_way, "the call to end")
+        with unittest.mock.patch.object(calls, "_limit_s", PATIENCE_S):
+            self.assertEqual(calls.call(("release", "a"), str, 3), "3")
+
+    def test_a_program_ends_whatever_of_ray_hangs(self):
+        program = ("import sys, threading, types\n"
+                   "sys.modules['ray'] = types.SimpleNamespace(shutdown={shutdown})\n"
+                   "from espalier.ray import _bounded\n"
+                   "_bounded._LEAVE_S = {leave_s}\n"
+                   "def end():\n    print('worked')\n    {end}\n"
+                   "threading.Thread(target=threading.Event().wait).start()\n"  # another call
+                   "_bounded.leave('espalier.ray serve', end)\n")
+        late = "espalier.ray serve: Ray has not let go of it within 0.1 s\n"
+        for end, shutdown, code, told in (
+                ("return 3", "threading.Event().wait", 3, re.escape(late)), ("return 0", "lambda: None", 0, ""),
+                ("return 0", "lambda: 1 / 0", 0, ""), ("raise KeyboardInterrupt", "lambda: None", 130, ""),
+                ("sys.exit('why')", "threading.Event().wait", 1, f"why\n{re.escape(late)}"),
+                ("raise OSError('why')", "threading.Event().wait", 1, f"Traceback[\\s\\S]*OSError: why\n{re.escape(late)}")):
+            with self.subTest(end=end, shutdown=shutdown):
+                leave_s = 0.1 if "wait" in shutdown else PATIENCE_S
+                done = subprocess.run([sys.executable, "-c", program.format(end=end, shutdown=shutdown, leave_s=leave_s)],
+                                      capture_output=True, text=True, timeout=PATIENCE_S)
+                self.assertEqual((done.returncode, done.stdout), (code, "worked\n"), done.stderr)
+                self.assertRegex(done.stderr, f"^{told}$")
+
+    def test_a_question_that_ray_does_not_answer_is_answered(self):
+        gate = threading.Event()
+        self.addCleanup(gate.set)
+        machines = types.SimpleNamespace(list=lambda prefix: gate.wait(), release=lambda key, now: None)
+        with unittest.mock.patch.object(_machine_server, "ANSWER_S", 0.05):
+            server = _machine_server.MachineServer(machines)
+        self.addCleanup(server.close)
+        ask = lambda **question: subprocess.run(server.program, input=f"{json.dumps(question)}\n",
+                                                   capture_output=True, text=True, timeout=PATIENCE_S)
+        done = ask(verb="list", prefix="espalier.x.")
+        self.assertEqual((done.returncode, done.stderr), (1, "Ray: no answer to list espalier.x. within 0.05 s\n"))
+
+    def test_a_service_that_does_not_end_is_killed_and_what_it_leaves_is_named(self):
+        service = FOLDER / "service"
+        service.write_text("#!/bin/sh\ntrap '' TERM\necho listens\nwhile :; do sleep 0.05; done\n")
+        service.chmod(0o755)
+        machines = types.SimpleNamespace(known=lambda: ["espalier.x.pool-1.y", "espalier.x.pool-2.z"])
+        with open(FOLDER / "service.log", "w") as output, contextlib.redirect_stderr(io.StringIO()) as told, \
+                unittest.mock.patch.object(_pool, "_END_S", 0.1), \
+                unittest.mock.patch.object(_pool._run, "tuner_program", lambda: service):
+            with _pool.Pool(machines, FOLDER / "pool", _pool.Terms("127.0.0.1", 1, 1), output) as pool:
+                wait_for(lambda: (FOLDER / "service.log").read_text(), "the service")
+                pool.stop()
+                pool.stop()
+                self.assertEqual(pool.wait(), 1)
+        self.assertEqual(told.getvalue(), "espalier.ray: the service has not ended within 0.1 s and is killed; nodes that "
+                                          "may be left: espalier.x.pool-1.y, espalier.x.pool-2.z\n")
 
     def test_results_stay_in_their_folder_and_the_newest_of_a_name_is_kept(self):
         folder = FOLDER / "unpacked"

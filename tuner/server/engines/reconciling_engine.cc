@@ -107,6 +107,7 @@ void ReconcilingEngine::End(bool with_machines) {
   std::thread thread;
   {
     const std::lock_guard lock(mutex_);
+    if (!stopping_) stopping_since_ = Now();
     stopping_ = true;
     leaving_ = !with_machines;
     wanted_before_.clear();
@@ -119,15 +120,13 @@ void ReconcilingEngine::End(bool with_machines) {
 }
 
 void ReconcilingEngine::Run() {
-  std::optional<Time> stopping_since;
   while (true) {
     const Pace pace = LookOnce();
     std::unique_lock lock(mutex_);
     double next_s = pace.next_s;
     if (stopping_) {
       if (pace.empty || leaving_) return;
-      if (!stopping_since) stopping_since = Now();
-      const double waited_s = SecondsBetween(*stopping_since, Now());
+      const double waited_s = SecondsBetween(stopping_since_, Now());
       if (waited_s >= MostStop_s()) {
         spdlog::error("event=engine_left_machines prefix=\"{}\" waited_s={:.0f}", family_,
                       waited_s);
@@ -145,6 +144,12 @@ void ReconcilingEngine::Run() {
 double ReconcilingEngine::MostStop_s() const {
   if (in_vain_ == 0) return look_.stop_s;
   return had_machines_ ? look_.stop_in_vain_s : 0;
+}
+
+// Each question may take as long as a provider takes that does not answer, and there may be many.
+bool ReconcilingEngine::StopIsOver() const {
+  const std::lock_guard lock(mutex_);
+  return stopping_ && (leaving_ || SecondsBetween(stopping_since_, Now()) >= look_.stop_s);
 }
 
 ReconcilingEngine::Pace ReconcilingEngine::LookOnce() {
@@ -199,6 +204,7 @@ ReconcilingEngine::Pace ReconcilingEngine::LookOnce() {
 void ReconcilingEngine::Perform(const MachineBook::Steps& steps) {
   std::string not_released;
   for (const auto& [machine, leave] : steps.releases) {
+    if (StopIsOver()) return;
     const absl::Status released = provider_->Release(machine, leave);
     if (!released.ok()) {
       not_released = absl::StrCat("machine ", machine.id, " (", machine.key,
@@ -207,6 +213,7 @@ void ReconcilingEngine::Perform(const MachineBook::Steps& steps) {
   }
   if (!steps.releases.empty()) Note("release", not_released);
   for (const MachineBook::Order& order : steps.requests) {
+    if (StopIsOver()) return;
     const absl::Status requested = provider_->Request(OrderOf(order));
     unlisted_[order.key] = Now();
     had_machines_ = true;

@@ -61,6 +61,8 @@ class ReconcilingEngine final : public Engine {
   };
   Pace LookOnce();
   double MostStop_s() const;
+  // Whether the provider is asked for nothing more.
+  bool StopIsOver() const;
   void Perform(const MachineBook::Steps& steps);
   void Tell(const MachineBook::Steps& steps) const;
   MachineOrder OrderOf(const MachineBook::Order& order) const;
@@ -97,6 +99,7 @@ class ReconcilingEngine final : public Engine {
   std::map<std::string, std::string> troubles_;  // by what is affected
   bool woken_ = false;
   bool stopping_ = false;
+  Time stopping_since_;
   bool leaving_ = false;
   std::thread thread_;
 };
