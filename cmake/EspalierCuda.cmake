@@ -9,17 +9,33 @@
 set(ESPALIER_CUDA AUTO CACHE STRING "Build the CUDA part: AUTO, ON or OFF")
 set_property(CACHE ESPALIER_CUDA PROPERTY STRINGS AUTO ON OFF)
 
+# The stubs that scripts/torch_stubs.py makes for a machine without a toolkit have some 20 kB; what they stand for has more.
+set(_espalier_most_of_a_stub 100000)
+
 # The CUDA libraries are in LibTorch's own folder, or in those of the wheels beside it.
 function(_espalier_find_cuda_library variable pattern)
+  set(${variable} "" PARENT_SCOPE)
   file(GLOB _candidates "${_espalier_torch}/lib/${pattern}" "${_espalier_torch}/../nvidia/*/lib/${pattern}")
-  if(_candidates)
-    list(GET _candidates 0 _found)
-    set(${variable} "${_found}" PARENT_SCOPE)
-  endif()
+  foreach(_candidate IN LISTS _candidates)
+    file(SIZE "${_candidate}" _size)
+    if(_size GREATER _espalier_most_of_a_stub)
+      set(${variable} "${_candidate}" PARENT_SCOPE)
+      break()
+    endif()
+  endforeach()
 endfunction()
 
 # Sets _espalier_no_cuda to what is missing.
 macro(_espalier_find_cuda)
+  # What was found of a toolkit that is no longer there is looked for anew.
+  if(CUDAToolkit_NVCC_EXECUTABLE AND NOT EXISTS "${CUDAToolkit_NVCC_EXECUTABLE}")
+    get_cmake_property(_espalier_cached CACHE_VARIABLES)
+    list(FILTER _espalier_cached INCLUDE REGEX "^(CUDAToolkit|CUDA)_")
+    list(REMOVE_ITEM _espalier_cached CUDAToolkit_ROOT)
+    foreach(_espalier_name IN LISTS _espalier_cached)
+      unset(${_espalier_name} CACHE)
+    endforeach()
+  endif()
   find_package(CUDAToolkit QUIET)
   # Links would lead away from the folders beside it.
   get_filename_component(_espalier_torch "${LibTorch_CPU_LIBRARY}" REALPATH)

@@ -153,6 +153,9 @@ install_libtorch() {
     /usr/bin/python3 -m venv "$VENV" || die "python3 -m venv $VENV failed" "Is python3-venv installed?"
   fi
   rm -f "$STAMP"
+  if [[ $have == "$cpu" ]]; then
+    "$VENV/bin/python3" scripts/torch_stubs.py --remove "$(echo $VENV/lib/python3*/site-packages)"
+  fi
   with_retries "$VENV/bin/pip" install --quiet --disable-pip-version-check --no-input \
       "${requirements[@]}" ||
     die "pip could not install LibTorch (${requirements[*]})" \

@@ -1,16 +1,22 @@
 """Makes the wheel of torch importable where the CUDA libraries that it is linked with are not installed.
 
-    torch_stubs.py SITE_PACKAGES
+    torch_stubs.py [--remove] SITE_PACKAGES
 
 LibTorch's CPU part needs two of them, `import torch` loads all. For each that is missing this makes a small library
 of its name, with the functions that torch's own libraries look for, which end the process if they are called: what
-runs on the CPU never does. They go to site-packages/nvidia/cu13/lib, where torch looks. Needs gcc and binutils."""
+runs on the CPU never does. They go to site-packages/nvidia/cu13/lib, where torch looks. Needs gcc and binutils.
+
+--remove takes them away, before the libraries themselves are installed: those may go to other folders, and the stubs would
+be found first."""
 import collections
+import importlib.metadata
 import pathlib
 import re
 import subprocess
 import sys
 import tempfile
+
+_FOLDER = "nvidia/cu13/lib"
 
 
 def output(*command):
@@ -99,11 +105,24 @@ def make_stub(name, symbols, folder):
         subprocess.run(command, check=True)
 
 
+def remove(folder, site_packages):
+    """What no package has put there."""
+    owned = {pathlib.Path(file.locate()).resolve() for package in importlib.metadata.distributions(path=[str(site_packages)])
+             for file in package.files or ()}
+    stubs = [path for path in folder.glob("*.so*") if path.resolve() not in owned]
+    for path in stubs:
+        path.unlink()
+    print(f"torch_stubs: {len(stubs)} libraries removed")
+
+
 def main():
-    site_packages = pathlib.Path(sys.argv[1])
+    *options, site_packages = sys.argv[1:]
+    site_packages = pathlib.Path(site_packages)
+    folder = site_packages / _FOLDER
+    if options == ["--remove"]:
+        return remove(folder, site_packages)
     wanted = missing(site_packages / "torch/lib", site_packages)
     wanted.pop("libcuda.so.1", None)  # the driver's, which is loaded only where there is one
-    folder = site_packages / "nvidia/cu13/lib"
     folder.mkdir(parents=True, exist_ok=True)
     for name, symbols in wanted.items():
         make_stub(name, symbols, folder)
