@@ -27,14 +27,15 @@ def main():
 
 def _end_of(arguments):
     """The exit code."""
-    try:
-        return serve(arguments) if arguments.verb == "serve" else run(arguments)
-    except UsageError as error:
-        print(f"espalier.ray {arguments.verb}: {error}", file=sys.stderr)
-        return _BAD_INPUT
-    except EspalierError as error:
-        print(f"espalier.ray {arguments.verb}: {error}", file=sys.stderr)
-        return 1
+    with reader_may_leave():
+        try:
+            return serve(arguments) if arguments.verb == "serve" else run(arguments)
+        except UsageError as error:
+            print(f"espalier.ray {arguments.verb}: {error}", file=sys.stderr)
+            return _BAD_INPUT
+        except EspalierError as error:
+            print(f"espalier.ray {arguments.verb}: {error}", file=sys.stderr)
+            return 1
 
 
 def serve(arguments):

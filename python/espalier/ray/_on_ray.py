@@ -25,14 +25,15 @@ def main():
 
 def _end_of(arguments):
     """The exit code."""
-    try:
-        return run(arguments)
-    except UsageError as error:
-        print(f"espalier-on-ray: {error}", file=sys.stderr)
-        return _BAD_INPUT
-    except EspalierError as error:
-        print(f"espalier-on-ray: {error}", file=sys.stderr)
-        return 1
+    with reader_may_leave():
+        try:
+            return run(arguments)
+        except UsageError as error:
+            print(f"espalier-on-ray: {error}", file=sys.stderr)
+            return _BAD_INPUT
+        except EspalierError as error:
+            print(f"espalier-on-ray: {error}", file=sys.stderr)
+            return 1
 
 
 def run(arguments):
