@@ -15,12 +15,13 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// A study whose trials need two slots each.
+// A study whose trials need two slots each, unless it is said otherwise.
 class StudyNoticeTest : public testing::Test {
  protected:
-  StudyNoticeTest() {
+  explicit StudyNoticeTest(const std::string& slots = "2", const std::string& trials = "2") {
     std::string text = kStudyJson;
-    text.replace(text.rfind('}'), 1, R"(, "slots": 2})");
+    text.replace(text.rfind('2'), 1, trials);
+    text.replace(text.rfind('}'), 1, ", \"slots\": " + slots + "}");
     made_ = api::CreateStudy(tuner_, CreateRequest(text));
   }
   void Join(const std::string& name, int slots) {
@@ -71,6 +72,25 @@ TEST_F(StudyNoticeTest, SaysWhyNoSlotCanBeUsed) {
   EXPECT_EQ(Notice(), "");
   lose(2, {{0, "too hot"}, {1, "too hot"}});
   EXPECT_EQ(Notice(), "no slot of the pool can be used: oak: GPU is lost; elm: too hot");
+}
+
+TEST_F(StudyNoticeTest, SaysThatATrialWaitsForItsTurn) {
+  ASSERT_TRUE(made_.ok()) << made_.status();
+  Join("oak", 2);
+  ASSERT_TRUE(tuner_.core.state().FindStudy("mnist") != nullptr);
+  std::string text = kStudyJson;
+  text.replace(text.find("mnist"), 5, "small");
+  ASSERT_TRUE(api::CreateStudy(tuner_, CreateRequest(text)).ok());
+  const auto notice_of = [this](const char* name) {
+    return StudyNotice(*tuner_.core.state().FindStudy(name), tuner_.view());
+  };
+  EXPECT_EQ(notice_of("small"), "") << "the trial of two slots has the pool, as it came first";
+  tuner_.now = After(tuner_.now, 30);
+  tuner_.Post(Tick{});
+  EXPECT_EQ(notice_of("mnist"), "");
+  EXPECT_THAT(notice_of("small"),
+              HasSubstr("its next trial waits for 1 slot: 0 are free and kept for it so far, the "
+                        "rest come as trials of other studies end"));
 }
 
 TEST_F(StudyNoticeTest, IsSilentWhereAnEngineStartsMachines) {
@@ -158,7 +178,12 @@ TEST_F(UnreadParameters, OfATrialThatFailsMeanNothing) {
   EXPECT_EQ(Notice(), "");
 }
 
-TEST_F(StudyNoticeTest, SaysThatReplicasFailWhenTheyJoin) {
+class GrowthNoticeTest : public StudyNoticeTest {
+ protected:
+  GrowthNoticeTest() : StudyNoticeTest(R"({"min": 1, "max": 2})", "1") {}
+};
+
+TEST_F(GrowthNoticeTest, SaysThatReplicasFailWhenTheyJoin) {
   Join("oak", 2);
   std::size_t seen = 0;
   bool first = true;

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# bench: strangers - every call of every endpoint with no, a wrong, an ended and a smaller token; 2,000 silent connections
+# bench: strangers - every call of every endpoint with no, a wrong, an ended and a smaller token; 2,000 strangers of eleven kinds
 # builds: tuner
 """The service is started with a word (`--token-file`), so that on loopback too nobody is let in by the kernel's word. What each
 call needs is read from the table of permissions; a call that its own role's token does not open counts as well, since else
@@ -12,12 +12,13 @@ import pathlib
 import re
 import resource
 import secrets
-import socket
 import subprocess
+import sys
 import tempfile
 import time
 
 from bench_run import ANY_PORT, TUNER, quantile, resident_mb, serve, setup_optuna, told_address, usual_or_smoke
+from stranger_crowd import KINDS
 
 HERE = pathlib.Path(__file__).parent
 SOURCES = HERE.parents[1] / "tuner"
@@ -27,6 +28,7 @@ OPENED_BY = {"View": {"view", "submit", "administer"}, "Submit": {"submit", "adm
              "Administer": {"administer"}, "Agent": {"agent", "administer"}}
 SILENT = usual_or_smoke(2000, 50)
 CALLS = usual_or_smoke(2000, 50)
+CHECKS = usual_or_smoke(200, 10)
 CLOSED = 0  # no answer at all
 REFUSED = {"UNAUTHENTICATED", "PERMISSION_DENIED", 401, 403, CLOSED}
 NOBODY = 65534
@@ -165,19 +167,46 @@ def calls_s(service):
     return took
 
 
-def silence(service):
-    alone = quantile(calls_s(service), 0.99)
-    before = resident_mb(service.process.pid)
-    silent = []
-    for i in range(SILENT):
-        host, port = (service.grpc, service.http)[i % 2].split(":")
-        silent.append(socket.create_connection((host, int(port)), timeout=60))
-    beside = quantile(calls_s(service), 0.99)
-    extra = resident_mb(service.process.pid) - before
-    for connection in silent:
+def healthz_s(service):
+    """Each by a connection of its own, as an orchestrator's."""
+    took = []
+    for endpoint in (service.http,) * CHECKS:
+        begun = time.monotonic()
+        connection = http.client.HTTPConnection(endpoint, timeout=60)
+        connection.request("GET", "/healthz")
+        assert connection.getresponse().read() == b"ok\n"
         connection.close()
-    return {"others_p99_ratio": round(beside / alone, 2), "others_p99_ms": round(1000 * beside, 2),
-            "extra_mb": round(extra, 1), "silent": SILENT}
+        took.append(time.monotonic() - begun)
+    return took
+
+
+def beside(service, kind):
+    """What others see while a crowd of strangers of that kind is at all ports."""
+    before = resident_mb(service.process.pid)
+    crowd = subprocess.Popen([sys.executable, HERE / "stranger_crowd.py", kind, str(SILENT), service.grpc, service.http,
+                              service.dashboard], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    try:
+        assert crowd.stdout.readline() == "ready\n"
+        calls, checks = quantile(calls_s(service), 0.99), quantile(healthz_s(service), 0.99)
+        extra = resident_mb(service.process.pid) - before
+    finally:
+        crowd.stdin.close()
+        crowd.wait()
+    return calls, checks, extra, service.process.poll() is not None
+
+
+def crowds(service):
+    alone = quantile(calls_s(service), 0.99)
+    print(f"alone: calls p99 {1000 * alone:.2f} ms")
+    rows = []
+    for kind in KINDS:
+        rows.append(beside(service, kind))
+        calls, checks, extra, _ = rows[-1]
+        print(f"{kind:15} calls p99 {1000 * calls:7.2f} ms   healthz p99 {1000 * checks:7.2f} ms   {extra:+6.1f} MB", flush=True)
+    most = [max(column) for column in zip(*rows)]
+    return {"others_p99_ratio": round(most[0] / alone, 2), "others_p99_ms": round(1000 * most[0], 2),
+            "healthz_p99_ms": round(1000 * most[1], 2), "extra_mb": round(most[2], 1),
+            "fell": sum(row[3] for row in rows), "strangers": SILENT}
 
 
 def main():
@@ -187,7 +216,7 @@ def main():
     with tempfile.TemporaryDirectory() as name:
         service = Service(pathlib.Path(name))
         try:
-            figures = {**try_all(service, python), **silence(service)}
+            figures = {**try_all(service, python), **crowds(service)}
         finally:
             service.end()
     wrongly = figures.pop("wrongly")

@@ -44,10 +44,10 @@ std::string TurnNotice(const Study& study, const View& view) {
     return absl::StrCat("its next trial waits for its turn: it needs ", slots,
                         ", and other studies have had less of the pool than their share");
   }
-  std::string text = absl::StrCat(
-      "its next trial waits for ", slots, wait->slots > 1 ? " together, of which " : ", of which ",
-      wait->free, wait->free == 1 ? " is" : " are",
-      " free and kept for it: the rest come free as trials of other studies end");
+  std::string text =
+      absl::StrCat("its next trial waits for ", slots, wait->slots > 1 ? " together: " : ": ",
+                   wait->free, wait->free == 1 ? " is" : " are",
+                   " free and kept for it so far, the rest come as trials of other studies end");
   if (wait->about_s) absl::StrAppend(&text, ", in about ", std::lround(*wait->about_s), " s");
   return text;
 }

@@ -84,15 +84,14 @@ TEST_F(StudyShares, AsManyTrialsAsItIsOwed) {
   const std::map<StudyId, StudyDemand> demand = {{a_, {100, 1}}, {b_, {9, 3}}};
   pool.owed = {{a_, -2}, {b_, 2}};
   EXPECT_EQ(Divide(pool, demand).at(b_).slots, 6);
-  pool.owed = {{a_, 4}, {b_, -4}};
+  pool.owed = {{a_, 2}, {b_, -2}};
   EXPECT_EQ(Divide(pool, demand).at(b_).slots, 3);
 }
 
 TEST_F(StudyShares, WaitingTrialsBeyondAPartAreKeptFromPolicies) {
   Pool pool{{Node(1, 4)}, {}};
-  pool.jobs = {OfStudy(1, RunningJob(1, {{NodeId(1), 1}}, 0.5, 1)),
-               OfStudy(1, WaitingJob(2, 1)), OfStudy(1, WaitingJob(3, 1)),
-               OfStudy(2, WaitingJob(4, 1))};
+  pool.jobs = {OfStudy(1, RunningJob(1, {{NodeId(1), 1}}, 0.5, 1)), OfStudy(1, WaitingJob(2, 1)),
+               OfStudy(1, WaitingJob(3, 1)), OfStudy(2, WaitingJob(4, 1))};
   pool.jobs[1].order = 9;
   pool.jobs[2].order = 8;
   WithholdTurns(pool, {{a_, {.slots = 2}}, {b_, {.slots = 1}}});

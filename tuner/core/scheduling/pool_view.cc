@@ -276,14 +276,25 @@ std::map<StudyId, StudyUse> PoolView::UsesOfStudies() {
                               .trial_slots = study.spec.min_slots,
                               .rigid = study.spec.max_slots == study.spec.min_slots});
   }
-  // Processes of ended trials hold their slots until they are gone.
-  for (const auto& [trial, replicas] : pool_.replicas.by_trial()) {
+  for (const auto& [trial, slots] : SlotsTaken()) {
     const auto known = turn_.state().trials.find(trial);
     if (known == turn_.state().trials.end()) continue;
     const auto use = uses.find(known->second.study);
-    if (use != uses.end()) use->second.held += static_cast<int>(replicas.size());
+    if (use != uses.end()) use->second.held += slots;
   }
   return uses;
+}
+
+std::map<TrialId, int> PoolView::SlotsTaken() const {
+  std::map<TrialId, int> taken;
+  for (const auto& [trial, replicas] : pool_.replicas.by_trial()) {
+    taken[trial] = static_cast<int>(replicas.size());
+  }
+  // Replicas start one after another.
+  for (const auto& [trial, group] : pool_.groups) {
+    taken[trial] = std::max(taken[trial], TotalSlots(group.target));
+  }
+  return taken;
 }
 
 int PoolView::SlotsToShare() const {

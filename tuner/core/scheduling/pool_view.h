@@ -60,6 +60,8 @@ class PoolView {
   // Slots that those of its trials that run have at the least.
   int RunningSlotsOf(const Study& study) const;
   int PlannedSlotsOf(const Study& study) const;
+  // Slots that each trial has or is to have, and those that processes of ended ones still hold.
+  std::map<TrialId, int> SlotsTaken() const;
   // What each study has of the pool now, and whether it wants more.
   std::map<StudyId, StudyUse> UsesOfStudies();
   // Slots of nodes that may be given to trials.

@@ -126,8 +126,7 @@ std::optional<StudyWait> Scheduler::WaitOf(const Study& study) const {
   }
   StudyWait wait{.slots = study.spec.min_slots, .free = view_.SlotsToShare()};
   std::vector<std::pair<double, int>> ends;  // in seconds, and slots that come free
-  for (const auto& [trial, replicas] : pool_.replicas.by_trial()) {
-    const int slots = static_cast<int>(replicas.size());
+  for (const auto& [trial, slots] : view_.SlotsTaken()) {
     wait.free -= slots;
     const auto other = turn_.state().trials.find(trial);
     if (other == turn_.state().trials.end() || other->second.spans.empty()) continue;
