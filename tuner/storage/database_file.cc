@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/file_descriptor.h"
 #include "tuner/storage/storage.h"
 
 namespace espalier {
@@ -33,35 +34,72 @@ absl::Status Refuse(const std::string& path, std::string_view why) {
   return absl::FailedPreconditionError(absl::StrCat("database ", path, ": ", std::string(why)));
 }
 
-// Whether the file at `path` still is the one that is open as `fd`: its last holder may have
-// removed it between our opening and locking it.
-bool StillThere(const std::string& path, int fd) {
-  struct stat opened {};
-  struct stat named {};
-  return fstat(fd, &opened) == 0 && stat(path.c_str(), &named) == 0 &&
-         opened.st_ino == named.st_ino && opened.st_dev == named.st_dev;
+// Far from the bytes that SQLite locks (https://sqlite.org/c3ref/io_methods.html, from 1 GiB on)
+// and from all data. The first is locked by the open file, whatever else of the process is closed;
+// the second by the process, which the kernel can then name.
+constexpr off_t kLockedByOpenFile = off_t{1} << 62;
+constexpr off_t kLockedByProcess = kLockedByOpenFile + 1;
+
+struct flock LockOf(off_t byte) {
+  struct flock lock {};
+  lock.l_type = F_WRLCK;
+  lock.l_whence = SEEK_SET;
+  lock.l_start = byte;
+  lock.l_len = 1;
+  return lock;
 }
 
-// Only for the message of the one who comes second.
-void WriteOwner(int fd) {
-  const std::string text = absl::StrCat(getpid(), "\n");
-  if (ftruncate(fd, 0) != 0) return;
-  [[maybe_unused]] const ssize_t written = pwrite(fd, text.data(), text.size(), 0);
+// Who has locked the byte: a process, -1 if it is an open file or unknown; nullopt: nobody.
+std::optional<pid_t> HolderOfByte(const FileDescriptor& file, off_t byte) {
+  struct flock lock = LockOf(byte);
+  if (fcntl(file.get(), F_OFD_GETLK, &lock) != 0 || lock.l_type == F_UNLCK) return std::nullopt;
+  return lock.l_pid;
 }
 
-std::string ReadOwner(int fd) {
-  std::array<char, 16> text{};
-  const ssize_t size = pread(fd, text.data(), text.size(), 0);
-  std::string owner(text.data(), size > 0 ? static_cast<std::size_t>(size) : 0);
-  while (!owner.empty() && owner.back() == '\n') owner.pop_back();
-  return owner;
+std::string OwnerOf(const FileDescriptor& file) {
+  const pid_t owner = HolderOfByte(file, kLockedByProcess).value_or(-1);
+  return owner > 0 ? absl::StrCat(owner) : "";
 }
 
-absl::Status InUse(const std::string& database, int fd) {
-  const std::string owner = ReadOwner(fd);
+absl::Status InUse(const std::string& database, const std::string& owner) {
   return Refuse(database, absl::StrCat("another tuner service has it open",
                                        owner.empty() ? "" : " (process " + owner + ")",
                                        "; stop that one first, or give another file"));
+}
+
+// Releases up to schema 13 locked DATABASE.lock instead.
+bool FormerReleaseHasIt(const std::string& database) {
+  const FileDescriptor file(open((database + ".lock").c_str(), O_RDONLY | O_CLOEXEC));
+  return file.open() && flock(file.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+}
+
+struct FileAtPath {
+  bool same = false;     // as the open one
+  bool gone = false;     // nothing has this name
+  bool removed = false;  // the open file has no name at all
+  nlink_t names = 0;     // of the open file
+};
+
+FileAtPath Compare(const std::string& path, const FileDescriptor& file) {
+  struct stat opened {};
+  struct stat named {};
+  if (fstat(file.get(), &opened) != 0) return {};
+  const bool found = stat(path.c_str(), &named) == 0;
+  // Any other error tells nothing of the file: it may be a folder that cannot be searched any more.
+  const bool gone = !found && (errno == ENOENT || errno == ENOTDIR || errno == ESTALE);
+  return {.same = found ? opened.st_ino == named.st_ino && opened.st_dev == named.st_dev : !gone,
+          .gone = gone,
+          .removed = opened.st_nlink == 0,
+          .names = opened.st_nlink};
+}
+
+// SQLite's log has the name of the database: what one name has left in it, another does not see.
+void WarnOfOtherNames(const std::string& path, nlink_t names) {
+  if (names < 2) return;
+  spdlog::warn(
+      "database {}: the file has {} names (hard links): always use the same one, as what is in the "
+      "log {}-wal is not seen under another, and no link is a backup: tuner db backup makes one",
+      path, names, path);
 }
 
 absl::Status CheckContent(const std::string& path, const std::string& wanted) {
@@ -79,45 +117,47 @@ absl::Status CheckContent(const std::string& path, const std::string& wanted) {
 }  // namespace
 
 std::optional<std::string> HolderOf(const std::string& path) {
-  const int fd = open((CanonicalPath(path) + ".lock").c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return std::nullopt;
-  std::optional<std::string> holder;
-  if (flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK) holder = ReadOwner(fd);
-  close(fd);
-  return holder;
+  const FileDescriptor file(open(CanonicalPath(path).c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file.open() || !HolderOfByte(file, kLockedByOpenFile)) return std::nullopt;
+  return OwnerOf(file);
 }
 
 absl::StatusOr<ServiceLock> ServiceLock::Acquire(const std::string& database) {
-  const std::string path = database + ".lock";
   while (true) {
-    const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    if (fd < 0) {
-      return Refuse(database, absl::StrCat("cannot create ", path, ": ", Reason(errno)));
+    FileDescriptor file(open(database.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+    if (!file.open()) return Refuse(database, absl::StrCat("cannot be opened: ", Reason(errno)));
+    struct flock lock = LockOf(kLockedByOpenFile);
+    if (fcntl(file.get(), F_OFD_SETLK, &lock) != 0) {
+      if (errno == EAGAIN || errno == EACCES) return InUse(database, OwnerOf(file));
+      return Refuse(database, absl::StrCat("cannot be locked: ", Reason(errno),
+                                           "; use a file system that has locks"));
     }
-    if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
-      const int error = errno;
-      const absl::Status status =
-          error == EWOULDBLOCK
-              ? InUse(database, fd)
-              : Refuse(database, absl::StrCat("cannot lock ", path, ": ", Reason(error)));
-      close(fd);
-      return status;
-    }
-    if (StillThere(path, fd)) {
-      WriteOwner(fd);
-      return ServiceLock(path, fd);
-    }
-    close(fd);
+    if (FormerReleaseHasIt(database)) return InUse(database, "");
+    // It may have been renamed between opening and locking.
+    const FileAtPath at_path = Compare(database, file);
+    if (!at_path.same || at_path.removed) continue;
+    WarnOfOtherNames(database, at_path.names);
+    return ServiceLock(database, std::move(file));
   }
 }
 
-ServiceLock::ServiceLock(ServiceLock&& other) noexcept
-    : path_(std::move(other.path_)), fd_(std::exchange(other.fd_, -1)) {}
+void ServiceLock::ShowOwner() const {
+  struct flock lock = LockOf(kLockedByProcess);
+  fcntl(file_.get(), F_SETLK, &lock);
+}
 
-ServiceLock::~ServiceLock() {
-  if (fd_ < 0) return;
-  unlink(path_.c_str());
-  close(fd_);
+absl::Status ServiceLock::CheckStillThere() const {
+  const FileAtPath at_path = Compare(database_, file_);
+  if (at_path.same && !at_path.removed) return absl::OkStatus();
+  const char* what =
+      at_path.removed ? "the file was removed" : "the file was renamed or moved away";
+  return Refuse(
+      database_,
+      absl::StrCat(what, at_path.gone ? "" : ", and another put in its place,",
+                   " while the service ran, which would acknowledge what nobody finds again; ",
+                   at_path.removed ? "start it again on a backup (tuner db restore)"
+                                   : "put the file back and start it again",
+                   ", and stop a service before its database is moved"));
 }
 
 absl::Status CheckDatabaseFile(const std::string& path, bool read_only, const std::string& wanted) {

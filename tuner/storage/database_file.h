@@ -1,29 +1,38 @@
 #pragma once
 
 #include <string>
+#include <utility>
 
+#include "base/file_descriptor.h"
 #include "base/status.h"
 
 namespace espalier {
 
-// Holds PATH.lock for the one service that may write a database. The kernel releases the lock with
-// the process, however that ends; a lock file that a killed service left behind locks nothing.
+// Holds a database for the one service that may write it. The file itself is locked, so that all
+// its names lead to the same lock: links, mounts, a name it is given later. The kernel releases the
+// lock with the process, however that ends.
 //
-// It is a file of its own, because SQLite's locks on the database are POSIX locks: opening and
-// closing that file a second time in this process would silently drop them.
+// SQLite's own locks on the file are POSIX locks, which the kernel drops when any descriptor of the
+// process to that file is closed: this is destroyed after the last connection.
 class ServiceLock {
  public:
+  // Makes the file, for its user alone, if it is absent.
   static absl::StatusOr<ServiceLock> Acquire(const std::string& database);
 
-  ServiceLock(ServiceLock&& other) noexcept;
-  ServiceLock& operator=(ServiceLock&&) = delete;
-  ~ServiceLock();
+  // From now on the one who comes second is told the number of this process. Only once SQLite has
+  // the file open for good: it drops all POSIX locks when it lets go of its own.
+  void ShowOwner() const;
+
+  // An error, which says what has become of it, if the database's path does not lead to the locked
+  // file any more. Costs two calls of the system.
+  absl::Status CheckStillThere() const;
 
  private:
-  ServiceLock(std::string path, int fd) : path_(std::move(path)), fd_(fd) {}
+  ServiceLock(std::string database, FileDescriptor file)
+      : database_(std::move(database)), file_(std::move(file)) {}
 
-  std::string path_;
-  int fd_;
+  std::string database_;
+  FileDescriptor file_;
 };
 
 // Refuses what could not be used anyway, before anything is created: a folder that is missing, a
@@ -36,7 +45,7 @@ absl::Status CheckDatabaseFile(const std::string& path, bool read_only,
 // file. New files are made so that they may not.
 void WarnIfOthersRead(const std::string& path);
 
-// Absolute and without symbolic links, so that all names of a database lead to the same lock.
+// Absolute and without symbolic links: SQLite keeps its log beside the file itself.
 std::string CanonicalPath(const std::string& path);
 
 }  // namespace espalier

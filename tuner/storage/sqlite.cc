@@ -35,11 +35,13 @@ class SqliteStorage : public Storage {
   absl::Status Commit(std::span<const Change> changes) override {
     if (!writer_) return ReadOnly();
     if (changes.empty()) return absl::OkStatus();
+    ESPALIER_RETURN_IF_ERROR(CheckStillThere());
     return database_->Transact([&] { return Write(changes); });
   }
 
   absl::Status CommitSlices(const NextSlice& next) override {
     if (!writer_) return ReadOnly();
+    ESPALIER_RETURN_IF_ERROR(CheckStillThere());
     return database_->Transact([&]() -> absl::Status {
       while (true) {
         ESPALIER_ASSIGN_OR_RETURN(const std::vector<Change> slice, next());
@@ -52,6 +54,16 @@ class SqliteStorage : public Storage {
   absl::StatusOr<bool> CleanUp() override {
     if (!deleted_) return ReadOnly();
     return deleted_->RemoveSome();
+  }
+
+  absl::Status CheckStillThere() override {
+    if (!lock_) return absl::OkStatus();
+    absl::Status status = lock_->CheckStillThere();
+    if (status.ok()) return status;
+    // A file that was renamed gets what was acknowledged, and the one in its place does not find a
+    // log that is not its own.
+    database_->Execute("PRAGMA wal_checkpoint(TRUNCATE)").IgnoreError();
+    return status;
   }
 
  private:
@@ -93,6 +105,7 @@ absl::StatusOr<std::unique_ptr<Storage>> OpenSqliteStorage(const std::string& pa
     writer.emplace(std::move(made));
     ESPALIER_ASSIGN_OR_RETURN(DeletedStudies remover, DeletedStudies::Make(*database));
     deleted.emplace(std::move(remover));
+    lock->ShowOwner();
   }
   return std::make_unique<SqliteStorage>(std::move(lock), std::move(database), std::move(writer),
                                          std::move(deleted));

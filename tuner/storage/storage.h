@@ -33,6 +33,9 @@ class Storage {
   // has not been visible since the deletion, restarts included. Short, so that an owner may call it
   // between commits.
   virtual absl::StatusOr<bool> CleanUp() { return false; }
+  // An error if what is committed would not be found any more, because somebody has removed or
+  // replaced the file: no service goes on then. Commit looks as well. Takes microseconds.
+  virtual absl::Status CheckStillThere() { return absl::OkStatus(); }
 };
 
 // Keeps everything in memory: for tests, simulation and throw-away studies.
@@ -46,7 +49,7 @@ absl::StatusOr<std::unique_ptr<Storage>> OpenSqliteStorage(const std::string& pa
                                                            bool read_only = false);
 
 // The process of the service that has the database open, as a text that may be empty if it is not
-// known; nullopt: none has.
+// known; nullopt: none has. Not for a process that has the database open itself: see ServiceLock.
 std::optional<std::string> HolderOf(const std::string& path);
 
 }  // namespace espalier

@@ -34,6 +34,7 @@ StudySpec Spec(const std::string& name) {
 struct Journal {
   std::atomic<int> commits = 0;
   std::atomic<bool> fails = false;
+  std::atomic<bool> lost = false;
   std::atomic<int> studies = 0;  // committed
   std::atomic<int> left_to_clean_up = 0;
   // Set: the next commit says that it has begun, and waits to be let go.
@@ -58,6 +59,9 @@ class JournalStorage final : public Storage {
     return absl::OkStatus();
   }
   absl::Status CommitSlices(const NextSlice&) override { return absl::OkStatus(); }
+  absl::Status CheckStillThere() override {
+    return journal_.lost ? absl::FailedPreconditionError("file removed") : absl::OkStatus();
+  }
   absl::StatusOr<bool> CleanUp() override { return journal_.left_to_clean_up-- > 1; }
 
  private:
@@ -342,6 +346,20 @@ TEST_F(LoopTest, AFailedCommitAnswersUnavailableAndEndsTheProcess) {
   EXPECT_EQ(exit_code_, kCommitFailedExitCode);
   EXPECT_THAT(why_, testing::HasSubstr("disk"));
   EXPECT_EQ(journal_.studies, 1);
+}
+
+TEST_F(LoopTest, ADatabaseThatIsLostEndsTheProcessThoughNothingIsWritten) {
+  ASSERT_TRUE(loop_->Post(CreateStudy{Spec("kept")}).status.ok());
+  journal_.lost = true;
+  ASSERT_TRUE(loop_->Read([](const View&) {}).ok()) << "it has looked just now";
+  now_us_ += static_cast<std::int64_t>(kStorageLook_s * 1e6);
+  // A read wakes the loop, which then looks at the clock.
+  while (loop_->Read([](const View&) {}).ok()) {
+  }
+  loop_->Stop();
+  EXPECT_EQ(terminated_, 1);
+  EXPECT_EQ(exit_code_, kCommitFailedExitCode);
+  EXPECT_THAT(why_, testing::HasSubstr("file removed"));
 }
 
 TEST_F(LoopTest, WarnsOnceOfANodeThatOthersDoNotReach) {

@@ -29,6 +29,8 @@ constexpr const char* kErrorOfItsOwn =
     "the tuner service met an error of its own, which the log names; start it again, and it goes "
     "on from its last commit";
 
+constexpr const char* kNoDatabase = "the tuner service cannot write its database";
+
 Reply ClosedReply() { return Refusal(Loop::Closed()); }
 
 void EndProcess(int exit_code) {
@@ -152,29 +154,26 @@ void Loop::Run() {
     stopping = stopping && taken_.empty();
     if (stopping) continue;
     TickIfDue();
+    LookAtStorageIfDue();
     if (cleaning_) CleanUp();
   }
   AnswerAllWaits(ClosedReply());
 }
 
-// How long nothing but an item has to be done; nullopt: for good.
-std::optional<double> Loop::MostWait_s() {
+// How long nothing but an item has to be done.
+double Loop::MostWait_s() {
   if (cleaning_) return 0;
   const std::optional<Time> deadline = core_.NextDeadline();
-  if (!deadline) return std::nullopt;
+  if (!deadline) return kStorageLook_s;
   return std::clamp(SecondsBetween(options_.clock(), *deadline), kMinTickInterval_s, kMaxWait_s);
 }
 
 // Waits at most so long for an item, and takes all that are queued. True: the service is stopping,
 // and nothing comes after them. Requires that nothing is taken.
-bool Loop::TakeQueued(std::optional<double> most_s) {
-  const auto awake = [this] { return !queue_.empty() || stopping_; };
+bool Loop::TakeQueued(double most_s) {
   std::unique_lock lock(mutex_);
-  if (most_s) {
-    not_empty_.wait_for(lock, std::chrono::duration<double>(*most_s), awake);
-  } else {
-    not_empty_.wait(lock, awake);
-  }
+  not_empty_.wait_for(lock, std::chrono::duration<double>(most_s),
+                      [this] { return !queue_.empty() || stopping_; });
   taken_.swap(queue_);
   not_full_.notify_all();
   return stopping_;
@@ -186,6 +185,18 @@ void Loop::TickIfDue() {
   if (!deadline || now < *deadline) return;
   if (SecondsBetween(last_tick_, now) < kMinTickInterval_s) return;
   ProcessTick();
+}
+
+void Loop::LookAtStorageIfDue() {
+  if (broken_) return;  // written by this thread alone
+  const Time now = options_.clock();
+  if (SecondsBetween(last_look_, now) < kStorageLook_s) return;
+  last_look_ = now;
+  const absl::Status there = storage_->CheckStillThere();
+  if (there.ok()) return;
+  spdlog::critical("event=database_lost error=\"{}\"", std::string(there.message()));
+  std::vector<Item> none;
+  FailAll(none, {kNoDatabase, std::string(there.message()), kCommitFailedExitCode});
 }
 
 template <typename Name, typename Step>
@@ -272,8 +283,7 @@ void Loop::Finish(std::vector<Item> batch, const Outcome& outcome) {
   const StepResult& all = outcome.all;
   if (const absl::Status stored = Commit(all.changes, static_cast<std::size_t>(events));
       !stored.ok()) {
-    FailAll(batch, {"the tuner service cannot write its database", std::string(stored.message()),
-                    kCommitFailedExitCode});
+    FailAll(batch, {kNoDatabase, std::string(stored.message()), kCommitFailedExitCode});
     return;
   }
   if (options_.committed && !all.changes.empty()) options_.committed(all.changes, core_.state());

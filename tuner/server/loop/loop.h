@@ -29,6 +29,7 @@ inline constexpr double kMaxBatch_s = 0.01;          // that they take, less the
 inline constexpr double kMaxPlanWait_s = 0.002;  // before a commit, while nothing else is queued
 inline constexpr double kMaxWait_s = 1.0;  // between looks at the clock while a deadline is set
 inline constexpr double kMinTickInterval_s = 0.01;
+inline constexpr double kStorageLook_s = 5.0;  // between looks at whether the database is there
 // The process ends with these when a commit or a step fails: see Loop.
 inline constexpr int kCommitFailedExitCode = 74;
 inline constexpr int kStepFailedExitCode = 70;
@@ -72,6 +73,7 @@ struct LoopOptions {
 //
 // If a commit fails, the core is ahead of what is durable and of no more use: callers that wait get
 // UNAVAILABLE, and the process ends. A restart on the same database goes on from the last commit.
+// The same happens when the database is not there any more, which an idle loop looks for, too.
 // After an exception in a step the process ends in the same way, and the log names the event.
 //
 // Plans are made by another thread, which is handed what the core asks for and answers with an
@@ -123,8 +125,8 @@ class Loop final : public Tuner {
   enum class IfFull { kWait, kRefuse, kPass };
   absl::Status Enqueue(Item& item, IfFull if_full);
   void Run();
-  std::optional<double> MostWait_s();
-  bool TakeQueued(std::optional<double> most_s);
+  double MostWait_s();
+  bool TakeQueued(double most_s);
   void ProcessTaken();
   // What the events of one batch lead to.
   struct Outcome {
@@ -149,6 +151,7 @@ class Loop final : public Tuner {
   void Note(const NodeHost& at);
   void ForgetPidsOfLostNodes();
   void TickIfDue();
+  void LookAtStorageIfDue();
   void CleanUp();
   // The process is about to end: why, as clients that wait and as the user are told.
   struct Failure {
@@ -173,6 +176,7 @@ class Loop final : public Tuner {
   std::map<std::string, std::string> hosts_;          // likewise
   std::set<std::string> warned_;                      // of the pool as it is set up
   Time last_tick_;
+  Time last_look_;        // at the storage
   bool cleaning_ = true;  // a service before this one may have left something behind
   std::map<TrialId, std::vector<Done>> waits_;  // the trials whose answers come later
   bool waits_ended_ = false;
