@@ -5,6 +5,9 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
+#include <utility>
+#include <vector>
 
 #include "tests/core/core_fixture.h"
 
@@ -336,6 +339,63 @@ TEST_F(CoreTest, RestartedCoreAdoptsLivingReplicasWithoutRestartingThem) {
     EXPECT_TRUE(regroup->membership.abandon);
   }
   EXPECT_EQ(restarted.SlotsHeld(), 2);
+}
+
+template <typename Wanted>
+std::vector<Wanted> Commands(const StepResult& result) {
+  std::vector<Wanted> found;
+  for (const Command& command : result.commands) {
+    if (const auto* c = std::get_if<Wanted>(&command)) found.push_back(*c);
+  }
+  return found;
+}
+
+TEST_F(CoreTest, ReplicasOfBeforeARestoreAreEndedAndTheirTrialIsStartedAgain) {
+  const auto replicas = TwoReplicas();
+  TunerState state = core_.state();
+  state.replica_ids_below = state.replica_ids_from = 5000;
+  Core restored(std::move(state), CoreOptions{});
+  AgentHello hello{"node", 2, {}};
+  for (const ReplicaId id : replicas) {
+    hello.replicas.push_back({id, TrialId(1), static_cast<int>(hello.replicas.size()),
+                              trial().generation,
+                              ReplicaReady{"host:1", {64, 64, 1, 64, true}, 10}});
+  }
+  // One of a trial that is not known any more.
+  hello.replicas.push_back({ReplicaId(77), TrialId(9), 1, 1, {}});
+  StepResult result = restored.Step(After(now_, 1), hello);
+  std::set<ReplicaId> ended;
+  for (const auto& stop : Commands<StopReplicaCommand>(result)) ended.insert(stop.replica);
+  EXPECT_EQ(ended, (std::set<ReplicaId>{replicas[0], replicas[1], ReplicaId(77)}));
+  EXPECT_TRUE(Commands<RegroupCommand>(result).empty());
+  EXPECT_TRUE(Commands<StartReplicaCommand>(result).empty()) << "their slots are not free yet";
+  std::vector<StartReplicaCommand> starts;
+  for (const ReplicaId id : replicas) {
+    result = restored.Step(After(now_, 2), ReplicaExited{id, 0, 9, "", ""});
+    for (auto& start : Commands<StartReplicaCommand>(result)) starts.push_back(std::move(start));
+  }
+  for (int i = 3; i < 30 && starts.empty(); ++i) {
+    starts = Commands<StartReplicaCommand>(restored.Step(After(now_, i), Tick{}));
+  }
+  ASSERT_FALSE(starts.empty());
+  EXPECT_GE(starts[0].replica.value, 5000);
+  const Trial& again = restored.state().trials.at(TrialId(1));
+  EXPECT_EQ(again.state, TrialState::kRunning);
+  EXPECT_EQ(again.restarts, 0) << "the program is not at fault";
+}
+
+TEST_F(CoreTest, AReplicaWithAnIdThatIsAnothersIsEnded) {
+  const auto replicas = TwoReplicas();
+  Step(AgentHello{"other", 1, {{replicas[0], TrialId(1), 0, 1, {}}}});
+  ASSERT_EQ(stops_.size(), 1U);
+  EXPECT_EQ(stops_[0].replica, replicas[0]);
+  EXPECT_EQ(stops_[0].node, NodeId(2)) << "not the one that has it";
+  // At home, but said to be of another trial.
+  Step(AgentHello{
+      "node", 2, {{replicas[0], TrialId(9), 0, 1, {}}, {replicas[1], TrialId(1), 1, 1, {}}}});
+  ASSERT_EQ(stops_.size(), 1U);
+  EXPECT_EQ(stops_[0].replica, replicas[0]);
+  EXPECT_EQ(stops_[0].node, node_);
 }
 
 TEST_F(CoreTest, ATrialThatHasReportedNothingHasFailedUnlessItsStudyHasNoMetric) {

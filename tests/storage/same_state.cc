@@ -86,6 +86,7 @@ void ExpectSame(const TunerState& actual, const TunerState& expected) {
   EXPECT_EQ(actual.policy, expected.policy);
   EXPECT_EQ(actual.tokens, expected.tokens);
   EXPECT_EQ(actual.replica_ids_below, expected.replica_ids_below);
+  EXPECT_EQ(actual.replica_ids_from, expected.replica_ids_from);
   EXPECT_EQ(actual.last_study, expected.last_study);
   EXPECT_EQ(actual.last_trial, expected.last_trial);
   EXPECT_EQ(actual.study_ids, expected.study_ids);

@@ -220,6 +220,55 @@ TEST_F(SqliteFiles, BringsEveryOlderSchemaUpToTheLatest) {
   }
 }
 
+TEST_F(SqliteFiles, KeepsACopyOfWhatItBringsUpToDate) {
+  MustOpen();
+  EXPECT_THAT(FilesLeft(), ElementsAre("tuner.db"));
+  const std::string copy = Database() + ".schema-9";
+  for (const std::string& name : {copy, copy + "-2"}) {
+    ExecuteRaw(UndoTo(9));
+    ExecuteRaw("INSERT INTO nodes VALUES ((SELECT count(*) FROM nodes) + 1, 'a')");
+    MustOpen();
+    EXPECT_EQ(ModeOf(name), 0600);
+  }
+  MustOpen();
+  EXPECT_THAT(FilesLeft(), testing::UnorderedElementsAre("tuner.db", "tuner.db.schema-9",
+                                                         "tuner.db.schema-9-2"));
+  // As they were then: of that schema, and with what there was.
+  ExecuteRawIn(copy,
+               "INSERT INTO nodes VALUES (2, 'free'); SELECT 1 / (user_version = 9) FROM "
+               "pragma_user_version");
+  ExecuteRawIn(copy + "-2", "INSERT INTO nodes VALUES (3, 'free')");
+}
+
+// As after a crash: the log is still there.
+TEST_F(SqliteFiles, RefusesADamagedFileThatNobodyClosed) {
+  ChangeSource source(5);
+  std::vector<Change> changes;
+  for (int i = 0; i < 400; ++i) changes.push_back(source.Next());
+  ASSERT_TRUE(MustOpen()->Commit(changes).ok());
+  const std::unique_ptr<Storage> service = MustOpen();
+  const std::vector<Change> last = {source.Next()};
+  ASSERT_TRUE(service->Commit(last).ok());
+  const std::string killed = folder_.File("killed.db");
+  for (const bool damaged : {false, true}) {
+    std::filesystem::copy_file(Database(), killed,
+                               std::filesystem::copy_options::overwrite_existing);
+    std::filesystem::copy_file(Database() + "-wal", killed + "-wal");
+    if (damaged) {
+      std::fstream file(killed, std::ios::in | std::ios::out | std::ios::binary);
+      file.seekp(std::streamoff{8} * 4096);
+      file << std::string(std::size_t{8} * 4096, '\x5a');
+    }
+    const absl::Status status = OpenSqliteStorage(killed).status();
+    EXPECT_EQ(status.ok(), !damaged) << status;
+    if (!damaged) continue;
+    EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
+    EXPECT_THAT(std::string(status.message()),
+                AllOf(HasSubstr(killed), HasSubstr("was not closed"),
+                      HasSubstr("tuner db restore BACKUP " + killed)));
+  }
+}
+
 // Before schema 10 they were system attributes and the first word of a reason.
 TEST_F(SqliteFiles, TakesWhatClientsSaidOfQueuedTrialsFromOlderSchemas) {
   const std::string trial =

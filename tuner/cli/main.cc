@@ -75,8 +75,9 @@ constexpr Verb kVerbs[] = {
      "  tuner connect oak:7077 --token-file ada.token\n"
      "  tuner connect oak:7077 oak:7078 --token-file ada.token",
      AddConnect},
-    {"db", "Check, back up or compact a database file; import and export Optuna's studies",
+    {"db", "Check, back up, restore or compact a database file; import and export Optuna's studies",
      "  tuner db check espalier.db\n  tuner db backup espalier.db copy.db\n"
+     "  tuner db restore copy.db espalier.db\n"
      "  tuner db import-optuna example.db espalier.db",
      AddDb},
     {"space", "Check, show, sample or convert a search space",

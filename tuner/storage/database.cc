@@ -273,7 +273,8 @@ absl::Status Database::Error(int code) const {
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
       return absl::DataLossError(
-          absl::StrCat(what, "is damaged (", reason, "); restore a copy, or use another file"));
+          absl::StrCat(what, "is damaged (", reason,
+                       "); restore a backup (tuner db restore), or use another file"));
     case SQLITE_IOERR:
       return absl::InternalError(
           absl::StrCat(what, reason, " (", std::generic_category().message(system_error), ")"));

@@ -64,15 +64,16 @@ class Loader {
 
  private:
   absl::Status Damaged(std::string_view what) const {
-    return absl::DataLossError(absl::StrCat("database ", database_.path(), ": ", std::string(what),
-                                            "; restore a copy, or use another file"));
+    return absl::DataLossError(
+        absl::StrCat("database ", database_.path(), ": ", std::string(what),
+                     "; restore a backup (tuner db restore), or use another file"));
   }
   // That one study can go its own way, and the others on.
   absl::Status Damaged(std::string_view what, StudyId study) const {
     absl::Status status = absl::DataLossError(absl::StrCat(
         "database ", database_.path(), ": ", std::string(what), "; `tuner db set-aside ",
         database_.path(), " OTHER.db` takes what is of study ", study.value,
-        " out of it, or restore a copy"));
+        " out of it, or restore a backup (tuner db restore)"));
     status.SetPayload(kStudyPayload, absl::Cord(absl::StrCat(study.value)));
     status.SetPayload(kRecordPayload, absl::Cord(std::string(what)));
     return status;
@@ -152,14 +153,12 @@ class Loader {
   }
 
   absl::Status LoadMeta() {
-    ESPALIER_ASSIGN_OR_RETURN(
-        const std::int64_t below,
-        database_.QueryInteger("SELECT value FROM meta WHERE key = 'replica_ids_below'"));
-    if (below != 0) state_.replica_ids_below = below;
     return ForEach("", "SELECT 0, key, value FROM meta", [&](const Statement& row) {
       const std::string key = row.Text(1);
       if (key == kLastStudy) state_.last_study = StudyId(row.Integer(2));
       if (key == kLastTrial) state_.last_trial = TrialId(row.Integer(2));
+      if (key == kReplicaIdsBelow) state_.replica_ids_below = row.Integer(2);
+      if (key == kReplicaIdsFrom) state_.replica_ids_from = row.Integer(2);
       return absl::OkStatus();
     });
   }

@@ -41,9 +41,14 @@ absl::Status Sync(const std::string& path) {
 }  // namespace
 
 absl::StatusOr<NewFile> NewFile::Begin(const std::string& path) {
+  std::error_code error;
+  if (fs::exists(fs::symlink_status(CanonicalPath(path), error))) return ExistsAlready(path);
+  return BeginInPlaceOf(path);
+}
+
+absl::StatusOr<NewFile> NewFile::BeginInPlaceOf(const std::string& path) {
   const std::string canonical = CanonicalPath(path);
   std::error_code error;
-  if (fs::exists(fs::symlink_status(canonical, error))) return ExistsAlready(path);
   const std::string folder = fs::path(canonical).parent_path().string();
   if (!fs::is_directory(folder, error)) {
     return RefuseFile(path,
@@ -80,6 +85,15 @@ absl::Status NewFile::Keep() {
     if (rename(unfinished_.c_str(), path_.c_str()) != 0) return Failed(path_, "renaming", errno);
   }
   return Sync(fs::path(path_).parent_path().string());
+}
+
+std::string FreeName(const std::string& path) {
+  std::string name = path;
+  std::error_code error;
+  for (int n = 2; fs::exists(fs::symlink_status(name, error)); ++n) {
+    name = absl::StrCat(path, "-", n);
+  }
+  return name;
 }
 
 }  // namespace espalier

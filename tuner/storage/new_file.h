@@ -12,6 +12,8 @@ namespace espalier {
 class NewFile {
  public:
   static absl::StatusOr<NewFile> Begin(const std::string& path);
+  // Where a file has the name until shortly before Keep.
+  static absl::StatusOr<NewFile> BeginInPlaceOf(const std::string& path);
 
   NewFile(NewFile&& other) noexcept;
   NewFile& operator=(NewFile&&) = delete;
@@ -28,5 +30,8 @@ class NewFile {
   std::string path_;
   std::string unfinished_;
 };
+
+// The path, or where something has that name PATH-2, PATH-3, ...
+std::string FreeName(const std::string& path);
 
 }  // namespace espalier

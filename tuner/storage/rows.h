@@ -38,6 +38,9 @@ inline constexpr std::string_view kTrialHead =
 // Rows of table meta: the highest ids that were given before a study was deleted.
 inline constexpr std::string_view kLastStudy = "last_study";
 inline constexpr std::string_view kLastTrial = "last_trial";
+// Of replicas: see TunerState.
+inline constexpr std::string_view kReplicaIdsBelow = "replica_ids_below";
+inline constexpr std::string_view kReplicaIdsFrom = "replica_ids_from";
 
 absl::Status ReadHead(const Statement& row, int first_column, Study& study);
 absl::Status ReadHead(const Statement& row, int first_column, Trial& trial);

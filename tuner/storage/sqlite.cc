@@ -1,5 +1,9 @@
+#include <spdlog/spdlog.h>
+
+#include <filesystem>
 #include <limits>
 #include <optional>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -8,6 +12,7 @@
 #include "tuner/storage/database_file.h"
 #include "tuner/storage/deleted_studies.h"
 #include "tuner/storage/load.h"
+#include "tuner/storage/new_file.h"
 #include "tuner/storage/schema.h"
 #include "tuner/storage/storage.h"
 
@@ -83,6 +88,41 @@ class SqliteStorage : public Storage {
   std::optional<DeletedStudies> deleted_;  // the same
 };
 
+// The process that wrote to it ended without closing it.
+bool WasLeftOpen(const std::string& path) {
+  std::error_code none;
+  const auto bytes = std::filesystem::file_size(path + "-wal", none);
+  return !none && bytes > 0;
+}
+
+// What a crash, or the disk that caused it, may have done to the file is found before it is served.
+absl::Status CheckQuickly(Database& database) {
+  const absl::StatusOr<std::string> found = database.QueryText("PRAGMA quick_check(1)");
+  if (found.ok() && *found == "ok") return absl::OkStatus();
+  if (!found.ok() && !absl::IsDataLoss(found.status())) return found.status();
+  return absl::DataLossError(absl::StrCat(
+      "database ", database.path(), ": was not closed by the service before, and is damaged (",
+      found.ok() ? *found : std::string(found.status().message()), "); `tuner db restore BACKUP ",
+      database.path(), "` puts a backup in its place, `tuner db check` tells more"));
+}
+
+// A migration cannot be taken back: the file as it was stays beside it.
+absl::Status KeepFormerSchema(Database& database) {
+  ESPALIER_ASSIGN_OR_RETURN(const std::int64_t version, SchemaVersion(database));
+  if (version == 0 || version == kLatestSchema) return absl::OkStatus();
+  const std::string name = FreeName(absl::StrCat(database.path(), ".schema-", version));
+  ESPALIER_ASSIGN_OR_RETURN(NewFile file, NewFile::Begin(name));
+  {
+    ESPALIER_ASSIGN_OR_RETURN(const std::unique_ptr<Database> copy,
+                              Database::Open(file.unfinished(), /*read_only=*/false));
+    ESPALIER_RETURN_IF_ERROR(database.CopyTo(*copy));
+  }
+  ESPALIER_RETURN_IF_ERROR(file.Keep());
+  spdlog::info("database {}: is brought from schema {} to {}; {} is a copy of it as it was",
+               database.path(), version, kLatestSchema, name);
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Storage>> OpenSqliteStorage(const std::string& path,
@@ -95,8 +135,11 @@ absl::StatusOr<std::unique_ptr<Storage>> OpenSqliteStorage(const std::string& pa
     lock.emplace(std::move(acquired));
     WarnIfOthersRead(canonical);
   }
+  const bool left_open = !read_only && WasLeftOpen(canonical);
   ESPALIER_ASSIGN_OR_RETURN(std::unique_ptr<Database> database,
                             Database::Open(canonical, read_only));
+  if (left_open) ESPALIER_RETURN_IF_ERROR(CheckQuickly(*database));
+  if (!read_only) ESPALIER_RETURN_IF_ERROR(KeepFormerSchema(*database));
   ESPALIER_RETURN_IF_ERROR(PrepareSchema(*database, read_only));
   std::optional<ChangeWriter> writer;
   std::optional<DeletedStudies> deleted;

@@ -32,16 +32,8 @@ absl::StatusOr<std::int64_t> OurVersion(Database& database) {
       "database ", database.path(), ": is empty; give the path of an Espalier database"));
 }
 
-absl::Status Copy(const std::string& from, const std::string& to) {
-  ESPALIER_ASSIGN_OR_RETURN(const std::unique_ptr<Database> source,
-                            Database::Open(from, /*read_only=*/true));
-  ESPALIER_RETURN_IF_ERROR(OurVersion(*source).status());
-  ESPALIER_ASSIGN_OR_RETURN(const std::unique_ptr<Database> copy,
-                            Database::Open(to, /*read_only=*/false));
-  return source->CopyTo(*copy);
-}
+}  // namespace
 
-// An error says what is not sound in the file, and about what.
 absl::Status CheckSound(const std::string& path, const std::string& message) {
   ESPALIER_ASSIGN_OR_RETURN(const std::vector<Finding> findings, CheckDatabase(path));
   for (const Finding& finding : findings) {
@@ -52,13 +44,20 @@ absl::Status CheckSound(const std::string& path, const std::string& message) {
   return absl::OkStatus();
 }
 
-}  // namespace
+absl::Status CopyDatabase(const std::string& from, const std::string& to) {
+  ESPALIER_RETURN_IF_ERROR(CheckDatabaseFile(from, /*read_only=*/true));
+  ESPALIER_ASSIGN_OR_RETURN(const std::unique_ptr<Database> source,
+                            Database::Open(from, /*read_only=*/true));
+  ESPALIER_RETURN_IF_ERROR(OurVersion(*source).status());
+  ESPALIER_ASSIGN_OR_RETURN(const std::unique_ptr<Database> copy,
+                            Database::Open(to, /*read_only=*/false));
+  return source->CopyTo(*copy);
+}
 
 absl::StatusOr<std::int64_t> BackUpDatabase(const std::string& from, const std::string& to) {
   const std::string source = CanonicalPath(from);
-  ESPALIER_RETURN_IF_ERROR(CheckDatabaseFile(source, /*read_only=*/true));
   ESPALIER_ASSIGN_OR_RETURN(NewFile file, NewFile::Begin(to));
-  ESPALIER_RETURN_IF_ERROR(Copy(source, file.unfinished()));
+  ESPALIER_RETURN_IF_ERROR(CopyDatabase(source, file.unfinished()));
   ESPALIER_RETURN_IF_ERROR(CheckSound(
       file.unfinished(), absl::StrCat("database ", source,
                                       ": a copy of it is not sound and was not kept; see `tuner "

@@ -1,20 +1,24 @@
-// What one may do to a database file besides serving it: check, backup, compact, set-aside,
-// import-optuna, export-optuna.
+// What one may do to a database file besides serving it: check, backup, restore, compact,
+// set-aside, import-optuna, export-optuna.
 
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_replace.h"
 #include "adapters/optuna/file/export.h"
 #include "adapters/optuna/file/import.h"
+#include "base/clock.h"
 #include "tuner/cli/verb.h"
 #include "tuner/cli/views/text.h"
+#include "tuner/server/access/service_credentials.h"
 #include "tuner/storage/upkeep.h"
 
 namespace espalier {
@@ -26,6 +30,7 @@ struct DbArguments {
   std::vector<std::string> studies;
   std::vector<std::string> renames;
   std::string times = "auto";
+  bool keep_tokens = false;
 };
 
 std::string Bytes(std::int64_t bytes) {
@@ -44,14 +49,58 @@ absl::StatusOr<ExitCode> Check(const DbArguments& arguments) {
   if (clean) return ExitCode::kOk;
   std::fflush(stdout);
   std::fprintf(stderr,
-               "tuner db check: %s is damaged; keep it, and continue with an earlier backup\n",
-               arguments.file.c_str());
+               "tuner db check: %s is damaged; continue with an earlier backup: tuner db restore "
+               "BACKUP %s, which keeps the damaged one\n",
+               arguments.file.c_str(), arguments.file.c_str());
   return ExitCode::kFailed;
 }
 
 absl::StatusOr<ExitCode> BackUp(const DbArguments& arguments) {
-  ESPALIER_ASSIGN_OR_RETURN(const std::int64_t bytes, BackUpDatabase(arguments.file, arguments.to));
-  std::printf("%s: %s, checked\n", arguments.to.c_str(), Bytes(bytes).c_str());
+  const std::string credentials = CredentialsFolderOf(arguments.to);
+  // First, so that no copy without its credentials looks complete.
+  ESPALIER_ASSIGN_OR_RETURN(const bool has_credentials,
+                            BackUpCredentials(CredentialsFolderOf(arguments.file), credentials));
+  const absl::StatusOr<std::int64_t> bytes = BackUpDatabase(arguments.file, arguments.to);
+  if (!bytes.ok()) {
+    std::error_code ignored;
+    if (has_credentials) std::filesystem::remove_all(credentials, ignored);
+    return bytes.status();
+  }
+  std::printf("%s: %s, checked\n", arguments.to.c_str(), Bytes(*bytes).c_str());
+  if (has_credentials) {
+    std::printf("%s: keys and tokens; keep them from others\n", credentials.c_str());
+  }
+  return ExitCode::kOk;
+}
+
+void PrintRestored(const DbArguments& arguments, const RestoredDatabase& restored) {
+  std::printf("%s: %s of %s, checked\n", arguments.file.c_str(), Bytes(restored.bytes).c_str(),
+              arguments.to.c_str());
+  if (!restored.former.empty()) {
+    std::printf("the database that was there: %s\n", restored.former.c_str());
+  }
+  std::printf(
+      "ids go on behind all that were given; replicas that still run are ended when their agents "
+      "connect, and trials go on from their checkpoints\n");
+  if (arguments.keep_tokens) {
+    std::printf("tokens are good as they were in the backup, also if they were revoked since\n");
+  } else if (restored.tokens_revoked > 0) {
+    std::printf(
+        "%s revoked: the service makes its own join.token and administer.token anew when it "
+        "starts; make those of users with tuner token create\n",
+        Count(restored.tokens_revoked, "token").c_str());
+  }
+}
+
+absl::StatusOr<ExitCode> Restore(const DbArguments& arguments) {
+  RestoreOptions options{.now = Now(), .keep_tokens = arguments.keep_tokens};
+  options.before_it_is_there = [&arguments] {
+    return RestoreCredentials(CredentialsFolderOf(arguments.to),
+                              CredentialsFolderOf(arguments.file), arguments.keep_tokens);
+  };
+  ESPALIER_ASSIGN_OR_RETURN(const RestoredDatabase restored,
+                            RestoreDatabase(arguments.to, arguments.file, options));
+  PrintRestored(arguments, restored);
   return ExitCode::kOk;
 }
 
@@ -183,11 +232,29 @@ CliCommand* AddDbCheck(CliCommand& command, DbArguments& a) {
 
 CliCommand* AddDbBackup(CliCommand& command, DbArguments& a) {
   CliCommand* part = AddPart(command, "backup",
-                             "Copy a database, even while a service writes to it. The copy is "
-                             "checked, and appears only once it is complete",
+                             "Copy a database, even while a service writes to it, and its "
+                             "credentials to TO.credentials. The copy is checked, and appears only "
+                             "once it is complete",
                              "backup espalier.db espalier-monday.db");
   AddFile(*part, a, "Database of a service");
   AddTo(*part, a, "The copy; no such file may exist");
+  return part;
+}
+
+CliCommand* AddDbRestore(CliCommand& command, DbArguments& a) {
+  CliCommand* part =
+      AddPart(command, "restore",
+              "Put a backup in the place of a database, which is kept as FILE.replaced. Ids go on "
+              "behind all that were given since, replicas that still run are ended, and all tokens "
+              "are revoked. No service may have the file open",
+              "restore espalier-monday.db espalier.db");
+  part->AddOption("backup", a.to, "What tuner db backup made; it is only read")
+      .Required()
+      .TypeName("BACKUP");
+  AddFile(*part, a, "Database to be restored");
+  part->AddFlag("--keep-tokens", a.keep_tokens,
+                "Leave the tokens as they were in the backup: those that were revoked since are "
+                "good again");
   return part;
 }
 
@@ -250,6 +317,7 @@ VerbAction AddDb(CliCommand& command) {
   command.RequireCommand();
   return [a, parts = std::vector<DbPart>{{AddDbCheck(command, *a), Check},
                                          {AddDbBackup(command, *a), BackUp},
+                                         {AddDbRestore(command, *a), Restore},
                                          {AddDbCompact(command, *a), Compact},
                                          {AddDbSetAside(command, *a), SetAside},
                                          {AddDbImport(command, *a), ImportFromOptuna},

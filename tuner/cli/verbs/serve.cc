@@ -23,6 +23,7 @@
 #include "tuner/cli/options/timeout_options.h"
 #include "tuner/cli/verb.h"
 #include "tuner/server/access/listen_address.h"
+#include "tuner/server/access/service_credentials.h"
 #include "tuner/server/service.h"
 
 namespace espalier {
@@ -39,9 +40,6 @@ struct ServeArguments {
   std::string token_file;
   std::string policy = StudySpec{}.policy.name;
 };
-
-// Certificate, keys and tokens of a service lie beside its database.
-std::string CredentialsFolder(const std::string& database) { return database + ".credentials"; }
 
 // What nodes that the service starts itself show: where it can be reached from other machines, what
 // agents there show.
@@ -136,7 +134,7 @@ ExitCode Serve(const ServeArguments& arguments) {
   options.policy = *policy;
   options.frontends = AllFrontends();
   options.start_dashboard = optuna_dashboard::Server(arguments.dashboard);
-  options.credentials_folder = CredentialsFolder(options.database);
+  options.credentials_folder = CredentialsFolderOf(options.database);
   const auto engine = arguments.engine.Make(NodeTokenFile(arguments, options), options);
   if (!engine.ok()) {
     return Fail("serve", ExitCode::kBadInput, std::string(engine.status().message()));

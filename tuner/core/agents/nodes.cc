@@ -154,7 +154,12 @@ void Nodes::LoseUnlisted(NodeId id, const std::vector<LiveReplica>& replicas) {
 bool Nodes::TakeReplica(NodeId id, const LiveReplica& live) {
   if (const auto known = pool_.replicas.find(live.replica); known != pool_.replicas.end()) {
     Replica& replica = known->second;
-    if (replica.node != id) return false;  // another agent's: this one does not speak for it
+    if (replica.node != id || replica.trial != live.trial) {
+      // Of another agent or trial, for which this one does not speak: the process here is of a time
+      // that this service knows nothing of.
+      turn_.Send(StopReplicaCommand{id, live.replica, 0});
+      return false;
+    }
     const auto group = pool_.groups.find(live.trial);
     bool again = false;
     if (replica.stopping) {
@@ -172,8 +177,10 @@ bool Nodes::TakeReplica(NodeId id, const LiveReplica& live) {
     return false;
   }
   Replica replica(live.replica, live.trial, id, live.slot);
-  if (!pool_.recovering.contains(live.trial) || trial->second.state != TrialState::kRunning) {
-    // It is left over from an ended or lost trial. Its slot stays taken until it is gone.
+  if (!pool_.recovering.contains(live.trial) || trial->second.state != TrialState::kRunning ||
+      live.replica.value < turn_.state().replica_ids_from) {
+    // It is left over from an ended or lost trial, or from the time before a restore. Its slot
+    // stays taken until it is gone.
     const auto [it, inserted] = pool_.replicas.emplace(live.replica, std::move(replica));
     pool_.SlotsChange(live.trial);
     groups_.StopReplica(it->second, 0);

@@ -248,6 +248,9 @@ struct TunerState {
   std::optional<PluginSpec> policy;     // of the pool; none: none has been set
   std::map<std::string, KeptToken> tokens;  // by id
   std::int64_t replica_ids_below = 1;
+  // Replicas with lower ids were started before the database was restored from a backup: what they
+  // show and say is of a time that is lost.
+  std::int64_t replica_ids_from = 1;
   // The highest ones ever given, deleted ones included: ids are never used twice.
   StudyId last_study;
   TrialId last_trial;

@@ -122,8 +122,9 @@ absl::StatusOr<AccessControl::Caller> AccessControl::Recognise(const std::string
   const KeptToken& kept = found->second;
   const std::string name = absl::StrCat("token ", kept.name, " (", kept.id, ")");
   if (kept.removed != Time{}) {
-    return absl::UnauthenticatedError(absl::StrCat(name, " was ended with `tuner token rm` on ",
-                                                   MomentText(kept.removed), "; ", kHowToGetOne));
+    return absl::UnauthenticatedError(
+        absl::StrCat(name, " was ended, with `tuner token rm` or as the database was restored, on ",
+                     MomentText(kept.removed), "; ", kHowToGetOne));
   }
   if (kept.expires != Time{} && kept.expires <= options_.clock()) {
     return absl::UnauthenticatedError(

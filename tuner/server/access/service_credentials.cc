@@ -1,11 +1,16 @@
 #include "tuner/server/access/service_credentials.h"
 
+#include <unistd.h>
+
 #include <filesystem>
 #include <fstream>
+#include <set>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/private_files.h"
+#include "base/sync_path.h"
 #include "spdlog/spdlog.h"
 #include "tuner/api/operations.h"
 #include "tuner/credentials/access_token.h"
@@ -15,6 +20,12 @@
 namespace espalier {
 
 namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kTrialKey = "trial.key";
+constexpr const char* kJoinToken = "join.token";
+constexpr const char* kAdministerToken = "administer.token";
 
 std::string FirstLineOf(const std::string& path) {
   std::ifstream file(path);
@@ -28,7 +39,7 @@ std::string InFolder(const std::string& folder, const char* name) {
 }
 
 absl::StatusOr<std::string> KeepTrialKey(const std::string& folder) {
-  const std::string path = InFolder(folder, "trial.key");
+  const std::string path = InFolder(folder, kTrialKey);
   std::string key = FirstLineOf(path);
   if (IsHexadecimal(key, 2 * kTokenSecretBytes)) return key;
   ESPALIER_RETURN_IF_ERROR(MakePrivateFolders(folder));
@@ -58,7 +69,53 @@ absl::StatusOr<std::string> KeepToken(const std::string& file, Role role, const 
   return made.text();
 }
 
+absl::Status Failed(const std::string& path, std::string_view what, const std::error_code& error) {
+  return absl::FailedPreconditionError(
+      absl::StrCat("credentials ", path, ": ", std::string(what), " failed: ", error.message()));
+}
+
+absl::Status SyncNames(const std::string& folder) {
+  const int error = SyncPath(folder);
+  if (error == 0) return absl::OkStatus();
+  return Failed(folder, "syncing", std::error_code(error, std::generic_category()));
+}
+
+// Files alone, as the service makes no folders there.
+absl::Status CopyFiles(const std::string& from, const std::string& to,
+                       const std::set<std::string>& but) {
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(from, error)) {
+    const std::string name = entry.path().filename().string();
+    if (!entry.is_regular_file() || but.contains(name)) continue;
+    const std::string text = TextOfFile(entry.path().string());
+    if (text.size() != entry.file_size(error))
+      return Failed(entry.path().string(), "reading", error);
+    ESPALIER_RETURN_IF_ERROR(KeepPrivateFile((fs::path(to) / name).string(), text));
+  }
+  return error ? Failed(from, "reading", error) : absl::OkStatus();
+}
+
+// The folder has its name only when it is complete.
+absl::Status CopyFolder(const std::string& from, const std::string& to,
+                        const std::set<std::string>& but) {
+  std::error_code error;
+  const std::string whole = fs::absolute(to, error).lexically_normal().string();
+  const std::string unfinished = absl::StrCat(whole, ".unfinished-", getpid());
+  fs::remove_all(unfinished, error);
+  ESPALIER_RETURN_IF_ERROR(MakePrivateFolders(unfinished));
+  absl::Status status = CopyFiles(from, unfinished, but);
+  if (status.ok()) {
+    fs::rename(unfinished, whole, error);
+    if (error) status = Failed(to, "making", error);
+  }
+  if (status.ok()) return SyncNames(fs::path(whole).parent_path().string());
+  fs::remove_all(unfinished, error);
+  return status;
+}
+
 }  // namespace
+
+std::string CredentialsFolderOf(const std::string& database) { return database + ".credentials"; }
 
 std::string ServiceCredentials::own_user_token_file() const {
   if (!own_tls.on()) return "";
@@ -72,7 +129,7 @@ absl::StatusOr<ServiceCredentials> PrepareCredentials(const CredentialOptions& o
   credentials.given_tls = options.tls;
   if (options.folder.empty()) return credentials;
   ESPALIER_ASSIGN_OR_RETURN(credentials.trial_key, KeepTrialKey(options.folder));
-  if (reachable) credentials.administer_token_file = InFolder(options.folder, "administer.token");
+  if (reachable) credentials.administer_token_file = InFolder(options.folder, kAdministerToken);
   if (!reachable || options.plaintext || options.tls.on()) return credentials;
   ESPALIER_ASSIGN_OR_RETURN(const OwnCertificate own, KeepOwnCertificate(options.folder));
   credentials.own_tls = {own.certificate_file, own.key_file};
@@ -88,13 +145,38 @@ absl::StatusOr<ServiceCredentials> PrepareCredentials(const CredentialOptions& o
 
 absl::Status PrepareTokens(const std::string& folder, const AccessControl& access, Tuner& tuner,
                            ServiceCredentials& credentials) {
-  credentials.join_token_file = InFolder(folder, "join.token");
+  credentials.join_token_file = InFolder(folder, kJoinToken);
   ESPALIER_ASSIGN_OR_RETURN(credentials.join_token,
                             KeepToken(credentials.join_token_file, Role::kAgent, "join",
                                       "/espalier.v1.Tuner/Agent", access, tuner));
   return KeepToken(credentials.administer_token_file, Role::kAdminister, "administer",
                    "/espalier.v1.Tuner/CreateToken", access, tuner)
       .status();
+}
+
+absl::StatusOr<bool> BackUpCredentials(const std::string& folder, const std::string& to) {
+  std::error_code error;
+  if (fs::exists(fs::symlink_status(to, error))) {
+    return absl::AlreadyExistsError(
+        absl::StrCat("folder ", to, ": exists already and is not overwritten; give another name"));
+  }
+  if (!fs::exists(folder, error)) return false;
+  ESPALIER_RETURN_IF_ERROR(CopyFolder(folder, to, {}));
+  return true;
+}
+
+absl::Status RestoreCredentials(const std::string& backup, const std::string& folder,
+                                bool keep_tokens) {
+  std::error_code error;
+  if (fs::exists(folder, error)) {
+    const std::string key = InFolder(folder, kTrialKey);
+    fs::remove(key, error);
+    return error ? Failed(key, "removing", error) : SyncNames(folder);
+  }
+  if (!fs::exists(backup, error)) return absl::OkStatus();
+  std::set<std::string> but = {kTrialKey};
+  if (!keep_tokens) but.insert({kJoinToken, kAdministerToken});
+  return CopyFolder(backup, folder, but);
 }
 
 }  // namespace espalier

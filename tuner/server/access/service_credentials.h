@@ -37,6 +37,9 @@ struct ServiceCredentials {
   }
 };
 
+// They lie beside the database.
+std::string CredentialsFolderOf(const std::string& database);
+
 // Reads the credentials and makes those that are missing. `reachable`: some endpoint can be reached
 // from other machines.
 absl::StatusOr<ServiceCredentials> PrepareCredentials(const CredentialOptions& options,
@@ -46,5 +49,14 @@ absl::StatusOr<ServiceCredentials> PrepareCredentials(const CredentialOptions& o
 // good, else new ones.
 absl::Status PrepareTokens(const std::string& folder, const AccessControl& access, Tuner& tuner,
                            ServiceCredentials& credentials);
+
+// Copies all credentials to a new folder, for this user alone. False: there are none.
+absl::StatusOr<bool> BackUpCredentials(const std::string& folder, const std::string& to);
+
+// For a database that was restored. What is in the folder stays; where there is no such folder, the
+// certificate comes from the backup's, and with `keep_tokens` the tokens too. The key of trials'
+// tokens goes in any case: the next start makes another one.
+absl::Status RestoreCredentials(const std::string& backup, const std::string& folder,
+                                bool keep_tokens);
 
 }  // namespace espalier

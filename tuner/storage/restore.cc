@@ -1,0 +1,134 @@
+// A backup becomes the database again. What the service acknowledged since is lost, but not undone:
+// people, programs and processes still hold ids and tokens of that time.
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "tuner/storage/database.h"
+#include "tuner/storage/database_file.h"
+#include "tuner/storage/new_file.h"
+#include "tuner/storage/rows.h"
+#include "tuner/storage/schema.h"
+#include "tuner/storage/upkeep.h"
+
+namespace espalier {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// At least so many ids and generations are left out.
+constexpr std::int64_t kIdsLeftOut = 1'000'000'000;
+constexpr std::int64_t kGenerationsLeftOut = 1'000'000;
+
+absl::Status RefuseRestore(const std::string& path, const std::string& why) {
+  return absl::FailedPreconditionError(absl::StrCat("database ", path, ": ", why));
+}
+
+// Ids go on from the clock's microseconds, which is behind all that any service gave, also one that
+// went on from the same backup when it was restored before.
+absl::Status SkipIds(Database& copy, Time now) {
+  ESPALIER_ASSIGN_OR_RETURN(
+      const std::int64_t highest,
+      copy.QueryInteger("SELECT max((SELECT coalesce(max(id), 0) FROM studies), "
+                        "(SELECT coalesce(max(id), 0) FROM trials), "
+                        "(SELECT coalesce(max(value), 0) FROM meta))"));
+  const std::int64_t next = std::max(highest + kIdsLeftOut, now.us);
+  for (const std::string_view key : {kLastStudy, kLastTrial, kReplicaIdsBelow, kReplicaIdsFrom}) {
+    ESPALIER_ASSIGN_OR_RETURN(
+        Statement skip, copy.Prepare("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)"));
+    ESPALIER_RETURN_IF_ERROR(skip.Bind(key, next).Run());
+  }
+  // In seconds: a trial's group does not change more often, and checkpoints have it in their names.
+  constexpr std::int64_t kMicro = 1'000'000;
+  ESPALIER_ASSIGN_OR_RETURN(Statement generations,
+                            copy.Prepare("UPDATE trials SET generation = max(generation + ?, ?) "
+                                         "WHERE state NOT IN ('COMPLETE', 'PRUNED', 'FAIL')"));
+  return generations.Bind(kGenerationsLeftOut, now.us / kMicro).Run();
+}
+
+absl::StatusOr<std::int64_t> RevokeTokens(Database& copy, Time now) {
+  ESPALIER_ASSIGN_OR_RETURN(Statement revoke,
+                            copy.Prepare("UPDATE tokens SET removed_us = ? WHERE removed_us = 0"));
+  ESPALIER_RETURN_IF_ERROR(revoke.Bind(now).Run());
+  return copy.Changes();
+}
+
+// Makes the copy one that a service can go on with; returns how many tokens were revoked.
+absl::StatusOr<std::int64_t> MakeGoOn(const std::string& path, const RestoreOptions& options) {
+  ESPALIER_ASSIGN_OR_RETURN(const std::unique_ptr<Database> copy,
+                            Database::Open(path, /*read_only=*/false));
+  ESPALIER_RETURN_IF_ERROR(PrepareSchema(*copy, /*read_only=*/false));
+  std::int64_t revoked = 0;
+  const absl::Status changed = copy->Transact([&]() -> absl::Status {
+    ESPALIER_RETURN_IF_ERROR(SkipIds(*copy, options.now));
+    if (options.keep_tokens) return absl::OkStatus();
+    ESPALIER_ASSIGN_OR_RETURN(revoked, RevokeTokens(*copy, options.now));
+    return absl::OkStatus();
+  });
+  if (!changed.ok()) return changed;
+  return revoked;
+}
+
+// The database with its log, which is nothing without it. Returns its new name, "" if there is
+// none.
+absl::StatusOr<std::string> MoveAway(const std::string& path) {
+  std::error_code error;
+  const bool there = fs::exists(path, error);
+  const std::string former = FreeName(path + ".replaced");
+  for (const char* beside : {"", "-wal", "-journal"}) {
+    if (std::rename((path + beside).c_str(), (former + beside).c_str()) == 0 || errno == ENOENT) {
+      continue;
+    }
+    return RefuseRestore(
+        path,
+        absl::StrCat(path, beside, " cannot be renamed: ", std::generic_category().message(errno)));
+  }
+  fs::remove(path + "-shm", error);  // is made from the log
+  return there ? former : "";
+}
+
+}  // namespace
+
+absl::StatusOr<RestoredDatabase> RestoreDatabase(const std::string& backup, const std::string& path,
+                                                 const RestoreOptions& options) {
+  const std::string from = CanonicalPath(backup);
+  const std::string to = CanonicalPath(path);
+  std::error_code error;
+  if (fs::equivalent(from, to, error)) {
+    return RefuseRestore(to, "is the backup itself; give the path at which a service has it");
+  }
+  const fs::file_status there = fs::status(to, error);
+  if (fs::exists(there) && !fs::is_regular_file(there)) {
+    return RefuseRestore(to, "is not a file; give the path of a database");
+  }
+  std::optional<ServiceLock> lock;
+  if (fs::exists(there)) {
+    ESPALIER_ASSIGN_OR_RETURN(ServiceLock acquired, ServiceLock::Acquire(to));
+    lock.emplace(std::move(acquired));
+  }
+  ESPALIER_ASSIGN_OR_RETURN(NewFile file, NewFile::BeginInPlaceOf(to));
+  ESPALIER_RETURN_IF_ERROR(CopyDatabase(from, file.unfinished()));
+  const std::string damaged =
+      absl::StrCat("backup ", from, ": is not sound, and was not restored; see `tuner db check`");
+  ESPALIER_RETURN_IF_ERROR(CheckSound(file.unfinished(), damaged));
+  RestoredDatabase restored;
+  ESPALIER_ASSIGN_OR_RETURN(restored.tokens_revoked, MakeGoOn(file.unfinished(), options));
+  ESPALIER_RETURN_IF_ERROR(CheckSound(file.unfinished(), damaged));
+  ESPALIER_RETURN_IF_ERROR(options.before_it_is_there());
+  ESPALIER_ASSIGN_OR_RETURN(restored.former, MoveAway(to));
+  ESPALIER_RETURN_IF_ERROR(file.Keep());
+  restored.bytes = static_cast<std::int64_t>(fs::file_size(to, error));
+  return restored;
+}
+
+}  // namespace espalier
