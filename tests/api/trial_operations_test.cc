@@ -217,5 +217,21 @@ TEST_F(TrialOperations, AttributesOfBothKindsAreKept) {
   EXPECT_TRUE(absl::IsInvalidArgument(api::SetAttributes(tuner_, request).status()));
 }
 
+// A trial's own program may set attributes, and could pass for another trial by these.
+TEST_F(TrialOperations, AttributesThatTheServiceKeepsCannotBeSet) {
+  v1::SetAttributesRequest request;
+  request.set_trial_id(Ask()->trial_id());
+  for (const char* key : {"nni:trial", "nni:metric:FINAL", "espalier:request_key"}) {
+    request.mutable_system()->clear();
+    (*request.mutable_system())[key] = "\"x\"";
+    const absl::Status status = api::SetAttributes(tuner_, request).status();
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+    EXPECT_NE(std::string(status.message()).find(key), std::string::npos) << status;
+  }
+  request.mutable_system()->clear();
+  (*request.mutable_user())["nni:trial"] = "1";
+  EXPECT_TRUE(api::SetAttributes(tuner_, request).ok()) << "a user's own";
+}
+
 }  // namespace
 }  // namespace espalier

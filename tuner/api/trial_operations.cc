@@ -71,6 +71,22 @@ absl::StatusOr<std::map<std::string, std::string>> ReadAttributes(const Map& fro
   return attributes;
 }
 
+// System attributes that parts of the service keep of a trial. Its own program, which may set all
+// others, could take the place of another trial by them.
+constexpr std::string_view kKeptByTheService[] = {"nni:", "espalier:"};
+
+absl::Status CheckSettable(const std::map<std::string, std::string>& system) {
+  for (const auto& [key, value] : system) {
+    for (const std::string_view kept : kKeptByTheService) {
+      if (!std::string_view(key).starts_with(kept)) continue;
+      return absl::InvalidArgumentError(
+          absl::StrCat("system attribute \"", key, "\": those that begin with \"",
+                       std::string(kept), "\" are kept by the service and cannot be set"));
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<TellEnd> ReadEnd(const v1::TellRequest& request) {
   TellEnd end{TrialId(request.trial_id()), TrialState::kComplete, {}};
   if (request.state() == v1::TRIAL_PRUNED) {
@@ -180,6 +196,7 @@ absl::StatusOr<v1::TrialRecord> SetAttributes(Tuner& tuner,
   SetTrialAttributes event{TrialId(request.trial_id()), {}};
   ESPALIER_ASSIGN_OR_RETURN(event.attributes.user, ReadAttributes(request.user()));
   ESPALIER_ASSIGN_OR_RETURN(event.attributes.system, ReadAttributes(request.system()));
+  ESPALIER_RETURN_IF_ERROR(CheckSettable(event.attributes.system));
   const Reply reply = tuner.Post(std::move(event));
   if (!reply.status.ok()) return reply.status;
   v1::TrialId trial;

@@ -46,6 +46,15 @@ TrialId TouchedBy(const Change& change) {
 
 EventFeed::EventFeed(std::string incarnation) : incarnation_(std::move(incarnation)) {}
 
+// A trial without a name is none of NNI's.
+bool EventFeed::HasName(StudyRecord& study, const Trial& trial) {
+  if (study.trials.contains(trial.id)) return true;
+  std::string name = TextAttribute(trial.attributes, kTrial);
+  if (name.empty() || !study.by_name.emplace(name, trial.id).second) return false;
+  study.trials[trial.id].name = std::move(name);
+  return true;
+}
+
 void EventFeed::Touch(StudyRecord& study, const Trial& trial) {
   TrialRecord& record = study.trials[trial.id];
   study.by_revision.erase(record.revision);
@@ -60,9 +69,7 @@ void EventFeed::Load(const TunerState& state) {
     if (!ExperimentOf(study.spec)) continue;
     StudyRecord& record = studies_[id];
     state.ForEachTrial(study, [&](const Trial& trial) {
-      const std::string name = TextAttribute(trial.attributes, kTrial);
-      if (name.empty()) return;
-      record.by_name.emplace(name, trial.id);
+      if (!HasName(record, trial)) return;
       Touch(record, trial);
       TrialRecord& of_trial = record.trials[trial.id];
       for (std::string& key : MetricsInOrder(trial)) {
@@ -89,11 +96,8 @@ void EventFeed::Take(const std::vector<Change>& changes, const TunerState& state
     const auto trial = state.trials.find(id);
     if (trial == state.trials.end()) continue;
     if (!ExperimentOf(state.studies.at(trial->second.study).spec)) continue;
-    const std::string name = TextAttribute(trial->second.attributes, kTrial);
-    if (name.empty()) continue;
     StudyRecord& study = studies_[trial->second.study];
-    study.by_name.emplace(name, id);
-    Touch(study, trial->second);
+    if (HasName(study, trial->second)) Touch(study, trial->second);
   }
   for (const Change& change : changes) {
     const auto record_of = [&](TrialId id) -> TrialRecord* {
@@ -154,7 +158,8 @@ EventFeed::TrialNews EventFeed::NewsOf(TrialId id, const TrialRecord& record,
                  .steps = {},
                  .steps_before = 0,
                  .by_channel = !record.metrics.empty(),
-                 .ended = record.ended > revision};
+                 .ended = record.ended > revision,
+                 .name = record.name};
   for (const auto& [at, key] : record.metrics) {
     if (at > revision) news.metrics.push_back(key);
   }
@@ -187,6 +192,14 @@ EventFeed::TrialNews EventFeed::WholeOf(StudyId study, TrialId trial) const {
   const auto record = found->second.trials.find(trial);
   if (record == found->second.trials.end()) return {.trial = trial, .metrics = {}, .steps = {}};
   return NewsOf(trial, record->second, 0);
+}
+
+std::string EventFeed::NameOf(StudyId study, TrialId trial) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = studies_.find(study);
+  if (found == studies_.end()) return "";
+  const auto record = found->second.trials.find(trial);
+  return record == found->second.trials.end() ? "" : record->second.name;
 }
 
 TrialId EventFeed::Find(StudyId study, const std::string& trial) const {

@@ -49,6 +49,7 @@ class EventFeed {
     std::int64_t steps_before = 0;
     bool by_channel = false;
     bool ended = false;  // in this time
+    std::string name{};  // NNI's id of it
   };
   struct News {
     std::int64_t revision = 0;  // up to here
@@ -58,11 +59,16 @@ class EventFeed {
   // All of one trial.
   TrialNews WholeOf(StudyId study, TrialId trial) const;
 
+  // NNI's id of the trial: the first that it had, whatever has been written over it since. Empty:
+  // it has none, or one that another trial had before.
+  std::string NameOf(StudyId study, TrialId trial) const;
+
   // By its NNI id; a zero id if there is none.
   TrialId Find(StudyId study, const std::string& trial) const;
 
  private:
   struct TrialRecord {
+    std::string name;
     std::int64_t revision = 0;
     std::int64_t ended = 0;  // the revision in which it did, 0: has not
     std::vector<std::pair<std::int64_t, std::string>> metrics;  // by revision
@@ -75,6 +81,7 @@ class EventFeed {
     std::map<std::string, TrialId> by_name;
   };
 
+  static bool HasName(StudyRecord& study, const Trial& trial);
   void Touch(StudyRecord& study, const Trial& trial);
   static TrialNews NewsOf(TrialId id, const TrialRecord& record, std::int64_t revision);
 

@@ -211,8 +211,8 @@ absl::StatusOr<std::string> Experiments::Open(const std::string& experiment,
   std::string trials;
   ESPALIER_RETURN_IF_ERROR(ReadStudy(experiment, [&](const Study& study, const View& view) {
     view.core.state().ForEachTrial(study, [&](const Trial& trial) {
-      const std::string* name = Attribute(trial.attributes, kTrial);
-      if (name != nullptr) absl::StrAppend(&trials, trials.empty() ? "" : ",", *name);
+      const std::string name = feed_.NameOf(study.id, trial.id);
+      if (!name.empty()) absl::StrAppend(&trials, trials.empty() ? "" : ",", QuoteJson(name));
     });
   }));
   return absl::StrCat("{\"study\":", QuoteJson(StudyName(experiment)), ",\"trials\":[", trials,
@@ -358,13 +358,13 @@ Experiments::ChannelAnswer Experiments::ChannelGet(const std::string& experiment
   const absl::Status status =
       ReadByChannel(experiment, trial, secret, [&](const Trial& t, const Study&, const View&) {
         ended = Ended(t.state);
-        if (const std::string* json = Attribute(t.attributes, kParameter)) parameter = *json;
+        parameter = TextAttribute(t.attributes, kParameter);
       });
   if (!status.ok()) return {status, 0, ""};
   if (ended) return {absl::OkStatus(), 410, "{}"};
   if (parameter.empty()) return {absl::OkStatus(), 408, "{}"};
   return {absl::OkStatus(), 200,
-          absl::StrCat("{\"type\":\"parameter\",\"parameter\":", parameter, "}")};
+          absl::StrCat("{\"type\":\"parameter\",\"parameter\":", QuoteJson(parameter), "}")};
 }
 
 Experiments::ChannelAnswer Experiments::ChannelPut(const std::string& experiment,

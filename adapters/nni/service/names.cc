@@ -51,4 +51,12 @@ std::string TextAttribute(const Attributes& attributes, const char* name) {
   return text.is_string() ? text.get<std::string>() : "";
 }
 
+std::optional<std::int64_t> IntegerAttribute(const Attributes& attributes, const char* name) {
+  const std::string* json = Attribute(attributes, name);
+  if (json == nullptr) return std::nullopt;
+  const auto number = ParseJson(*json, kMaxRecordDepth);
+  if (!number.is_number_integer()) return std::nullopt;
+  return number.get<std::int64_t>();
+}
+
 }  // namespace espalier::nni

@@ -35,10 +35,15 @@ std::string StudyName(std::string_view experiment);
 // The experiment that the study is; none: it is another study.
 std::optional<std::string> ExperimentOf(const StudySpec& spec);
 
+// What follows reads what a client may have written, who need not have been NNI's.
+
 // A system attribute as it is; null: there is none.
 const std::string* Attribute(const Attributes& attributes, const char* name);
 
 // The text of an attribute that is a JSON string. Empty: there is none.
 std::string TextAttribute(const Attributes& attributes, const char* name);
+
+// The number of an attribute that is a JSON integer. None: there is none.
+std::optional<std::int64_t> IntegerAttribute(const Attributes& attributes, const char* name);
 
 }  // namespace espalier::nni

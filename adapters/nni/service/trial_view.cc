@@ -67,6 +67,15 @@ void AddOwnMetrics(const Trial& trial, const EventFeed::TrialNews& news, TrialVi
   out.metrics.push_back({kFinal, OwnMetric(0, parameter_id, NumberText(*trial.value))});
 }
 
+// Whether the attribute of a metric holds what the channel writes there: any client may have set it
+// to something else, which would not be read, or would be taken for another report.
+bool IsReport(const std::string& json) {
+  const auto report = ParseJson(json, kMaxRecordDepth);
+  return report.is_object() && report.size() == 3 && report.contains("parameter_id") &&
+         report.contains("sequence") && report["sequence"].is_number_integer() &&
+         report.contains("value") && report["value"].is_string();
+}
+
 std::string Millis(Time time) {
   if (time == Time{}) return "null";
   return absl::StrCat(static_cast<std::int64_t>(Seconds(time) * 1000));
@@ -106,9 +115,8 @@ const char* StateOf(const Trial& trial) {
 TrialView ViewOf(const Trial& trial, const Study& study, const EventFeed::TrialNews& news,
                  const View& view) {
   TrialView out;
-  out.trial = TextAttribute(trial.attributes, kTrial);
-  const std::string* sequence = Attribute(trial.attributes, kSequence);
-  out.sequence = sequence == nullptr ? "null" : *sequence;
+  out.trial = news.name;
+  out.sequence = IntegerAttribute(trial.attributes, kSequence);
   out.state = StateOf(trial);
   out.submitted = trial.created;
   out.started = trial.started;
@@ -130,11 +138,13 @@ TrialView ViewOf(const Trial& trial, const Study& study, const EventFeed::TrialN
 std::string ToJson(const TrialView& trial) {
   std::string metrics;
   for (const TrialView::Metric& metric : trial.metrics) {
+    if (!IsReport(metric.json)) continue;
     absl::StrAppend(&metrics, metrics.empty() ? "" : ",", "{\"type\":\"", metric.type, "\",",
-                    metric.json.substr(1));
+                    metric.json.substr(metric.json.find('{') + 1));
   }
+  const std::string sequence = trial.sequence ? absl::StrCat(*trial.sequence) : "null";
   return absl::StrCat(
-      "{\"trial\":", QuoteJson(trial.trial), ",\"sequence\":", trial.sequence, ",\"state\":\"",
+      "{\"trial\":", QuoteJson(trial.trial), ",\"sequence\":", sequence, ",\"state\":\"",
       trial.state, "\",\"submitted_at\":", Millis(trial.submitted),
       ",\"started_at\":", Millis(trial.started), ",\"ended_at\":", Millis(trial.ended),
       ",\"message\":", QuoteJson(trial.message), ",\"directory\":", QuoteJson(trial.directory),

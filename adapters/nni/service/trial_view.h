@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,10 +15,10 @@ namespace espalier::nni {
 struct TrialView {
   struct Metric {
     const char* type = "";
-    std::string json;  // {"sequence", "parameter_id", "value"}
+    std::string json;  // {"sequence", "parameter_id", "value"}; anything else is left out
   };
   std::string trial;
-  std::string sequence;  // JSON
+  std::optional<std::int64_t> sequence;
   const char* state = "";
   Time submitted, started, ended;  // zero: none
   std::string message;

@@ -184,6 +184,17 @@ void PutFixedParameters(JsonText& json, const Attributes& attributes) {
   });
 }
 
+// The front end calls methods of a list on them: whatever else a program has put there is none.
+void PutConstraints(JsonText& json, const Attributes& attributes) {
+  json.Key("constraints");
+  const std::string* text = FindText(attributes.system, "constraints");
+  rapidjson::Document list;
+  const bool good = text != nullptr && !ParsePythonJson(*text, list).IsError() && list.IsArray() &&
+                    std::all_of(list.Begin(), list.End(),
+                                [](const rapidjson::Value& value) { return value.IsNumber(); });
+  json.Raw(good ? StrictJson(*text) : "[]");
+}
+
 void PutParameters(JsonText& json, const ShownTrial& trial, ShownParameters& parameters) {
   json.Key("params").Array(parameters.Of(trial), [&](const ShownParameter& parameter) {
     const ShownParameters::Entry& entry = parameters.entry(parameter.distribution);
@@ -213,8 +224,7 @@ void Put(JsonText& json, const StudyHead& study, const ShownTrial& trial,
     Put(json, NoteOf(study.attributes.system, trial.id));
     json.Key("artifacts");
     PutArtifacts(json, ArtifactsOf(study.attributes.system, trial));
-    const std::string* constraints = FindText(trial.attributes.system, "constraints");
-    json.Key("constraints").Raw(constraints == nullptr ? "[]" : StrictJson(*constraints));
+    PutConstraints(json, trial.attributes);
     json.Key("intermediate_values").Array(trial.reports, [&](const auto& report) {
       json.Object([&] {
         json.Member("step", report.first);

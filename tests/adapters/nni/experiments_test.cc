@@ -344,6 +344,30 @@ TEST_F(ExperimentsTest, NoFinalValueIsMadeUpForATrialThatReportsByTheChannel) {
   EXPECT_EQ(Events()["trials"][0]["metrics"].size(), 1U);
 }
 
+// By Optuna's calls, say, which set any attribute.
+TEST_F(ExperimentsTest, OneTrialsAttributesSpoilNoOther) {
+  Open();
+  Submit("bad");
+  Submit("good");
+  for (const std::string odd : {"1", "\"good\"", "\"later\"", "{}", "NaN", "[\"x\"]", "\"\""}) {
+    SCOPED_TRACE(odd);
+    for (const char* key : {kTrial, kSequence, kParameter, "nni:metric:FINAL", "nni:metric:1"}) {
+      ASSERT_TRUE(loop_->Post(SetTrialAttribute{TrialNamed("bad").id, true, key, odd}).status.ok());
+    }
+    const json events = Events();
+    ASSERT_EQ(events["trials"].size(), 2U);
+    EXPECT_EQ(events["trials"][0]["trial"], "good");
+    EXPECT_EQ(events["trials"][0]["state"], "RUNNING");
+    EXPECT_EQ(events["trials"][1]["trial"], "bad");
+    EXPECT_EQ(events["trials"][1]["metrics"], json::array());
+    EXPECT_EQ(Open()["trials"], (json{"bad", "good"}));
+    EXPECT_EQ(Submit("good")["sequence"], 3);
+    EXPECT_THAT(Refusal(experiments_->Cancel("e", "later", false)), HasSubstr("no trial"));
+    const auto asked = experiments_->ChannelGet("e", "bad", Secret("bad"));
+    EXPECT_TRUE(json::accept(asked.body)) << asked.body;
+  }
+}
+
 TEST_F(ExperimentsTest, AnotherStudyOfItsNameIsNoExperiment) {
   Open();
   const auto spec = ParseStudy(R"({"name": "nni-other", "ask_and_tell": true})", "other", "/");

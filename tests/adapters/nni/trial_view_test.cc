@@ -2,6 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "adapters/nni/service/names.h"
 #include "base/trial_folder.h"
 
 namespace espalier::nni {
@@ -53,6 +58,39 @@ TEST(TrialView, FurtherFiguresComeWithTheValue) {
   EXPECT_EQ(
       metrics[1].json,
       R"({"sequence":1,"parameter_id":null,"value":"{\"default\":0.75,\"a \\\"loss\\\"\":0.25}"})");
+}
+
+// Whatever a client has written over what the channel writes.
+TEST(TrialView, IsReadableWhateverItsAttributesAre) {
+  const std::string report = R"({"sequence":0,"parameter_id":3,"value":"0.5"})";
+  const std::string final = std::string(kMetric) + kFinal;
+  const Core core({}, {});
+  const std::map<std::string, std::string> folders;
+  const View view{core, {}, {}, {}, folders, {}};
+  for (const std::string odd :
+       {"", "1", "\"", "null", "[]", "{}", "\"text\"", "NaN", " ", "{\"value\":\"0.5\"}", "-1e999",
+        "{\"sequence\":0,\"parameter_id\":3,\"value\":0.5}", "{\"a\":NaN}",
+        "{\"sequence\":\"0\",\"parameter_id\":3,\"value\":\"0.5\"}",
+        "{\"sequence\":0,\"parameter_id\":3,\"value\":\"1\",\"type\":\"FINAL\"}"}) {
+    SCOPED_TRACE(odd);
+    Trial trial;
+    trial.attributes.system = {{kTrial, odd},         {kSequence, odd},
+                               {kParameter, odd},     {"nni:metric:", odd},
+                               {"nni:metric:x", odd}, {"nni:metric:PERIODICAL:0", report},
+                               {final, odd}};
+    const EventFeed::TrialNews news{
+        .trial = trial.id,
+        .metrics = {"nni:metric:", "nni:metric:x", "nni:metric:PERIODICAL:0", final},
+        .steps = {},
+        .by_channel = true,
+        .name = "t"};
+    const auto shown = nlohmann::json::parse(ToJson(ViewOf(trial, {}, news, view)));
+    EXPECT_EQ(shown["trial"], "t");
+    EXPECT_EQ(shown["sequence"], odd == "1" ? nlohmann::json(1) : nlohmann::json());
+    ASSERT_EQ(shown["metrics"].size(), 1U);
+    EXPECT_EQ(shown["metrics"][0]["type"], kPeriodical);
+    EXPECT_EQ(shown["metrics"][0]["value"], "0.5");
+  }
 }
 
 TEST(TrialView, CancelledTrialNeedsNoReason) {
