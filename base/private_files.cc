@@ -38,15 +38,22 @@ absl::Status WriteAll(int file, const std::string& path, std::string_view left) 
 
 // With `sync`, the text is on the disk before the name is: a loss of power in between could leave
 // an empty file.
-absl::Status Write(const std::string& path, const std::string& text, bool sync) {
-  const std::string fresh = path + ".new";
-  unlink(fresh.c_str());  // one that is left over would keep its mode
+absl::Status WriteFresh(const std::string& fresh, const std::string& path, const std::string& text,
+                        bool sync) {
   const FileDescriptor file(open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (!file.open()) return CannotWrite(fresh, errno);
   ESPALIER_RETURN_IF_ERROR(WriteAll(file.get(), fresh, text));
   if (sync && fsync(file.get()) != 0) return CannotWrite(fresh, errno);
   if (rename(fresh.c_str(), path.c_str()) != 0) return CannotWrite(path, errno);
   return absl::OkStatus();
+}
+
+absl::Status Write(const std::string& path, const std::string& text, bool sync) {
+  const std::string fresh = path + ".new";
+  unlink(fresh.c_str());  // one that is left over would keep its mode
+  absl::Status status = WriteFresh(fresh, path, text, sync);
+  if (!status.ok()) unlink(fresh.c_str());  // on a full disk it takes what is left
+  return status;
 }
 
 }  // namespace

@@ -1,6 +1,5 @@
 #include "adapters/optuna/dashboard/artifact_folder.h"
 
-#include <fcntl.h>
 #include <sys/random.h>
 #include <unistd.h>
 
@@ -17,6 +16,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/private_files.h"
 
 namespace espalier::optuna_dashboard {
 
@@ -48,25 +48,9 @@ absl::StatusOr<std::string> ArtifactFolder::FileOf(const std::string& id) const 
 
 absl::Status ArtifactFolder::Write(const std::string& id, const std::string& content) const {
   ESPALIER_ASSIGN_OR_RETURN(const std::string path, FileOf(id));
-  // Whole or not at all: under another name until it is on the disk.
-  const std::string unfinished = path + ".part";
-  const int file = open(unfinished.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (file < 0) return FileError("write", unfinished);
-  std::string_view left = content;
-  while (!left.empty()) {
-    const ssize_t written = write(file, left.data(), left.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) break;
-    left.remove_prefix(static_cast<std::size_t>(written));
-  }
-  const bool failed = !left.empty() || fsync(file) != 0;
-  absl::Status status = failed ? FileError("write", unfinished) : absl::OkStatus();
-  close(file);
-  if (status.ok() && std::rename(unfinished.c_str(), path.c_str()) != 0) {
-    status = FileError("rename", unfinished);
-  }
-  if (!status.ok()) unlink(unfinished.c_str());
-  return status;
+  const absl::Status kept = KeepPrivateFile(path, content);
+  if (kept.ok()) return kept;
+  return absl::InternalError(absl::StrCat("artifacts: ", std::string(kept.message())));
 }
 
 absl::StatusOr<std::string> ArtifactFolder::Read(const std::string& id) const {

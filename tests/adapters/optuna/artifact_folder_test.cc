@@ -1,6 +1,7 @@
 #include "adapters/optuna/dashboard/artifact_folder.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <set>
@@ -22,6 +23,22 @@ TEST(ArtifactFolder, KeepsWhatIsWrittenUntilItIsRemoved) {
   EXPECT_TRUE(absl::IsNotFound(folder.Remove("12ab-34")));
   EXPECT_TRUE(absl::IsNotFound(folder.Read("12ab-34").status()));
   EXPECT_TRUE(std::filesystem::is_empty(scratch.path())) << "nothing half written is left";
+}
+
+TEST(ArtifactFolder, FilesAreForTheUserAloneAndWholeOrNotThere) {
+  const ScratchFolder scratch;
+  const ArtifactFolder folder(scratch.path());
+  const mode_t former = umask(0);
+  EXPECT_TRUE(folder.Write("12ab-34", "content").ok());
+  umask(former);
+  struct stat status {};
+  ASSERT_EQ(stat(scratch.File("12ab-34").c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 07777, 0600U);
+  // A folder has the name, so that the content cannot get it.
+  std::filesystem::create_directories(scratch.File("56cd/within"));
+  const absl::Status refused = folder.Write("56cd", "content");
+  EXPECT_TRUE(absl::IsInternal(refused)) << refused;
+  EXPECT_FALSE(std::filesystem::exists(scratch.File("56cd.new")));
 }
 
 TEST(ArtifactFolder, NoIdLeadsOutOfIt) {
