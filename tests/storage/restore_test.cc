@@ -128,8 +128,12 @@ TEST_F(Restore, TakesThePlaceOfWhatIsDamagedOrGone) {
   EXPECT_EQ(std::filesystem::file_size(former()), 18U);
   EXPECT_EQ(MustLoad(path()).studies.size(), 1U);
   std::filesystem::remove(path());
+  std::ofstream(path() + "-wal") << "of the one that is gone";
   EXPECT_EQ(MustRestore({.now = now_}).former, "");
   EXPECT_EQ(MustLoad(path()).studies.size(), 1U);
+  std::filesystem::remove(former());
+  std::ofstream(former() + "-wal") << "of the one that is gone";
+  EXPECT_EQ(MustRestore({.now = now_}).former, former() + "-2");
 }
 
 TEST_F(Restore, IdsGoOnBehindAllThatWereGiven) {

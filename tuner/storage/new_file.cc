@@ -88,11 +88,15 @@ absl::Status NewFile::Keep() {
 }
 
 std::string FreeName(const std::string& path) {
+  const auto taken = [](const std::string& name) {
+    std::error_code error;
+    for (const char* beside : {"", "-wal", "-journal"}) {
+      if (fs::exists(fs::symlink_status(name + beside, error))) return true;
+    }
+    return false;
+  };
   std::string name = path;
-  std::error_code error;
-  for (int n = 2; fs::exists(fs::symlink_status(name, error)); ++n) {
-    name = absl::StrCat(path, "-", n);
-  }
+  for (int n = 2; taken(name); ++n) name = absl::StrCat(path, "-", n);
   return name;
 }
 

@@ -31,7 +31,8 @@ class NewFile {
   std::string unfinished_;
 };
 
-// The path, or where something has that name PATH-2, PATH-3, ...
+// For a database: the path, or PATH-2, PATH-3, ... where there is one of that name, or the log of
+// one, which SQLite would take for the log of this one.
 std::string FreeName(const std::string& path);
 
 }  // namespace espalier

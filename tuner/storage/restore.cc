@@ -1,8 +1,6 @@
 // A backup becomes the database again. What the service acknowledged since is lost, but not undone:
 // people, programs and processes still hold ids and tokens of that time.
 
-#include <fcntl.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
@@ -79,11 +77,14 @@ absl::StatusOr<std::int64_t> MakeGoOn(const std::string& path, const RestoreOpti
   return revoked;
 }
 
-// The database with its log, which is nothing without it. Returns its new name, "" if there is
-// none.
+// The database with its log, which is nothing without it: where the database is gone, it goes too.
+// Returns its new name, "" if there is none.
 absl::StatusOr<std::string> MoveAway(const std::string& path) {
   std::error_code error;
-  const bool there = fs::exists(path, error);
+  if (!fs::exists(path, error)) {
+    for (const char* beside : {"-wal", "-journal", "-shm"}) fs::remove(path + beside, error);
+    return "";
+  }
   const std::string former = FreeName(path + ".replaced");
   for (const char* beside : {"", "-wal", "-journal"}) {
     if (std::rename((path + beside).c_str(), (former + beside).c_str()) == 0 || errno == ENOENT) {
@@ -94,7 +95,7 @@ absl::StatusOr<std::string> MoveAway(const std::string& path) {
         absl::StrCat(path, beside, " cannot be renamed: ", std::generic_category().message(errno)));
   }
   fs::remove(path + "-shm", error);  // is made from the log
-  return there ? former : "";
+  return former;
 }
 
 }  // namespace
