@@ -349,7 +349,8 @@ TEST_F(LoopTest, AFailedCommitAnswersUnavailableAndEndsTheProcess) {
 }
 
 TEST_F(LoopTest, ADatabaseThatIsLostEndsTheProcessThoughNothingIsWritten) {
-  ASSERT_TRUE(loop_->Post(CreateStudy{Spec("kept")}).status.ok());
+  // Once it has taken up the second, it has looked after the first.
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(loop_->Read([](const View&) {}).ok());
   journal_.lost = true;
   ASSERT_TRUE(loop_->Read([](const View&) {}).ok()) << "it has looked just now";
   now_us_ += static_cast<std::int64_t>(kStorageLook_s * 1e6);
