@@ -42,7 +42,32 @@ constexpr std::optional<Time> Earlier(std::optional<Time> a, std::optional<Time>
   return a && b ? std::min(a, b) : (a ? a : b);
 }
 
-// The wall clock, made monotonic within this process: it never steps back.
+// What the machine's clocks show at one moment.
+struct ClockReadings {
+  std::int64_t wall_us = 0;     // CLOCK_REALTIME, which may be set to any other time
+  std::int64_t running_us = 0;  // CLOCK_BOOTTIME: never set, and runs on while the machine sleeps
+};
+
+// A monotonic time that follows the wall clock. Each reading adds what has passed since the one
+// before, a suspend included. Where the wall clock has been set to another time meanwhile:
+// - by more than kMaxFollowed_us forward, it is followed at once;
+// - by less, time runs at twice its speed until it has caught up: after as long as it was behind;
+// - back, time runs at half its speed: the wall clock has caught up after twice as long as it was
+//   set back.
+// Leases and limits, which the same time measures, are off by these factors meanwhile.
+class FollowedClock {
+ public:
+  static constexpr std::int64_t kMaxFollowed_us = std::int64_t{3600} * 1'000'000;
+
+  Time Read(const ClockReadings& now);
+
+ private:
+  bool begun_ = false;
+  ClockReadings last_;
+  std::int64_t time_us_ = 0;
+};
+
+// The wall clock, made monotonic within this process: see FollowedClock. From any thread.
 Time Now();
 
 }  // namespace espalier
