@@ -116,6 +116,45 @@ TEST(SocketOwner, AClientThatHasSaidItsLastWordIsStillItself) {
   close(accepted);
 }
 
+constexpr char kAllUsers[] = "         0          0 4294967295";
+
+TEST(SocketOwner, RootIsAnOwnUserOfRootAlone) {
+  EXPECT_TRUE(IsOwnUser(0, 0, kAllUsers));
+  for (const uid_t own : {1u, 1000u, 10001u, kNobody}) {
+    EXPECT_FALSE(IsOwnUser(0, own, kAllUsers)) << own;
+    EXPECT_FALSE(IsOwnUser(own, 0, kAllUsers)) << own;
+    EXPECT_TRUE(IsOwnUser(own, own, kAllUsers)) << own;
+  }
+}
+
+// All users that a namespace does not hold look the same in it.
+TEST(SocketOwner, NobodyInAUserNamespaceDoesNotKnowItsOwn) {
+  for (const char* map : {"0 1000 1", "0 100000 65536", "0 0 65536", "1 1 4294967294", "", "x"}) {
+    EXPECT_FALSE(IsOwnUser(kNobody, kNobody, map)) << map;
+    EXPECT_TRUE(IsOwnUser(0, 0, map)) << map;
+    EXPECT_TRUE(IsOwnUser(1000, 1000, map)) << map;
+  }
+}
+
+// As from a container with the machine's network.
+TEST(SocketOwner, RootIsAStrangerToAnotherUsersService) {
+  if (NotTestedHere(NoOtherUser())) return;
+  const LoopbackListener listener("127.0.0.1");
+  const int client = listener.ConnectTo("127.0.0.1");  // root's
+  const int accepted = listener.Accept();
+  const pid_t child = fork();
+  if (child == 0) {
+    if (setgid(kNobody - 1) != 0 || setuid(kNobody - 1) != 0) _exit(2);
+    const Peer peer = AskWhoConnected(accepted);
+    _exit(peer.kind == PeerKind::kOtherUser && peer.user == uid_t{0} ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  close(accepted);
+  close(client);
+}
+
 TEST(SocketOwner, KnowsAnotherUser) {
   if (NotTestedHere(NoOtherUser()) || NotTestedHere(NoIpv6())) return;
   for (const std::string host : {"127.0.0.1", "::1", "::ffff:127.0.0.1"}) {

@@ -149,6 +149,14 @@ class Loopback(Frontends):
         done = self.tuner_as_nobody("ls", "--service", self.grpc)
         self.assertEqual(done.returncode, 0, done.stderr)
 
+    def test_without_trust_in_loopback_all_show_a_token(self):
+        process = self.start("serve", "--grpc", "127.0.0.1:0", "--db", self.dir / "pool.db", "--no-loopback-trust")
+        self.grpc = self.told_address(process, "gRPC")
+        shut = subprocess.run([self.tuner, "ls", "--service", self.grpc], capture_output=True, text=True)
+        self.assertNotEqual(shut.returncode, 0)
+        self.assertIn("needs its token", shut.stderr)
+        self.run_tuner("ls", "--service", self.grpc, "--token-file", self.dir / "pool.db.credentials" / "administer.token")
+
     def test_tokens_are_made_listed_and_ended(self):
         self.serve(self.dir / "pool.db")
         where = ("--service", self.grpc)

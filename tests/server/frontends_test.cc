@@ -217,6 +217,10 @@ TEST(AccessControl, TrustsItsOwnUserAndOnLoopbackOthersWhereThatIsWanted) {
   const AccessControl open({.open_loopback = true});
   EXPECT_TRUE(open.Trusts({PeerKind::kOtherUser, {}, ""}));
   EXPECT_FALSE(open.Trusts({PeerKind::kElsewhere, {}, ""}));
+  const AccessControl nobody({.no_loopback_trust = true});
+  for (const PeerKind kind : {PeerKind::kOwnUser, PeerKind::kOtherUser, PeerKind::kElsewhere}) {
+    EXPECT_FALSE(nobody.Trusts({kind, {}, ""}));
+  }
 }
 
 }  // namespace

@@ -229,6 +229,29 @@ TEST(Loopback, AnotherUserOfTheMachineNeedsAToken) {
   EXPECT_EQ(StatusForNobody(everybody.http_port(), request("")), 200);
 }
 
+TEST(Loopback, WithoutTrustEvenTheOwnUserShowsAToken) {
+  ServiceOptions options;
+  options.no_loopback_trust = true;
+  EXPECT_THAT(std::string(Service::Start(options).status().message()),
+              HasSubstr("neither a folder to make one in nor a shared one"));
+  options.credentials_folder = testing::TempDir() + "/espalier_no_loopback_trust";
+  std::filesystem::remove_all(options.credentials_folder);
+  options.open_loopback = true;
+  EXPECT_THAT(std::string(Service::Start(options).status().message()),
+              HasSubstr("leave one of them out"));
+  options.open_loopback = false;
+  RunningService running(options);
+  v1::StudyDetails details;
+  EXPECT_EQ(running.Get("none", &details).error_code(), grpc::StatusCode::UNAUTHENTICATED);
+  const std::string token = FirstLine(running.service->credentials().administer_token_file);
+  EXPECT_EQ(running.Get("none", &details, token).error_code(), grpc::StatusCode::NOT_FOUND);
+  httplib::Client http("127.0.0.1", running.http_port());
+  EXPECT_EQ(http.Get("/api/studies")->status, 401);
+  EXPECT_EQ(http.Get("/api/studies", {{"Authorization", "Bearer " + token}})->status, 200);
+  EXPECT_EQ(http.Get("/healthz")->status, 200);
+  std::filesystem::remove_all(options.credentials_folder);
+}
+
 TEST(Tokens, AreMadeListedAndEnded) {
   RunningService running;
   v1::CreateTokenRequest wanted;

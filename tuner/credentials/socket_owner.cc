@@ -23,6 +23,7 @@ namespace espalier {
 namespace {
 
 constexpr int kAnswerWait_s = 2;
+constexpr uid_t kNobody = 65534;  // the kernel's word for users that a namespace does not hold
 
 // One end of a connection. A mapped IPv4 address counts as IPv4, as it does in the kernel's tables.
 struct End {
@@ -141,6 +142,23 @@ std::string ProcText(const End& end) {
   return text + absl::StrFormat(":%04X", ntohs(end.port));
 }
 
+// Whether each user of the machine has a number of its own here.
+bool HoldsAllUsers(std::string_view uid_map) {
+  std::istringstream words{std::string(uid_map)};
+  std::uint64_t here = 0;
+  std::uint64_t outside = 0;
+  std::uint64_t count = 0;
+  constexpr std::uint64_t kAll = 0xffffffff;
+  return static_cast<bool>(words >> here >> outside >> count) && here == 0 && count >= kAll;
+}
+
+std::string UidMap() {
+  std::ifstream file("/proc/self/uid_map");
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
 // Asks the kernel's own list, where there is no sock_diag (gVisor, some containers).
 std::optional<Held> LookIntoProc(const End& client, const End& server) {
   std::ifstream list(client.family == AF_INET ? "/proc/net/tcp" : "/proc/net/tcp6");
@@ -165,6 +183,10 @@ std::optional<Held> LookIntoProc(const End& client, const End& server) {
 
 }  // namespace
 
+bool IsOwnUser(uid_t owner, uid_t own, std::string_view uid_map) {
+  return owner == own && (own != kNobody || HoldsAllUsers(uid_map));
+}
+
 Peer AskWhoConnected(int accepted_socket) {
   sockaddr_storage remote{};
   sockaddr_storage local{};
@@ -184,7 +206,7 @@ Peer AskWhoConnected(int accepted_socket) {
   if (!held) held = LookIntoProc(client, server);
   if (!held || !held->held) return peer;
   peer.user = held->user;
-  if (held->user == geteuid() || held->user == 0) peer.kind = PeerKind::kOwnUser;
+  if (IsOwnUser(held->user, geteuid(), UidMap())) peer.kind = PeerKind::kOwnUser;
   return peer;
 }
 

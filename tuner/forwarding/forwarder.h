@@ -39,9 +39,9 @@ struct ForwarderOptions {
 // reach the service by it, with gRPC or HTTP. Who they are they show themselves, in what they send,
 // unless a token is added for them (added_token.h).
 //
-// The kernel is asked which user owns each connection: those of this user and of root are
-// forwarded, all others are closed unread. So the port gives no other user the rights that the
-// service gives to this process's user.
+// The kernel is asked which user owns each connection: those of this user are forwarded,
+// all others are closed unread. So the port gives no other user the rights that the service gives
+// to this process's user.
 //
 // The service is dialled when a client has said its first word. If it does not answer the client's
 // connection is closed, as a service that goes away does. One thread that accepts, one more a

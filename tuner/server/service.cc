@@ -77,12 +77,14 @@ class ServiceImpl final : public Service {
     }
     // After the database is open: only the service that has it makes what is missing.
     const bool reachable = addresses.reachable();
-    ESPALIER_ASSIGN_OR_RETURN(
-        credentials_, PrepareCredentials(
-                          {options.credentials_folder, options.tls, options.plaintext}, reachable));
+    ESPALIER_ASSIGN_OR_RETURN(credentials_,
+                              PrepareCredentials({options.credentials_folder, options.tls,
+                                                  options.plaintext, options.no_loopback_trust},
+                                                 reachable));
     access_ = std::make_unique<AccessControl>(
         AccessControlOptions{.shared_token = options.token,
                              .open_loopback = options.open_loopback,
+                             .no_loopback_trust = options.no_loopback_trust,
                              .trial_key = credentials_.trial_key,
                              .own_token_file = credentials_.own_user_token_file()});
     access_->Load(state);
@@ -94,7 +96,8 @@ class ServiceImpl final : public Service {
     if (options.policy) ESPALIER_RETURN_IF_ERROR(CheckPolicy(*options.policy, state));
     for (const auto& frontend : frontends_) frontend->Load(state);
     StartLoop(options, std::move(storage), std::move(state));
-    if (reachable && !options.credentials_folder.empty()) {
+    const bool by_tokens = reachable || options.no_loopback_trust;
+    if (by_tokens && !options.credentials_folder.empty()) {
       ESPALIER_RETURN_IF_ERROR(
           PrepareTokens(options.credentials_folder, *access_, *loop_, credentials_));
     }
@@ -143,6 +146,16 @@ class ServiceImpl final : public Service {
     if (!(options.lease_s > 0)) {
       return absl::InvalidArgumentError(
           absl::StrCat("lease_s must be more than 0, got ", options.lease_s));
+    }
+    if (options.no_loopback_trust && options.open_loopback) {
+      return absl::InvalidArgumentError(
+          "--open-loopback lets in all users of this machine, and --no-loopback-trust none of them "
+          "without a token: leave one of them out");
+    }
+    if (options.no_loopback_trust && options.credentials_folder.empty() && options.token.empty()) {
+      return absl::InvalidArgumentError(
+          "--no-loopback-trust lets nobody in without a token, and this service has neither a "
+          "folder to make one in nor a shared one");
     }
     Addresses addresses;
     ESPALIER_ASSIGN_OR_RETURN(addresses.grpc, CheckAddress(options.grpc_address, options));

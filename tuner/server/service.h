@@ -30,6 +30,9 @@ struct ServiceOptions {
   std::string credentials_folder{};
   bool plaintext = false;      // such an address speaks in the clear, unless there is `tls`
   bool open_loopback = false;  // other users of this machine are let in as the service's own
+  // The kernel's word lets nobody in: the service's own user, too, shows a token. Needs a folder
+  // for credentials or a shared token, and is refused with open_loopback.
+  bool no_loopback_trust = false;
   double lease_s = 10;
   ClientLease client_lease{};  // of trials that clients run by themselves, as Optuna's do
   double slot_lease_s = 60;    // of slots that such clients hold

@@ -41,11 +41,12 @@ struct ServeArguments {
   std::string policy = StudySpec{}.policy.name;
 };
 
-// What nodes that the service starts itself show: where it can be reached from other machines, what
-// agents there show.
+// What nodes that the service starts itself show: where it can be reached from other machines, or
+// takes nobody's word but a token, what agents there show.
 std::string NodeTokenFile(const ServeArguments& arguments, const ServiceOptions& options) {
   const absl::StatusOr<ListenAddress> address = ParseListenAddress(options.grpc_address);
-  if (!address.ok() || address->loopback()) return arguments.token_file;
+  const bool by_kernel = address.ok() && address->loopback() && !options.no_loopback_trust;
+  if (!address.ok() || by_kernel) return arguments.token_file;
   return options.credentials_folder + "/join.token";
 }
 
@@ -186,6 +187,10 @@ void AddAccess(CliCommand& command, ServeArguments& arguments) {
   command.AddFlag("--open-loopback", arguments.options.open_loopback,
                   "Give every user of this machine the rights of the service's own user: they can "
                   "then run commands as any user who runs an agent");
+  command.AddFlag("--no-loopback-trust", arguments.options.no_loopback_trust,
+                  "Let nobody in without a token, not even the service's own user on loopback: for "
+                  "a service whose loopback others share, as in pods and containers. It makes its "
+                  "tokens on loopback, too (DB.credentials/administer.token)");
   CliOption& key = command.AddOption("--tls-key", arguments.options.tls.key,
                                      "PEM file with the private key of --tls-cert");
   CliOption& certificate =

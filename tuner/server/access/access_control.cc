@@ -21,8 +21,8 @@ constexpr char kHowToGetOne[] =
 absl::Status NothingShown() {
   return absl::UnauthenticatedError(
       absl::StrCat("this tuner service needs its token: metadata or header \"authorization: Bearer "
-                   "TOKEN\" (tuner: --token-file FILE). On loopback only its own user is let in "
-                   "without one; ",
+                   "TOKEN\" (tuner: --token-file FILE). Only its own user, on loopback, may be let "
+                   "in without one; ",
                    kHowToGetOne));
 }
 
@@ -62,7 +62,7 @@ void AccessControl::Take(const std::vector<Change>& changes) {
 
 bool AccessControl::Trusts(const Peer& peer) const {
   // A shared token, where there is one, has to be shown by every caller.
-  if (!options_.shared_token.empty()) return false;
+  if (!options_.shared_token.empty() || options_.no_loopback_trust) return false;
   return peer.kind == PeerKind::kOwnUser ||
          (options_.open_loopback && peer.kind == PeerKind::kOtherUser);
 }

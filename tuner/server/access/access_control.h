@@ -23,6 +23,8 @@ struct AccessControlOptions {
   // The shared token that every caller has to show (--token-file); empty: there is none.
   std::string shared_token{};
   bool open_loopback = false;  // all users of this machine are let in as the service's own
+  // Nobody is let in by the kernel's word: the service's own user shows a token, too.
+  bool no_loopback_trust = false;
   // The key from which trials' tokens and the secrets of their groups are derived; empty: a new
   // one.
   std::string trial_key{};

@@ -129,7 +129,9 @@ absl::StatusOr<ServiceCredentials> PrepareCredentials(const CredentialOptions& o
   credentials.given_tls = options.tls;
   if (options.folder.empty()) return credentials;
   ESPALIER_ASSIGN_OR_RETURN(credentials.trial_key, KeepTrialKey(options.folder));
-  if (reachable) credentials.administer_token_file = InFolder(options.folder, kAdministerToken);
+  if (reachable || options.own_user_shows_token) {
+    credentials.administer_token_file = InFolder(options.folder, kAdministerToken);
+  }
   if (!reachable || options.plaintext || options.tls.on()) return credentials;
   ESPALIER_ASSIGN_OR_RETURN(const OwnCertificate own, KeepOwnCertificate(options.folder));
   credentials.own_tls = {own.certificate_file, own.key_file};

@@ -13,9 +13,10 @@ namespace espalier {
 // The credentials of a service, in a folder that only its user can read: its certificate and key,
 // the key of trials' tokens, and the tokens with which agents join and users administer.
 struct CredentialOptions {
-  std::string folder;      // empty: nothing is kept
-  TlsFiles tls{};          // given by the user: all endpoints speak TLS with it
-  bool plaintext = false;  // no endpoint makes a certificate of its own
+  std::string folder;                 // empty: nothing is kept
+  TlsFiles tls{};                     // given by the user: all endpoints speak TLS with it
+  bool plaintext = false;             // no endpoint makes a certificate of its own
+  bool own_user_shows_token = false;  // though none can be reached from other machines
 };
 
 struct ServiceCredentials {
@@ -29,7 +30,7 @@ struct ServiceCredentials {
   std::string administer_token_file;
 
   // What the service's own user shows, too, which tells it the certificate of our own; empty: it
-  // needs none.
+  // needs none for that.
   std::string own_user_token_file() const;
   // The certificate of an endpoint at this address: on loopback it needs none of our own.
   const TlsFiles& TlsAt(const ListenAddress& address) const {
