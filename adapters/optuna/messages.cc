@@ -10,6 +10,8 @@
 #include "search_spaces/formats/optuna/distribution.h"
 #include "search_spaces/formats/optuna/trial_parameters.h"
 #include "tuner/api/shown_attributes.h"
+#include "tuner/core/state/private_attributes.h"
+#include "tuner/core/state/refusals.h"
 #include "tuner/core/state/study_facts.h"
 #include "tuner/study_file/study_file.h"
 
@@ -80,7 +82,7 @@ optuna::Study ToMessage(const Study& study) {
   for (const Direction direction : study.spec.directions) {
     message.add_directions(ToMessage(direction));
   }
-  AddAttributes(study.attributes, message);
+  AddAttributes(ShownAttributes(study), message);
   return message;
 }
 
@@ -100,7 +102,7 @@ optuna::Trial ToMessage(const Trial& trial, const Study& study) {
   message.set_datetime_complete(ToLocalTime(trial.ended));
   AddParameters(trial, study, message);
   AddSuggested(trial, study, message);
-  AddAttributes(ShownAttributes(trial), message);
+  AddAttributes(ShownAttributes(trial, /*shows_secrets=*/false), message);
   for (const IntermediateValue& value : trial.values) {
     (*message.mutable_intermediate_values())[value.step] = value.value;
   }
@@ -134,6 +136,10 @@ absl::Status CheckAttribute(const std::string& key, const std::string& value) {
   return Unknown(absl::StrCat("attribute \"", key, "\""), std::string(status.message()));
 }
 
+absl::Status CheckSystemAttribute(const std::string& key, const std::string& value) {
+  return IsPrivateAttribute(key) ? PrivateAttribute(key) : CheckAttribute(key, value);
+}
+
 absl::StatusOr<std::shared_ptr<const TrialTemplate>> FromMessage(const optuna::Trial& message) {
   auto content = std::make_shared<TrialTemplate>();
   ESPALIER_ASSIGN_OR_RETURN(content->state, FromMessage(message.state()));
@@ -155,7 +161,7 @@ absl::StatusOr<std::shared_ptr<const TrialTemplate>> FromMessage(const optuna::T
     content->attributes.user.emplace(key, value);
   }
   for (const auto& [key, value] : message.system_attributes()) {
-    ESPALIER_RETURN_IF_ERROR(CheckAttribute(key, value));
+    ESPALIER_RETURN_IF_ERROR(CheckSystemAttribute(key, value));
     content->attributes.system.emplace(key, value);
   }
   content->intermediate_values.insert(message.intermediate_values().begin(),

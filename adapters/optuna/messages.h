@@ -24,6 +24,8 @@ optuna::TrialState ToMessage(TrialState state);
 absl::StatusOr<TrialState> FromMessage(optuna::TrialState state);
 absl::StatusOr<Suggestion> MakeSuggestion(const std::string& name, const std::string& distribution);
 absl::Status CheckAttribute(const std::string& key, const std::string& value);
+// Also refuses those that the service keeps for itself, with INVALID_ARGUMENT.
+absl::Status CheckSystemAttribute(const std::string& key, const std::string& value);
 absl::StatusOr<std::shared_ptr<const TrialTemplate>> FromMessage(const optuna::Trial& message);
 absl::StatusOr<StudySpec> MakeSpec(const optuna::CreateNewStudyRequest& request);
 

@@ -9,6 +9,7 @@
 #include "adapters/optuna/encoded_trials.h"
 #include "adapters/optuna/messages.h"
 #include "storage.grpc.pb.h"
+#include "tuner/api/shown_attributes.h"
 #include "tuner/core/state/refusals.h"
 
 namespace espalier::optuna_storage {
@@ -107,11 +108,11 @@ class StorageService final : public Base {
   Reactor* GetStudySystemAttributes(Context* context,
                                     const optuna::GetStudySystemAttributesRequest* request,
                                     optuna::GetStudySystemAttributesReply* reply) override {
-    return ReadStudy("GetStudySystemAttributes", context, request->study_id(),
-                     [reply](const Study& study) {
-                       reply->mutable_system_attributes()->insert(study.attributes.system.begin(),
-                                                                  study.attributes.system.end());
-                     });
+    return ReadStudy(
+        "GetStudySystemAttributes", context, request->study_id(), [reply](const Study& study) {
+          const Attributes shown = ShownAttributes(study);
+          reply->mutable_system_attributes()->insert(shown.system.begin(), shown.system.end());
+        });
   }
   Reactor* GetAllStudies(Context* context, const optuna::GetAllStudiesRequest*,
                          optuna::GetAllStudiesReply* reply) override {
@@ -228,7 +229,8 @@ class StorageService final : public Base {
   Reactor* SetAttribute(const char* method, Context* context, const Request& request,
                         SetAttributeEvent event) {
     return PostRead(method, context, [&]() -> absl::StatusOr<Event> {
-      ESPALIER_RETURN_IF_ERROR(CheckAttribute(request.key(), request.value()));
+      ESPALIER_RETURN_IF_ERROR(event.system ? CheckSystemAttribute(request.key(), request.value())
+                                            : CheckAttribute(request.key(), request.value()));
       event.key = request.key();
       event.value = request.value();
       return std::move(event);

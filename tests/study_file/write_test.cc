@@ -313,5 +313,27 @@ TEST(WriteStudy, AFieldThatChangedIsWrittenAsItIsNow) {
   EXPECT_EQ(*ParseStudy(text, "x", "/"), spec);
 }
 
+TEST(MaskEnvironment, LeavesNamesAndAllElseAsItIsWorded) {
+  const StudySpec spec = *ParseStudy(
+      R"({"name": "n", "command": "a b", "env": {"KEY": "secret", "N": 3, "EMPTY": ""}, "trials": 5,
+          "search_space": {"x": {"_type": "uniform", "_value": [0, 1]}}})",
+      "x", "/");
+  const std::string text = MaskEnvironment(WriteStudy(spec));
+  EXPECT_THAT(text, HasSubstr(R"("env":{"KEY":"***","N":"***","EMPTY":"***"})"));
+  StudySpec masked = spec;
+  for (auto& [name, value] : masked.environment) value = kMaskedValue;
+  const absl::StatusOr<StudySpec> read = ParseStudy(text, "x", "/");
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_TRUE(DifferencesOf(*read, masked).empty());
+}
+
+TEST(MaskEnvironment, LeavesTextsWithoutOne) {
+  for (const std::string text :
+       {R"({"name":"n","trials":5})", R"({"a":{"env":{"x":"y"}}})", "no JSON", "", "[1]"}) {
+    EXPECT_EQ(MaskEnvironment(text), text);
+  }
+  EXPECT_EQ(MaskEnvironment(R"({"env":"KEY=secret"})"), R"({"env":"***"})");
+}
+
 }  // namespace
 }  // namespace espalier

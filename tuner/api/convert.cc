@@ -96,6 +96,13 @@ void AddCurves(const Trial& trial, v1::Trial& out) {
   }
 }
 
+std::string StudyText(const Study& study, bool shows_secrets) {
+  const std::string& kept = study.spec.wording.text;
+  std::string text = kept.empty() ? WriteStudy(DefinitionOf(study)) : kept;
+  const bool masked = !shows_secrets && !study.spec.environment.empty();
+  return masked ? MaskEnvironment(text) : text;
+}
+
 std::string_view PhaseName(GroupPhase phase) {
   switch (phase) {
     case GroupPhase::kNone:
@@ -217,7 +224,7 @@ v1::Study ToProto(const Study& study, const View& view) {
   for (const Direction direction : study.spec.directions) {
     out.add_directions(std::string(ToString(direction)));
   }
-  AddAttributes(study.attributes, out);
+  AddAttributes(ShownAttributes(study), out);
   const TrialTally& tally = state.TallyOf(study);
   for (const TrialState of : {TrialState::kWaiting, TrialState::kRunning, TrialState::kPaused,
                               TrialState::kComplete, TrialState::kPruned, TrialState::kFail}) {
@@ -230,8 +237,7 @@ v1::Study ToProto(const Study& study, const View& view) {
   }
   out.set_created_at(SecondsOrZero(study.created));
   out.set_ended_at(SecondsOrZero(study.ended));
-  const std::string& text = study.spec.wording.text;
-  out.set_study_json(text.empty() ? WriteStudy(DefinitionOf(study)) : text);
+  out.set_study_json(StudyText(study, view.shows_secrets));
   out.set_directory(study.spec.directory);
   return out;
 }
@@ -248,7 +254,7 @@ v1::Trial ToProto(const Trial& trial, const View& view, bool with_curves) {
     added.set_json(JsonOrText(parameter.value));
   }
   out.mutable_other_values()->Add(trial.other_values.begin(), trial.other_values.end());
-  if (with_curves) AddAttributes(ShownAttributes(trial), out);
+  if (with_curves) AddAttributes(ShownAttributes(trial, view.shows_secrets), out);
   const Direction direction = study.spec.direction();
   if (const auto value = BestValue(trial, direction)) out.set_value(*value);
   out.set_created_at(SecondsOrZero(trial.created));
@@ -300,7 +306,7 @@ v1::TrialRecord ToRecord(const Trial& trial, const View& view) {
   for (const IntermediateValue& value : trial.values) {
     *out.add_intermediate_values() = ToProto(value, trial);
   }
-  AddAttributes(ShownAttributes(trial), out);
+  AddAttributes(ShownAttributes(trial, view.shows_secrets), out);
   out.set_created_at(SecondsOrZero(trial.created));
   out.set_started_at(SecondsOrZero(trial.started));
   out.set_ended_at(SecondsOrZero(trial.ended));

@@ -4,18 +4,23 @@
 
 #include "absl/strings/str_cat.h"
 #include "tuner/api/json.h"
+#include "tuner/core/state/private_attributes.h"
+#include "tuner/study_file/study_file.h"
 
 namespace espalier {
 
-Attributes ShownAttributes(const Trial& trial) {
-  Attributes shown = trial.attributes;
+Attributes ShownAttributes(const Study& study) { return WithoutPrivate(study.attributes); }
+
+Attributes ShownAttributes(const Trial& trial, bool shows_secrets) {
+  Attributes shown = WithoutPrivate(trial.attributes);
   if (trial.held) shown.system.emplace("espalier:held", "true");
   if (trial.environment.empty()) return shown;
   std::string json = "{";
   for (const auto& [name, value] : trial.environment) {
-    absl::StrAppend(&json, json.size() > 1 ? "," : "", QuoteJson(name), ":", QuoteJson(value));
+    absl::StrAppend(&json, json.size() > 1 ? "," : "", QuoteJson(name), ":",
+                    QuoteJson(shows_secrets ? value : kMaskedValue));
   }
-  shown.system.emplace("espalier:environment", json + "}");
+  shown.system.insert_or_assign("espalier:environment", json + "}");
   return shown;
 }
 

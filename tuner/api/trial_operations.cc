@@ -7,6 +7,7 @@
 #include "search_spaces/formats/optuna/distribution.h"
 #include "tuner/api/convert.h"
 #include "tuner/api/operations.h"
+#include "tuner/core/state/private_attributes.h"
 #include "tuner/core/state/refusals.h"
 
 namespace espalier::api {
@@ -57,9 +58,11 @@ bool TakesAnyParameters(Tuner& tuner, const std::string& name) {
 
 // Attributes over gRPC are texts that may be anything.
 template <typename Map>
-absl::StatusOr<std::map<std::string, std::string>> ReadAttributes(const Map& from) {
+absl::StatusOr<std::map<std::string, std::string>> ReadAttributes(const Map& from,
+                                                                  bool system = false) {
   std::map<std::string, std::string> attributes;
   for (const auto& [key, value] : from) {
+    if (system && IsPrivateAttribute(key)) return PrivateAttribute(key);
     absl::Status status = CheckJsonDepth(value);
     if (status.ok()) status = CheckPythonJson(value);
     if (!status.ok()) {
@@ -195,7 +198,8 @@ absl::StatusOr<v1::TrialRecord> SetAttributes(Tuner& tuner,
                                               const v1::SetAttributesRequest& request) {
   SetTrialAttributes event{TrialId(request.trial_id()), {}};
   ESPALIER_ASSIGN_OR_RETURN(event.attributes.user, ReadAttributes(request.user()));
-  ESPALIER_ASSIGN_OR_RETURN(event.attributes.system, ReadAttributes(request.system()));
+  ESPALIER_ASSIGN_OR_RETURN(event.attributes.system,
+                            ReadAttributes(request.system(), /*system=*/true));
   ESPALIER_RETURN_IF_ERROR(CheckSettable(event.attributes.system));
   const Reply reply = tuner.Post(std::move(event));
   if (!reply.status.ok()) return reply.status;

@@ -33,6 +33,8 @@ struct View {
   std::vector<std::string> engine_troubles{};               // see Engine::Troubles
   // Machines are in the pool only if users have them join it.
   bool users_add_machines = false;
+  // Whether the reader may see what can be a secret: the values of environment variables.
+  bool shows_secrets = true;
 };
 
 // The seam between the operations and the owner of the core. May be called from any thread but the

@@ -47,6 +47,13 @@ absl::StatusOr<StudySpec> ReadForNotes(std::string_view study_json);
 // was read from a file that has them; else those are written that are not as they are by default.
 std::string WriteStudy(const StudySpec& spec);
 
+// What stands for the value of an environment variable where it may be a secret.
+inline constexpr char kMaskedValue[] = "***";
+
+// A study file with the values of its environment variables masked, for readers who may look at a
+// study but not run programs. What is no study file is left as it is.
+std::string MaskEnvironment(const std::string& study_json);
+
 // Whether the study has its text with it (StudyWording): ParseStudy leaves it so, and a change of
 // a field ends it. WriteStudy then only copies the text.
 bool IsWorded(const StudySpec& spec);

@@ -94,6 +94,18 @@ std::string WriteStudy(const StudySpec& spec) {
   return IsWorded(spec) ? spec.wording.text : Rewritten(spec);
 }
 
+std::string MaskEnvironment(const std::string& study_json) {
+  Json json = ParseJson<Json>(study_json, kMaxRecordDepth);
+  const auto environment = json.is_object() ? json.find("env") : json.end();
+  if (environment == json.end()) return study_json;
+  if (environment->is_object()) {
+    for (auto& variable : environment->items()) variable.value() = kMaskedValue;
+  } else {
+    *environment = kMaskedValue;
+  }
+  return TextOf(json);
+}
+
 std::string DirectionNote(const StudySpec& spec) {
   if (!spec.has_metric || spec.wording.text.empty()) return "";
   const Json json = ParseJson<Json>(spec.wording.text, kMaxRecordDepth);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "tuner/api/shown_attributes.h"
 
 namespace espalier::optuna_dashboard {
 
@@ -14,7 +15,7 @@ StudyHead SummaryOf(const Study& study) {
   head.id = study.id;
   head.spec.name = study.spec.name;
   head.spec.directions = study.spec.directions;
-  head.attributes = study.attributes;
+  head.attributes = ShownAttributes(study);
   return head;
 }
 

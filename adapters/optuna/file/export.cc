@@ -11,6 +11,7 @@
 #include "absl/time/time.h"
 #include "adapters/optuna/file/schema.h"
 #include "search_spaces/formats/optuna/trial_parameters.h"
+#include "tuner/core/state/private_attributes.h"
 #include "tuner/core/state/study_facts.h"
 #include "tuner/storage/database.h"
 #include "tuner/storage/new_file.h"
@@ -134,7 +135,7 @@ absl::Status Exporter::WriteAttributes(Statement& user, Statement& system, std::
   for (const auto& [key, value] : attributes.user) {
     ESPALIER_RETURN_IF_ERROR(user.Bind(owner, key, value).Run());
   }
-  for (const auto& [key, value] : attributes.system) {
+  for (const auto& [key, value] : WithoutPrivate(attributes).system) {
     ESPALIER_RETURN_IF_ERROR(system.Bind(owner, key, value).Run());
   }
   return absl::OkStatus();

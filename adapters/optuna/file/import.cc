@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "adapters/optuna/file/trial_ids.h"
 #include "tuner/core/core.h"
+#include "tuner/core/state/private_attributes.h"
 #include "tuner/storage/storage.h"
 #include "tuner/study_file/study_file.h"
 
@@ -131,7 +132,7 @@ class Importer {
   }
 
   absl::Status EndStudy() {
-    Attributes attributes = studies_[next_].source.attributes;
+    Attributes attributes = WithoutPrivate(studies_[next_].source.attributes);
     FollowTrialIds(new_ids_, attributes.system);
     for (const bool system : {false, true}) {
       for (const auto& [key, value] : system ? attributes.system : attributes.user) {

@@ -16,6 +16,11 @@ absl::Status NoTrial(TrialId id) {
   return absl::NotFoundError(absl::StrCat("no trial with id ", id.value));
 }
 
+absl::Status PrivateAttribute(const std::string& key) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("attribute \"", key, "\": is the service's own, which no client sees or sets"));
+}
+
 absl::Status CheckCostLimit(const StudySpec& spec) {
   if (spec.cost_limit == 0 || spec.slot_price_per_hour != 0) return absl::OkStatus();
   return absl::InvalidArgumentError(

@@ -31,6 +31,9 @@ absl::Status CheckStep(std::int64_t step);
 // Refuses a limit of costs without a price to go by. The message names the key of the study file.
 absl::Status CheckCostLimit(const StudySpec& spec);
 
+// Refuses a client that would set what the service keeps for itself (private_attributes.h).
+absl::Status PrivateAttribute(const std::string& key);
+
 // Refuses a client that would create, run or end a trial of such a study.
 absl::Status RunsOnThePool(const Study& study);
 

@@ -92,6 +92,12 @@ absl::Status AccessControl::AdmitToken(const Permission* permission,
       RoleName(permission->needed), ": show another token; ", kHowToGetOne));
 }
 
+bool AccessControl::SeesSecrets(const Shown& shown) const {
+  if (shown.token.empty()) return shown.own_user;
+  const absl::StatusOr<Caller> caller = Recognise(shown.token);
+  return caller.ok() && Allows(caller->role, Role::kSubmit);
+}
+
 absl::StatusOr<AccessControl::Caller> AccessControl::Recognise(const std::string& token) const {
   if (!LooksLikeAccessToken(token)) {
     if (!options_.shared_token.empty() && SameText(HashOf(token), HashOf(options_.shared_token))) {

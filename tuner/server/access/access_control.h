@@ -62,6 +62,10 @@ class AccessControl {
   // what to do.
   absl::Status Admit(std::string_view call, const Shown& shown) const;
 
+  // Whether a caller that was admitted may see what can be a secret of those who submit, such as
+  // the values of environment variables: it may submit itself.
+  bool SeesSecrets(const Shown& shown) const;
+
   // The token that a replica of a trial has to show, which is good for its trial until that ends.
   std::string TrialToken(TrialId trial, ReplicaId replica,
                          const std::string& certificate_hash) const;

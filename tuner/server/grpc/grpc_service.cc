@@ -10,6 +10,7 @@
 #include "grpcpp/grpcpp.h"
 #include "spdlog/spdlog.h"
 #include "tuner.grpc.pb.h"
+#include "tuner/api/masking_tuner.h"
 #include "tuner/api/operations.h"
 #include "tuner/proto/grpc_status.h"
 #include "tuner/proto/plain_messages.h"
@@ -41,7 +42,7 @@ class TunerService final : public grpc::Service {
  public:
   TunerService(const AccessControl& access, espalier::Tuner& tuner, Agents& agents,
                Metrics& metrics)
-      : access_(access), tuner_(tuner), agents_(agents), metrics_(metrics) {
+      : access_(access), tuner_(tuner), masking_(tuner), agents_(agents), metrics_(metrics) {
     api::ForEachOperation([this](const auto& row) { Add(row); });
     AddAgentStream();
   }
@@ -96,7 +97,9 @@ class TunerService final : public grpc::Service {
       if (!own.ok()) return Counted(row.name, own);
     }
     const auto start = std::chrono::steady_clock::now();
-    auto result = row.run(tuner_, request);
+    // Without a token only the service's own user has been admitted.
+    const bool all = access_.SeesSecrets({.own_user = true, .token = TokenOf(context)});
+    auto result = row.run(all ? tuner_ : masking_, request);
     const absl::Status status = result.status();
     if (status.ok()) response = *std::move(result);
     metrics_.CountLatency(
@@ -112,6 +115,7 @@ class TunerService final : public grpc::Service {
 
   const AccessControl& access_;
   espalier::Tuner& tuner_;
+  MaskingTuner masking_;
   Agents& agents_;
   Metrics& metrics_;
   std::deque<std::string> names_;

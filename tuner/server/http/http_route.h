@@ -12,7 +12,7 @@ namespace espalier {
 
 // One request, as its route sees it.
 struct HttpCall {
-  Tuner& tuner;
+  Tuner& tuner;                              // shows secrets to those who may see them
   std::map<std::string, std::string> path;   // by the names in HttpRoute::path, decoded
   std::map<std::string, std::string> query;  // the first of each name
   std::string request_key;                   // header Idempotency-Key, without quotes around it

@@ -11,6 +11,7 @@
 #include "httplib.h"
 #include "spdlog/spdlog.h"
 #include "tuner/api/json.h"
+#include "tuner/api/masking_tuner.h"
 #include "tuner/server/access/trial_tokens.h"
 #include "tuner/server/http/http_listener.h"
 #include "tuner/server/http/http_routes.h"
@@ -72,6 +73,7 @@ class HttpServerImpl final : public HttpServer {
       : access_(access),
         scheme_(tls.on() ? "https://" : "http://"),
         tuner_(tuner),
+        masking_(tuner),
         metrics_(metrics),
         routes_(std::move(routes)),
         listener_(tls, access, kMaxHttpBody,
@@ -149,7 +151,7 @@ class HttpServerImpl final : public HttpServer {
       response.set_header("Allow", found.allowed);
       return;
     }
-    HttpCall call{.tuner = tuner_,
+    HttpCall call{.tuner = access_.SeesSecrets(ShownBy(request)) ? tuner_ : masking_,
                   .path = std::move(found.path),
                   .query = {},
                   .request_key = RequestKey(request),
@@ -214,6 +216,7 @@ class HttpServerImpl final : public HttpServer {
   const AccessControl& access_;
   const std::string scheme_;
   Tuner& tuner_;
+  MaskingTuner masking_;
   Metrics& metrics_;
   const std::vector<HttpRoute> routes_;
   HttpListener listener_;

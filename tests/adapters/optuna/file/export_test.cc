@@ -87,6 +87,15 @@ TEST_F(OptunaExport, ComesBackAsItWas) {
   ExpectSame(RoundTrip(), Load(from()));
 }
 
+TEST_F(OptunaExport, LeavesOutWhatTheServiceKeepsForItself) {
+  Fill({StudyCreated{StudyId(1), ByClients("s"), kAt},
+        StudyAttributeSet{StudyId(1), true, "nni:channel_key", "\"secret\""},
+        StudyAttributeSet{StudyId(1), true, "nni:definition", "{}"},
+        StudyAttributeSet{StudyId(1), true, "nni:else", "1"}});
+  EXPECT_THAT(RoundTrip().studies.at(StudyId(1)).attributes.system,
+              testing::ElementsAre(testing::Pair("nni:else", "1")));
+}
+
 TEST_F(OptunaExport, TakesStudiesOfThePool) {
   auto spec = ParseStudy(R"({"name": "pool", "command": ["true"], "trials": 3,
       "metric": {"name": "loss", "direction": "maximize"},

@@ -79,6 +79,14 @@ TEST(ReportPage, EscapesEverythingThatComesFromOutside) {
   EXPECT_EQ(FirstUnbalancedTag(page), "");
 }
 
+TEST(ReportPage, MasksTheEnvironmentForWhomeverItIsGivenTo) {
+  v1::StudyDetails details = SampleStudy();
+  details.mutable_study()->set_study_json(R"({"name":"n","env":{"API_KEY":"secret-value"}})");
+  const std::string page = Page(details);
+  EXPECT_EQ(page.find("secret-value"), std::string::npos);
+  EXPECT_NE(page.find("API_KEY"), std::string::npos);
+}
+
 TEST(ReportPage, ShowsUtilisationAndResizesOfTheRecord) {
   const std::string page = Page(SampleStudy());
   EXPECT_NE(page.find("77.5 %"), std::string::npos);

@@ -13,6 +13,7 @@
 #include "tuner/cli/views/study_text.h"
 #include "tuner/cli/views/table.h"
 #include "tuner/cli/views/text.h"
+#include "tuner/study_file/study_file.h"
 
 namespace espalier {
 namespace {
@@ -143,8 +144,8 @@ std::string ReportPage(const v1::StudyDetails& details, double now, std::optiona
   if (!sweep.empty()) html += "<h2>By scaling rule and batch size</h2>\n" + sweep;
   html += report::ReliabilitySection(PromiseReliability(details));
   html += "<h2>Decisions</h2>\n" + report::DecisionsTable(details);
-  html += "<details><summary>Study file</summary><pre>" + Escape(study.study_json()) +
-          "</pre></details>\n";
+  html += "<details><summary>Study file</summary><pre>" +
+          Escape(MaskEnvironment(study.study_json())) + "</pre></details>\n";
   return html + "</body>\n</html>\n";
 }
 
