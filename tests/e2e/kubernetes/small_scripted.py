@@ -60,6 +60,10 @@ class ScriptedExchange(Exchange):
             return super().serve(body)
         fault = lab.hear(method=self.command, path=place[2], content_type=self.headers.get("Content-Type", ""),
                          body="" if body is None else json.dumps(body, sort_keys=True, separators=(",", ":")))
+        if fault and not fault["code"]:
+            self.close_connection = True
+            self.rfile.read(1)  # until the client has given up
+            return None
         if fault:
             with self.api.store.changed:
                 self.api.access.user_of(self.headers.get("Authorization"))  # strangers are told that they are

@@ -36,9 +36,10 @@ class SmallKubernetes {
   // Those that begin so ("POST /pods"), of all that have come, once there are so many.
   std::vector<Request> Requests(const std::string& beginning = "", std::size_t at_least = 0) const;
 
+  static constexpr int kSilent = 0;  // no code: nothing is answered until who asks gives up
   // Requests that begin so are answered by this, `times` in a row.
   struct Fault {
-    int code = 0;
+    int code = kSilent;
     std::string message{};
     std::string reason{};  // empty: the usual one of the code
     std::string retry_after{};

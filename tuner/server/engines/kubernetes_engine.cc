@@ -68,11 +68,11 @@ class KubernetesEngine final : public Engine {
     }
     spdlog::info("event=lease_taken lease=\"{}\" holder=\"{}\"", plan_.lease.name,
                  plan_.lease.holder);
-    lease_->Keep([name = plan_.lease.name](const std::string& holder) {
+    lease_->Keep([name = plan_.lease.name](const std::string& why) {
       spdlog::error(
-          "event=lease_lost lease=\"{}\" holder=\"{}\" text=\"another service leads this "
+          "event=lease_lost lease=\"{}\" reason=\"{}\" text=\"another service may lead this "
           "pool now: this one ends at once\"",
-          name, holder);
+          name, absl::StrReplaceAll(why, {{"\"", "'"}}));
       spdlog::default_logger()->flush();
       std::_Exit(EXIT_FAILURE);
     });
@@ -270,7 +270,8 @@ std::vector<PluginOption> KubernetesOptions() {
        .default_value = 15,
        .least = 1,
        .most = 3600,
-       .meaning = "seconds of silence after which another service may lead"}};
+       .meaning = "seconds of silence after which another service may lead; who leads ends after "
+                  "two thirds of it"}};
 }
 
 }  // namespace

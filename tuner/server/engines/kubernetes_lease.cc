@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "base/json/parse_json.h"
@@ -22,14 +23,23 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr const char* kGroup = "coordination.k8s.io/v1";
-constexpr double kRenewals = 3;  // within its duration
+// Within its duration: renewals, attempts while they fail, and looks at whether it is lost.
+constexpr double kRenewals = 6;
 constexpr double kAttempts = 10;
+constexpr double kLooks = 30;
+// Of its duration, without a renewal: as Kubernetes' own programs, 10 of 15 s.
+constexpr double kHeld = 2.0 / 3;
 
 // Goes on while the machine sleeps, and never jumps.
-double ClockSeconds() {
+double SecondsSinceBoot() {
   timespec now{};
   clock_gettime(CLOCK_BOOTTIME, &now);
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+KubernetesLease::Options WithClock(KubernetesLease::Options options) {
+  if (options.clock_s == nullptr) options.clock_s = SecondsSinceBoot;
+  return options;
 }
 
 // As Kubernetes writes moments with microseconds.
@@ -61,7 +71,7 @@ struct KubernetesLease::Seen {
 };
 
 KubernetesLease::KubernetesLease(ApiServer server, Options options)
-    : options_(std::move(options)),
+    : options_(WithClock(std::move(options))),
       api_(std::move(server), std::max(0.5, options_.duration_s / kAttempts)) {}
 
 KubernetesLease::~KubernetesLease() {
@@ -70,7 +80,9 @@ KubernetesLease::~KubernetesLease() {
     stopping_ = true;
   }
   wake_.notify_all();
-  if (thread_.joinable()) thread_.join();
+  for (std::thread* thread : {&renewing_, &guarding_}) {
+    if (thread->joinable()) thread->join();
+  }
   if (!ours_) return;
   const absl::StatusOr<Seen> seen = Look();
   if (seen.ok() && seen->holder() == options_.holder) Write(*seen, "").IgnoreError();
@@ -117,10 +129,11 @@ absl::Status KubernetesLease::Write(const Seen& seen, const std::string& holder)
 }
 
 absl::StatusOr<bool> KubernetesLease::Take() {
+  const double begun_s = options_.clock_s();
   ESPALIER_ASSIGN_OR_RETURN(const Seen seen, Look());
   holder_ = seen.holder();
   if (!holder_.empty() && holder_ != options_.holder) {
-    const double now_s = ClockSeconds();
+    const double now_s = options_.clock_s();
     if (seen.version() != version_seen_) {
       version_seen_ = seen.version();
       seen_at_s_ = now_s;
@@ -131,25 +144,58 @@ absl::StatusOr<bool> KubernetesLease::Take() {
   if (absl::IsAborted(written)) return false;
   ESPALIER_RETURN_IF_ERROR(written);
   holder_ = options_.holder;
+  const std::lock_guard lock(mutex_);
+  renewed_at_s_ = begun_s;
   return ours_ = true;
 }
 
-void KubernetesLease::Keep(std::function<void(const std::string& holder)> lost) {
-  thread_ = std::thread([this, lost = std::move(lost)] { Run(lost); });
+absl::Status KubernetesLease::Renew() {
+  const double begun_s = options_.clock_s();
+  const absl::StatusOr<Seen> seen = Look();
+  absl::Status renewed = seen.status();
+  std::string taken_by;
+  if (seen.ok()) {
+    const std::string holder = seen->holder();
+    if (holder == options_.holder || holder.empty()) {
+      renewed = Write(*seen, options_.holder);
+    } else {
+      taken_by = holder;
+    }
+  }
+  const std::lock_guard lock(mutex_);
+  trouble_ = std::string(renewed.message());
+  taken_by_ = taken_by;
+  if (renewed.ok() && taken_by.empty()) renewed_at_s_ = begun_s;
+  wake_.notify_all();
+  return renewed;
 }
 
-void KubernetesLease::Run(const std::function<void(const std::string& holder)>& lost) {
+std::string KubernetesLease::WhyLost() const {
+  const std::lock_guard lock(mutex_);
+  if (!taken_by_.empty()) return absl::StrCat("another service has it: ", taken_by_);
+  const double silent_s = options_.clock_s() - renewed_at_s_;
+  if (silent_s < kHeld * options_.duration_s) return "";
+  return absl::StrFormat("it has not been renewed for %.1f s: %s", silent_s,
+                         trouble_.empty() ? "no attempt has ended" : trouble_);
+}
+
+void KubernetesLease::Keep(std::function<void(const std::string& why)> lost) {
+  renewing_ = std::thread([this] { RenewAgainAndAgain(); });
+  guarding_ = std::thread([this, lost = std::move(lost)] { Guard(lost); });
+}
+
+void KubernetesLease::RenewAgainAndAgain() {
   double pause_s = options_.duration_s / kRenewals;
   bool told = false;
   while (true) {
     {
       std::unique_lock lock(mutex_);
-      wake_.wait_for(lock, std::chrono::duration<double>(pause_s), [this] { return stopping_; });
-      if (stopping_) return;
+      wake_.wait_for(lock, std::chrono::duration<double>(pause_s),
+                     [this] { return stopping_ || !ours_; });
+      if (stopping_ || !ours_) return;
     }
     const absl::Status renewed = Renew();
     pause_s = options_.duration_s / (renewed.ok() ? kRenewals : kAttempts);
-    if (!ours_) return lost(holder_);
     if (renewed.ok() == told) {
       told = !renewed.ok();
       renewed.ok() ? spdlog::info("event=lease_renewed_again lease=\"{}\"", options_.name)
@@ -159,13 +205,22 @@ void KubernetesLease::Run(const std::function<void(const std::string& holder)>& 
   }
 }
 
-// `ours_` is false afterwards only where another has it.
-absl::Status KubernetesLease::Renew() {
-  ESPALIER_ASSIGN_OR_RETURN(const Seen seen, Look());
-  holder_ = seen.holder();
-  if (holder_ == options_.holder || holder_.empty()) return Write(seen, options_.holder);
-  ours_ = false;
-  return absl::OkStatus();
+// Looks again and again instead of waiting until the moment comes: the clock that threads wait by
+// stands still while the machine sleeps.
+void KubernetesLease::Guard(const std::function<void(const std::string& why)>& lost) {
+  const std::chrono::duration<double> pause(options_.duration_s / kLooks);
+  while (true) {
+    const std::string why = WhyLost();
+    std::unique_lock lock(mutex_);
+    if (stopping_) return;
+    if (!why.empty()) {
+      ours_ = false;
+      lock.unlock();
+      wake_.notify_all();
+      return lost(why);
+    }
+    if (taken_by_.empty()) wake_.wait_for(lock, pause);
+  }
 }
 
 }  // namespace espalier
