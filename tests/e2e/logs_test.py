@@ -74,6 +74,22 @@ class Logs(TunerTest):
         text = wait_for(lambda: "more is" not in (text := self.logs().stdout) and text, "the first agent to be back")
         self.assertEqual(text, "==> node first <==\nhere\n==> node second <==\nthere\n")
 
+    def test_a_long_log_loses_its_middle_while_its_trial_runs(self):
+        self.serve_for(LEASE_S)
+        self.agent(1, options=["--max-log", "4M"])
+        self.submit(f"echo first; yes | head -c 9000000; echo last; while [ ! -e {self.dir}/gate ]; do sleep 0.05; done\n"
+                    "echo more; tuner tell --final --value 1 >/dev/null\n")
+        def log():
+            texts = [path.read_bytes() for path in self.dir.glob("agent*/e2e/trial-0/replica-*.log")]
+            return b"".join(texts)
+        wait_for(lambda: (text := log()).endswith(b"last\n") and len(text) <= 4 << 20, "the log to be cut")
+        self.assertTrue(log().startswith(b"first\ny\n"))
+        self.assertIn(b"left out", log())
+        self.assertEqual(self.logs(0, "-n", 1).stdout, "last\n")
+        (self.dir / "gate").touch()
+        wait_for(self.ended, "the study to end")
+        self.assertEqual(self.logs(0, "-n", 2).stdout, "last\nmore\n")
+
     def test_of_a_run_they_are_there_when_it_has_ended(self):
         script = self.write("trial.sh", "#!/bin/sh\necho hello; tuner tell --final --value 1 >/dev/null\n", 0o755)
         run = self.dir / "run"

@@ -14,6 +14,9 @@ namespace espalier {
 inline constexpr double kDefaultReplicaLease_s = 5;
 inline constexpr double kMinReplicaLease_s = 0.1;
 inline constexpr double kMaxReplicaLease_s = 86400;
+inline constexpr std::int64_t kDefaultMaxLog_bytes = std::int64_t{64} << 20;
+inline constexpr std::int64_t kMinMaxLog_bytes = std::int64_t{4} << 20;
+inline constexpr std::int64_t kDefaultDiskReserve_bytes = std::int64_t{256} << 20;
 
 struct AgentOptions {
   std::string service_address;  // gRPC host:port of the service
@@ -45,6 +48,10 @@ struct AgentOptions {
   // Memory for elastic replicas that have left their group, so that the trial's next one need not
   // be started anew; 0: they end.
   std::int64_t spare_memory_bytes = 0;
+  // A replica's log that grows beyond this loses its middle; 0: none does.
+  std::int64_t max_log_bytes = kDefaultMaxLog_bytes;
+  // Nothing is started while the disk of `directory` has less room than this.
+  std::int64_t disk_reserve_bytes = kDefaultDiskReserve_bytes;
   // Slots are shares of these, slots_per_gpu of each: slot i is on the i-th, and round again. None:
   // slots are CPU slots.
   std::vector<Gpu> gpus;

@@ -3,8 +3,11 @@
 #include <spdlog/spdlog.h>
 
 #include <csignal>
+#include <optional>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "base/free_disk.h"
 #include "base/trial_folder.h"
 #include "trial_runner/agent/agent_loop.h"
 #include "trial_runner/agent/last_output.h"
@@ -21,16 +24,25 @@ absl::Status AgentLoop::ClaimFolders(const TrialName& trial) const {
   return absl::OkStatus();
 }
 
+absl::Status AgentLoop::CheckDisk() const {
+  const std::optional<std::int64_t> free = FreeDiskBytes(options_.directory);
+  if (!free || *free >= options_.disk_reserve_bytes) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      absl::StrCat("the disk of ", options_.directory, " has ", *free >> 20,
+                   " MiB free, which is less than the reserve of ",
+                   options_.disk_reserve_bytes >> 20, " MiB (--disk-reserve)"));
+}
+
 void AgentLoop::StartReplica(v1::StartReplica start) {
   const std::int64_t id = start.replica_id();
   if (unfinished_.contains(id) || ended_.contains(id)) return;  // commands may arrive twice
   if (stopping_) return;
   unfinished_.emplace(id, IdentityOf(start));
-  const absl::Status claimed =
-      ClaimFolders({start.study(), start.study_identity(), start.trial_number()});
-  if (!claimed.ok()) {
-    return NotStarted(start, OfTheMachine(claimed), CheckpointFailure::kNone);
+  absl::Status ready = CheckDisk();
+  if (ready.ok()) {
+    ready = ClaimFolders({start.study(), start.study_identity(), start.trial_number()});
   }
+  if (!ready.ok()) return NotStarted(start, OfTheMachine(ready), CheckpointFailure::kNone);
   if (!start.has_from() || keeper_.IsHere(start)) return BeginReplica(start);
   const absl::Status fetches = keeper_.Fetch(start);
   if (!fetches.ok()) {

@@ -54,6 +54,7 @@ void AgentLoop::Park(std::int64_t replica_id, std::int64_t device_bytes) {
 void AgentLoop::ReplicaEnded(std::int64_t replica_id) {
   ReplicaProcess& replica = *running_.at(replica_id);
   ReplicaProcess::Ending ending = replica.Reap();
+  LimitLog(replica);
   std::erase_if(ending.messages, [](const v1::ReplicaMessage& m) { return m.has_parked(); });
   Forward(replica_id, std::move(ending.messages));
   if (auto saved = keeper_.folders().LastLook(replica_id)) {

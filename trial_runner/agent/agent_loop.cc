@@ -18,7 +18,6 @@
 #include "base/trial_folder.h"
 #include "trial_runner/agent/processes/left_processes.h"
 #include "trial_runner/agent/trial_environment.h"
-#include "trial_runner/agent/trial_output.h"
 #include "tuner/credentials/access_token.h"
 
 namespace espalier {
@@ -123,6 +122,7 @@ absl::Status AgentLoop::Run() {
     if (zygotes_.TakeNews()) BeginWaiting(true);
     TakeCheckpoints();
     LookAtFolders(now);
+    LimitLogs(now);
     SendEvents();
     NoteWhetherEmpty();
     if (Finished(now)) break;
@@ -205,6 +205,7 @@ int AgentLoop::WaitMs(Clock::time_point now) const {
   for (const HeldExit& held : held_exits_) until = std::min(until, held.until);
   if (!leaving_.empty()) until = std::min(until, now + kLeftoverPace);
   if (knows_orphans_) until = std::min(until, sweep_at_);
+  if (options_.max_log_bytes > 0 && !running_.empty()) until = std::min(until, logs_at_);
   if (const auto look = keeper_.folders().NextLook()) until = std::min(until, *look);
   for (const auto& [id, replica] : running_) {
     if (replica->kill_at()) until = std::min(until, *replica->kill_at());
@@ -388,18 +389,6 @@ void AgentLoop::StopReplica(const v1::StopReplica& stop) {
   // Most often because the trial has ended. If not, its spares are only an advantage lost.
   spares_.EndTrial(replica->second->identity().trial_id());
   replica->second->Terminate(stop.grace_s(), Clock::now());
-}
-
-// If the answer does not arrive, the service asks again.
-void AgentLoop::SendOutput(const v1::ReadOutput& request) {
-  const std::int64_t most = std::clamp<std::int64_t>(request.max_bytes(), 0, kMaxTrialOutput_bytes);
-  v1::AgentMessage message;
-  message.mutable_output()->set_request(request.request());
-  message.mutable_output()->set_text(TrialOutput(
-      FindTrialFolder(options_.directory,
-                      {request.study(), request.study_identity(), request.trial_number()}),
-      static_cast<std::size_t>(most)));
-  stream_->Send(stream_number_, message);
 }
 
 void AgentLoop::Welcomed(const v1::Welcome& welcome) {

@@ -121,6 +121,9 @@ class AgentLoop : public Agent {
   void SendHello(std::int64_t stream);
   void Obey(const v1::ServiceMessage& message);
   void SendOutput(const v1::ReadOutput& request);
+  // Keeps the logs of what runs within their limit.
+  void LimitLogs(Clock::time_point now);
+  void LimitLog(const ReplicaProcess& replica);
   void Welcomed(const v1::Welcome& welcome);
   // Called for each new stream, because the machine may have moved to another network.
   void LearnHostAddress(const std::string& service_peer);
@@ -134,6 +137,8 @@ class AgentLoop : public Agent {
   absl::Status ClaimFolders(const TrialName& trial) const;
   void CopyCheckpoint(const v1::CopyCheckpoint& copy);
   void StartReplica(v1::StartReplica start);
+  // Whether the disk has room for what starts, besides the reserve.
+  absl::Status CheckDisk() const;
   // Starts the replica, whose checkpoint is here. It may have to wait for its zygote, if it may.
   void BeginReplica(const v1::StartReplica& start, bool may_wait = true);
   void BeginWaiting(bool may_wait);
@@ -204,6 +209,8 @@ class AgentLoop : public Agent {
   std::vector<LeavingReplica> leaving_;
   Clock::time_point sweep_at_ = Clock::now();
   bool knows_orphans_ = false;
+  Clock::time_point logs_at_ = Clock::now();
+  bool log_trouble_ = false;  // and it was said
   OutOfMemory out_of_memory_;
   Outbox outbox_;
   std::int64_t node_id_ = 0;

@@ -336,6 +336,7 @@ v1::Pool PoolToProto(const View& view) {
   const std::vector<NodeView> nodes = view.core.Nodes();
   for (const std::string& warning : PoolWarnings(nodes, view.hosts)) out.add_warnings(warning);
   for (const std::string& trouble : view.engine_troubles) out.add_warnings(trouble);
+  for (const std::string& trouble : view.disk_troubles) out.add_warnings(trouble);
   for (const NodeView& node : nodes) {
     v1::Node& added = *out.add_nodes();
     added.set_id(node.id.value);

@@ -31,6 +31,7 @@ struct View {
   const std::map<std::string, std::string>& folders;        // of trials' files, by node name
   const std::map<std::string, std::string>& hosts;          // where replicas are reached, likewise
   std::vector<std::string> engine_troubles{};               // see Engine::Troubles
+  std::vector<std::string> disk_troubles{};                 // of the database, for people
   // Machines are in the pool only if users have them join it.
   bool users_add_machines = false;
   // Whether the reader may see what can be a secret: the values of environment variables.

@@ -1,6 +1,7 @@
 #include "tuner/server/service.h"
 
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -11,6 +12,7 @@
 #include "tuner/core/studies/validate.h"
 #include "tuner/server/access/access_control.h"
 #include "tuner/server/access/listen_address.h"
+#include "tuner/server/disk_watch.h"
 #include "tuner/server/grpc/agents.h"
 #include "tuner/server/grpc/grpc_service.h"
 #include "tuner/server/http/http_routes.h"
@@ -227,6 +229,10 @@ class ServiceImpl final : public Service {
       };
       loop_options.engine_troubles = [engine = options.engine] { return engine->Troubles(); };
     }
+    if (!options.database.empty()) {
+      disk_.emplace(options.database, options.disk_reserve_bytes);
+      loop_options.disk_troubles = [this] { return disk_->Troubles(Now()); };
+    }
     // A service for one study alone brings its machine.
     loop_options.users_add_machines = options.engine == nullptr && options.policy.has_value();
     loop_options.read_output = [this](NodeId node, const TrialName& trial, std::int64_t most) {
@@ -283,6 +289,7 @@ class ServiceImpl final : public Service {
   ServiceCredentials credentials_;
   std::unique_ptr<AccessControl> access_;
   Frontends frontends_;
+  std::optional<DiskWatch> disk_;  // of the loop's thread
   std::unique_ptr<Loop> loop_;
   std::unique_ptr<GrpcServer> grpc_;
   std::unique_ptr<HttpServer> http_;

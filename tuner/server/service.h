@@ -11,6 +11,7 @@
 #include "tuner/core/pool_size/engine.h"
 #include "tuner/server/access/service_credentials.h"
 #include "tuner/server/access/tls.h"
+#include "tuner/server/disk_watch.h"
 #include "tuner/server/frontend.h"
 #include "tuner/server/http/dashboard_server.h"
 
@@ -23,6 +24,8 @@ struct ServiceOptions {
   StartDashboard start_dashboard{};          // where there is such an address
   std::vector<MakeFrontend> frontends{};     // for clients of other systems
   std::string database;                      // SQLite file; empty: in memory, lost at exit
+  // Less room than this on the database's disk is a warning.
+  std::int64_t disk_reserve_bytes = kDatabaseReserve_bytes;
   std::string token;  // the shared token that every caller must show; empty: see AccessControl
   TlsFiles tls{};     // of all endpoints
   // What makes an address that is not loopback safe: a certificate and tokens of its own, kept

@@ -208,6 +208,10 @@ TEST_F(Tuner, RefusesZeroSlots) {
                 {"--stall-timeout 0.5: must be 1 or more seconds"});
   ExpectRefused(Run({"agent", "--join", "127.0.0.1:1", "--replica-lease", "0.01"}),
                 {"--replica-lease 0.01: must be 0 (none) or 0.1 to 86400 seconds"});
+  ExpectRefused(Run({"agent", "--join", "127.0.0.1:1", "--max-log", "1M"}),
+                {"--max-log 1M: must be 0 (no limit) or 4M at least"});
+  ExpectRefused(Run({"agent", "--join", "127.0.0.1:1", "--disk-reserve", "much"}),
+                {"--disk-reserve \"much\": must be a number of bytes"});
   for (const char* size : {"2GB", "-1", "G", "99999999T"}) {
     ExpectRefused(Run({"agent", "--join", "127.0.0.1:1", "--spare-memory", size}),
                   {"--spare-memory \"" + std::string(size) + "\": must be a number of bytes"});

@@ -19,6 +19,7 @@
 namespace espalier {
 namespace {
 
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
@@ -160,6 +161,32 @@ TEST_F(AgentTest, TellsWhyACommandDoesNotStart) {
   EXPECT_EQ(service_.AwaitExit(3).error(),
             "cannot start /bin/sh in " + Path("absent") + ": No such file or directory");
   EXPECT_EQ(service_.events().size(), 3U);  // none was told as started
+}
+
+TEST_F(AgentTest, StartsNothingWhereTheReserveOfTheDiskIsTouched) {
+  AgentOptions options = Options();
+  options.disk_reserve_bytes = std::int64_t{1} << 60;
+  agent_ = *Agent::Start(options);
+  ASSERT_TRUE(agent_->WaitConnected(60));
+  service_.Start(Shell(1, "exit 0"));
+  const v1::ReplicaExited exited = service_.AwaitExit(1);
+  EXPECT_TRUE(exited.node_at_fault());
+  EXPECT_THAT(exited.error(), HasSubstr("less than the reserve of 1099511627776 MiB"));
+  EXPECT_FALSE(std::filesystem::exists(Path("agent/mnist")));
+}
+
+TEST_F(AgentTest, KeepsBothEndsOfALongLog) {
+  AgentOptions options = Options();
+  options.max_log_bytes = 64 << 10;
+  agent_ = *Agent::Start(options);
+  ASSERT_TRUE(agent_->WaitConnected(60));
+  service_.Start(Shell(1, "echo first; yes | head -c 300000; echo last"));
+  EXPECT_THAT(service_.AwaitExit(1).last_output(), EndsWith("\nlast\n"));
+  const std::string log = ReadFile("agent/mnist/trial-2/replica-1.log");
+  EXPECT_LE(log.size(), 64U << 10);
+  EXPECT_THAT(log, StartsWith("first\ny\n"));
+  EXPECT_THAT(log, HasSubstr("left out"));
+  EXPECT_THAT(log, EndsWith("y\nlast\n"));
 }
 
 TEST_F(AgentTest, TellsThatItsMachineLacksWhatATrialNeeds) {

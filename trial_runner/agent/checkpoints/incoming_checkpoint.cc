@@ -1,17 +1,18 @@
 #include "trial_runner/agent/checkpoints/incoming_checkpoint.h"
 
 #include <fcntl.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/file_descriptor.h"
+#include "base/free_disk.h"
 #include "base/private_files.h"
 #include "base/sync_path.h"
 #include "trial_runner/agent/checkpoints/checkpoint_damage.h"
@@ -72,12 +73,11 @@ absl::Status IncomingCheckpoint::Begin(CheckpointManifest manifest, std::int64_t
   staging_ = StagingOf(manifest_.fingerprint);
   if (offset == 0) Discard();
   ESPALIER_RETURN_IF_ERROR(MakePrivateFolders(staging_));
-  struct statvfs disk {};
-  if (statvfs(staging_.c_str(), &disk) != 0) return DiskError(staging_, errno);
-  const auto free = static_cast<std::int64_t>(disk.f_bavail * disk.f_frsize);
-  if (free < manifest_.size - offset + spare_bytes) {
+  const std::optional<std::int64_t> free = FreeDiskBytes(staging_);
+  if (!free) return DiskError(staging_, errno);
+  if (*free < manifest_.size - offset + spare_bytes) {
     return absl::ResourceExhaustedError(absl::StrCat(
-        "the disk of ", staging_, " has ", InGigabytes(free), " free; the checkpoint needs ",
+        "the disk of ", staging_, " has ", InGigabytes(*free), " free; the checkpoint needs ",
         InGigabytes(manifest_.size - offset), ", and ", InGigabytes(spare_bytes), " stay free"));
   }
   sum_ = Sha256();

@@ -117,6 +117,12 @@ void NodeArguments::AddTo(CliCommand& command) {
       "Memory for spares, such as 2G: elastic replicas that have left their group and "
       "stay loaded for the next time their trial grows; 0: no spares (default: an "
       "eighth of the machine's memory)");
+  command.AddOption("--max-log", max_log,
+                    "Size at which a replica's log loses its middle, such as 1G; its beginning and "
+                    "its newest half stay; 0: never (default: 64M)");
+  command.AddOption("--disk-reserve", disk_reserve,
+                    "Nothing is started while the disk of --dir has less room than this; 0: no "
+                    "reserve (default: 256M)");
 }
 
 absl::StatusOr<std::int64_t> ParseBytes(const std::string& text) {
@@ -133,6 +139,22 @@ absl::StatusOr<std::int64_t> ParseBytes(const std::string& text) {
   }
   return value * unit->second;
 }
+
+namespace {
+
+// What an option says, if it is given.
+absl::Status SetBytes(const char* option, const std::string& text, std::int64_t& bytes) {
+  if (text.empty()) return absl::OkStatus();
+  const absl::StatusOr<std::int64_t> given = ParseBytes(text);
+  if (!given.ok()) {
+    return absl::InvalidArgumentError(
+        fmt::format("{} {}", option, std::string(given.status().message())));
+  }
+  bytes = *given;
+  return absl::OkStatus();
+}
+
+}  // namespace
 
 absl::Status NodeArguments::Resolve(AgentOptions& options) const {
   if (slots && (*slots < 1 || *slots > kMaxNodeSlots)) {
@@ -157,15 +179,13 @@ absl::Status NodeArguments::Resolve(AgentOptions& options) const {
   }
   options.replica_lease_s = replica_lease_s;
   options.spare_memory_bytes = SpareMemoryBytes();
-  if (!spare_memory.empty()) {
-    const absl::StatusOr<std::int64_t> bytes = ParseBytes(spare_memory);
-    if (!bytes.ok()) {
-      return absl::InvalidArgumentError(
-          fmt::format("--spare-memory {}", std::string(bytes.status().message())));
-    }
-    options.spare_memory_bytes = *bytes;
+  ESPALIER_RETURN_IF_ERROR(SetBytes("--spare-memory", spare_memory, options.spare_memory_bytes));
+  ESPALIER_RETURN_IF_ERROR(SetBytes("--max-log", max_log, options.max_log_bytes));
+  if (options.max_log_bytes != 0 && options.max_log_bytes < kMinMaxLog_bytes) {
+    return absl::InvalidArgumentError(
+        fmt::format("--max-log {}: must be 0 (no limit) or 4M at least", max_log));
   }
-  return absl::OkStatus();
+  return SetBytes("--disk-reserve", disk_reserve, options.disk_reserve_bytes);
 }
 
 }  // namespace espalier

@@ -17,6 +17,8 @@ struct NodeArguments {
   std::string gpus;  // empty: those that are there and that CUDA_VISIBLE_DEVICES shows
   std::optional<int> slots_per_gpu;  // none: 1
   std::string spare_memory;          // empty: a share of the machine's
+  std::string max_log;               // of a replica; empty: kDefaultMaxLog_bytes
+  std::string disk_reserve;          // empty: kDefaultDiskReserve_bytes
   std::string gpu_type;              // empty: as the driver names its GPUs
   double price_per_hour = 0;
 

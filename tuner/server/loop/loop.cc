@@ -335,6 +335,8 @@ void Loop::Answer(std::vector<Item>& batch, const std::map<TrialId, Reply>& late
                   .hosts = hosts_,
                   .engine_troubles = options_.engine_troubles ? options_.engine_troubles()
                                                               : std::vector<std::string>{},
+                  .disk_troubles = options_.disk_troubles ? options_.disk_troubles()
+                                                          : std::vector<std::string>{},
                   .users_add_machines = options_.users_add_machines};
   for (Item& item : batch) {
     if (const auto* read = std::get_if<ReadItem>(&item)) {

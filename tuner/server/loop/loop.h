@@ -48,6 +48,8 @@ struct LoopOptions {
   std::function<void(const std::string& node)> tell_engine_joined;
   // What keeps it from doing so, for people: on the owner thread, must not wait.
   std::function<std::vector<std::string>()> engine_troubles;
+  // What is wrong with the disk of the database, likewise; called after each batch.
+  std::function<std::vector<std::string>()> disk_troubles;
   bool users_add_machines = false;  // see View
   // Called with what has been committed, before the clients that wait for it are answered: on the
   // owner thread, must not wait.
