@@ -54,11 +54,13 @@ TEST(PodOf, IsAPodOfOneAgent) {
       "terminationGracePeriodSeconds": 45,
       "enableServiceLinks": false,
       "automountServiceAccountToken": false,
+      "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
       "containers": [{
         "name": "agent",
         "image": "torch:2",
         "command": ["/opt/espalier/bin/tuner", "agent", "--name", "$$(HOME)/x"],
         "terminationMessagePolicy": "FallbackToLogsOnError",
+        "securityContext": {"allowPrivilegeEscalation": false, "capabilities": {"drop": ["ALL"]}},
         "resources": {"requests": {"cpu": "8", "nvidia.com/gpu": "2"},
                       "limits": {"cpu": "8", "nvidia.com/gpu": "2"}},
         "volumeMounts": [{"name": "espalier-work", "mountPath": "/var/lib/espalier"},
@@ -79,7 +81,8 @@ TEST(PodOf, BringsTheAgentIntoAnImageThatDoesNotHaveIt) {
   const Json spec = Made(shape, "")["spec"];
   EXPECT_EQ(spec["initContainers"], Json::parse(R"([{
     "name": "espalier-bundle", "image": "espalier:0.1.0", "imagePullPolicy": "Always",
-    "command": ["cp", "-a", "/opt/espalier/.", "/espalier-bundle"],
+    "command": ["cp", "-dR", "/opt/espalier/.", "/espalier-bundle"],
+    "securityContext": {"allowPrivilegeEscalation": false, "capabilities": {"drop": ["ALL"]}},
     "volumeMounts": [{"name": "espalier-bundle", "mountPath": "/espalier-bundle"}]
   }])"));
   EXPECT_EQ(spec["containers"][0]["image"], "torch:2");
@@ -87,6 +90,21 @@ TEST(PodOf, BringsTheAgentIntoAnImageThatDoesNotHaveIt) {
     {"name": "espalier-bundle", "mountPath": "/opt/espalier", "readOnly": true})"));
   shape.agent_image = shape.image;
   EXPECT_FALSE(Made(shape, "")["spec"].contains("initContainers"));
+}
+
+TEST(PodOf, MayDoWhatThePodOfTheUserSays) {
+  const Json spec = Made(Shape(), R"({"spec": {
+    "securityContext": {"runAsUser": 10001, "seccompProfile": {"type": "Unconfined"}},
+    "containers": [{"name": "agent", "securityContext": {
+      "capabilities": {"add": ["SYS_PTRACE"]}, "readOnlyRootFilesystem": true}}]}})")["spec"];
+  EXPECT_EQ(spec["securityContext"],
+            Json::parse(R"({"runAsUser": 10001, "seccompProfile": {"type": "Unconfined"}})"));
+  EXPECT_EQ(spec["containers"][0]["securityContext"], Json::parse(R"({
+    "allowPrivilegeEscalation": false, "capabilities": {"add": ["SYS_PTRACE"]},
+    "readOnlyRootFilesystem": true})"));
+  const Json privileged = Made(Shape(), R"({"spec": {"containers": [
+    {"name": "agent", "securityContext": {"privileged": true}}]}})")["spec"];
+  EXPECT_EQ(privileged["containers"][0]["securityContext"], Json::parse(R"({"privileged": true})"));
 }
 
 TEST(PodOf, IsPutIntoThePodOfTheUser) {

@@ -106,13 +106,30 @@ absl::StatusOr<Json> TolerationOf(const std::string& word) {
       word, "\""));
 }
 
+// What it may do, where the user's pod says nothing else: what needs no more than a usual user runs
+// under this, as whichever user the image names.
+void Restrict(Json& container) {
+  Json& context = container["securityContext"];
+  if (!context.is_object()) context = Json::object();
+  const bool privileged = context.value("privileged", Json(false)) == Json(true);
+  // The API server refuses it together with these.
+  if (!privileged && !context.contains("allowPrivilegeEscalation")) {
+    context["allowPrivilegeEscalation"] = false;
+  }
+  if (!privileged && !context.contains("capabilities")) {
+    context["capabilities"] = {{"drop", Json::array({"ALL"})}};
+  }
+}
+
 // Brings the bundle of another image into the container's, where it has the same path.
 void AddBundle(const PodShape& shape, Json& spec) {
   spec["volumes"].push_back({{"name", kBundleVolume}, {"emptyDir", Json::object()}});
   Json& copy = ContainerOf(spec, "initContainers", kBundleVolume);
   copy["image"] = shape.agent_image;
-  copy["command"] = Json::array({"cp", "-a", shape.bundle + "/.", kBundleCopy});
+  // Without the files' owners, which nobody may set without capabilities.
+  copy["command"] = Json::array({"cp", "-dR", shape.bundle + "/.", kBundleCopy});
   if (!shape.image_pull_policy.empty()) copy["imagePullPolicy"] = shape.image_pull_policy;
+  Restrict(copy);
   AddMount(copy, kBundleVolume, kBundleCopy, /*read_only=*/false);
   AddMount(ContainerOf(spec, "containers", kContainer), kBundleVolume, shape.bundle,
            /*read_only=*/true);
@@ -122,6 +139,7 @@ void SetContainer(const PodShape& shape, Json& spec) {
   Json& container = ContainerOf(spec, "containers", kContainer);
   container["image"] = shape.image;
   container.erase("args");
+  Restrict(container);
   if (!shape.image_pull_policy.empty()) container["imagePullPolicy"] = shape.image_pull_policy;
   // Why it ended is in its last lines, which are told together with its exit code.
   container["terminationMessagePolicy"] = "FallbackToLogsOnError";
@@ -156,6 +174,9 @@ absl::Status Merge(const PodShape& shape, Json& pod) {
   } else if (!spec.contains("serviceAccountName")) {
     spec["automountServiceAccountToken"] = false;  // trials need no rights in the cluster
   }
+  Json& context = spec["securityContext"];
+  if (!context.is_object()) context = Json::object();
+  if (!context.contains("seccompProfile")) context["seccompProfile"] = {{"type", "RuntimeDefault"}};
   ESPALIER_ASSIGN_OR_RETURN(const Json selector, SelectorOf(shape.node_selector));
   if (!selector.empty()) spec["nodeSelector"].update(selector);
   for (const std::string& word : shape.tolerations) {
