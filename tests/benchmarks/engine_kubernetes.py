@@ -66,6 +66,7 @@ class Bench(Kubernetes):
         if kind in ("api server", "both"):
             self.cluster.start_api_server()
         if kind in ("service", "both"):
+            self.free_lease()
             self.service = self.serve_kubernetes()
         return kind
 

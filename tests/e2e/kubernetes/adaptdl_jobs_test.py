@@ -71,6 +71,7 @@ class AdaptDLJobsTest(AdaptDLJobs):
         wait_for(lambda: self.lines("cifar"), "the program to start")
         self.service.kill()
         self.service.wait()
+        self.free_lease()
         self.service = self.serve_kubernetes("--adaptdl-jobs", node_lease=LEASE_S)
         self.cluster.admin.do("PATCH", path_of(JOBS, "cifar"), {"spec": {"minReplicas": 2}}, PATCH)
         self.wait_status("cifar", "Running", "it was edited after it had been taken up")

@@ -195,6 +195,7 @@ void KubernetesLease::RenewAgainAndAgain() {
       if (stopping_ || !ours_) return;
     }
     const absl::Status renewed = Renew();
+    if (!WhyLost().empty()) continue;  // which the guard says
     pause_s = options_.duration_s / (renewed.ok() ? kRenewals : kAttempts);
     if (renewed.ok() == told) {
       told = !renewed.ok();
