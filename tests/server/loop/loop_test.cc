@@ -428,7 +428,8 @@ TEST_F(LoopTest, AnExceptionInAStepNamesItsEventAndEndsTheProcess) {
 }
 
 TEST_F(LoopTest, ALookThatFailsIsAnsweredAndOthersSeeOn) {
-  const absl::Status status = loop_->Read([](const View&) { throw std::runtime_error("bad text"); });
+  const absl::Status status =
+      loop_->Read([](const View&) { throw std::runtime_error("bad text"); });
   EXPECT_TRUE(absl::IsInternal(status)) << status;
   std::promise<bool> nothing;
   loop_->ReadThen([&nothing](const View* view) {
