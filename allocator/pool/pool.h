@@ -84,8 +84,9 @@ struct Pool {
   std::vector<Job> jobs;
   double now_s = 0;                    // only differences count
   std::map<StudyId, double> shares{};  // what a study may claim relative to others; 1 where missing
-  // Where studies take turns (ShareAccount::Uneven): slots that each has had less than its share
-  // for as long as a trial takes; negative: more. Empty: they need not.
+  // Where studies take turns (ShareAccount::uneven): slots that each has had less than its share
+  // for as long as a trial takes; negative: more. Those that are missing come after the others.
+  // Empty: there are no turns.
   std::map<StudyId, double> owed{};
 };
 

@@ -9,41 +9,46 @@ namespace espalier {
 // What one study has of a pool at a moment.
 struct StudyUse {
   double share = 1;
-  int held = 0;             // slots
-  bool wants_more = false;  // has a trial that waits, or could draw one
-  int trial_slots = 1;      // the least that one trial of it can have
-  bool rigid = false;       // and the most
+  int held = 0;  // slots
+  bool wants_more =
+      false;            // has a trial that waits, or could draw one, and the pool has room for it
+  int trial_slots = 1;  // the least that one trial of it can have
+  bool rigid = false;   // and the most
+  double trial_s = 60;  // for which one trial holds its slots
 };
 
 // Slot-time that studies of a pool have had beside what their shares give them. A pool is divided
 // evenly at each moment where that can be; where a trial of several slots is more than its study's
-// part, or no whole number of trials comes near to it, studies take turns: over time each has its
-// part all the same. Pure; one owner.
+// part, or no whole number of trials that cannot be resized comes near to it, studies take turns:
+// over time each has its part all the same. Pure; one owner.
 class ShareAccount {
  public:
-  // Counts the time since the last call, in which studies had what was said then. Those that want
-  // no more than they hold gain nothing and owe nothing for it; what the others hold is to be
-  // divided by their shares. A study that is new owes nothing; one that is missing is forgotten.
+  // Counts the time since the last call, in which studies had what was said then, if they had to
+  // take turns in it. A study that is new owes nothing; one that is missing is forgotten. Nobody
+  // owes or is owed more than a few trials of its part: what lies long back is not made up for.
   void Advance(double now_s, int slots, std::map<StudyId, StudyUse> uses);
+  // The same where nothing has changed.
+  void Advance(double now_s);
 
-  // Slot-seconds that the study has had less than its share; negative: more. Those of all studies
-  // that want more add up to nothing.
+  // Slot-seconds that the study has had less than its share; negative: more.
   double Owed(StudyId study) const;
   // The same as seconds of its part of the pool.
   double OwedSeconds(StudyId study) const;
-  // Whether studies have to take turns: whether some part is less than one trial, or differs by
-  // more than a tenth from any whole number of trials of one size.
-  bool Uneven() const;
+  // Whether the study has anything to gain from a turn.
+  bool WantsMore(StudyId study) const;
+  // Whether studies have to take turns: whether the part of some study that wants more is less than
+  // one trial, or differs by more than a tenth from any whole number of trials of one size.
+  bool uneven() const { return uneven_; }
 
  private:
-  // `slots` as they are to be divided among the studies that want more.
+  // `slots` divided by shares; who wants no more than its part keeps to what it holds, and the
+  // others divide the rest.
   std::map<StudyId, double> Parts(double slots) const;
-  // So many hold those that want more, and those that do not.
-  double HeldBy(bool wants_more) const;
 
   double now_s_ = 0;
-  int slots_ = 0;
   std::map<StudyId, StudyUse> uses_;
+  std::map<StudyId, double> parts_;  // of the whole pool
+  bool uneven_ = false;
   std::map<StudyId, double> owed_;
 };
 

@@ -16,6 +16,7 @@ namespace {
 
 constexpr double kLeastGain = 0.05;  // in speedup for each slot, below which growth is waste
 constexpr int kSizes = 16;           // of growth that are compared, and twice the present one
+constexpr double kNotOwed = -1e12;   // slots
 constexpr double kUnfitted = 0.95;   // distance of a weight from a gain that must (not) be reached
 
 // Adding slots to one job.
@@ -194,7 +195,7 @@ Claim* NextInTurn(std::map<StudyId, Claim>& claims) {
 
 }  // namespace
 
-void WithholdTurns(Pool& pool, const std::map<StudyId, StudyPart>& parts) {
+void WithholdBeyondParts(Pool& pool, const std::map<StudyId, StudyPart>& parts) {
   std::map<StudyId, int> left;
   for (const auto& [study, part] : parts) left[study] = part.slots;
   for (const Job& job : pool.jobs) {
@@ -238,7 +239,7 @@ std::map<StudyId, StudyPart> DivideAmongStudies(const Pool& pool, SpeedupCache& 
     const auto owed = pool.owed.find(id);
     return claims
         .try_emplace(id, share == pool.shares.end() ? 1.0 : share->second,
-                     owed == pool.owed.end() ? 0.0 : owed->second, node_slots)
+                     owed == pool.owed.end() ? kNotOwed : owed->second, node_slots)
         .first->second;
   };
   for (const Job& job : pool.jobs) claim_of(job.study).Add(job, cache.CurveOf(job));

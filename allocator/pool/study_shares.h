@@ -40,7 +40,7 @@ std::map<StudyId, StudyPart> DivideAmongStudies(const Pool& pool, SpeedupCache& 
 
 // Takes waiting trials out of a pool in which studies take turns, as far as they are beyond their
 // study's part: no policy starts them in slots that are kept for another's.
-void WithholdTurns(Pool& pool, const std::map<StudyId, StudyPart>& parts);
+void WithholdBeyondParts(Pool& pool, const std::map<StudyId, StudyPart>& parts);
 
 // Whether the pool has trials of more than one study.
 bool StudiesCompete(const Pool& pool);

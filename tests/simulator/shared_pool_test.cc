@@ -207,6 +207,43 @@ TEST(Turns, ATrialOfAllSlotsStartsBesideAStreamOfSmallOnes) {
   }
 }
 
+// Whose trials fill the pool and which has no other to draw is no reason to keep others out.
+TEST(Turns, ALateStudyIsNotKeptOutByEndlessTrialsThatAreTheLastOnes) {
+  for (const int large : {1, 4}) {
+    Loads load({{"a", 1'000'000}, {"b", 30}});
+    load.Created(1, "a");
+    load.Created(2, "b");
+    VirtualPool pool(load, Nodes(1, 4));
+    ASSERT_TRUE(pool.Client(CreateStudy{load.Study("a", 4), false}).status.ok());
+    pool.Run(100);
+    ASSERT_EQ(pool.core().SlotsHeld(), 4);
+    StudySpec late = load.Study("b", 100);
+    late.min_slots = late.max_slots = large;
+    ASSERT_TRUE(pool.Client(CreateStudy{late, false}).status.ok());
+    pool.Run(400);
+    EXPECT_LT(FirstStart(pool.state(), 2), 250) << large;
+  }
+}
+
+// Two kinds of GPU, and a trial that needs more than there are of one.
+TEST(Turns, NobodyWaitsForATrialThatNoPolicyCanPlace) {
+  Loads load({{"small", 10}, {"large", 10}});
+  load.Created(1, "large");
+  load.Created(2, "small");
+  VirtualPoolOptions options = Nodes(2, 2);
+  options.nodes[0].gpu_type = "a100";
+  options.nodes[1].gpu_type = "v100";
+  VirtualPool pool(load, options);
+  StudySpec gang = load.Study("large", 10);
+  gang.min_slots = gang.max_slots = 4;
+  StudySpec small = load.Study("small", 100'000);
+  small.max_slots = 1;
+  ASSERT_TRUE(pool.Client(CreateStudy{gang, false}).status.ok());
+  ASSERT_TRUE(pool.Client(CreateStudy{small, false}).status.ok());
+  pool.Run(600);
+  EXPECT_GT(Goodput(pool.state(), 2, 0, 600), 3) << "of 4 slots";
+}
+
 TEST(Turns, FollowTheShares) {
   EXPECT_NEAR(TakeTurns(2, "promise_goodput", 0.25, 900).gang_part, 0.2, 0.05);
   EXPECT_NEAR(TakeTurns(4, "promise_goodput", 4, 900).gang_part, 0.8, 0.05);

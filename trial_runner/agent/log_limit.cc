@@ -7,6 +7,8 @@
 
 #include <cerrno>
 #include <cstring>
+#include <optional>
+#include <string>
 #include <string_view>
 
 #include "absl/strings/str_cat.h"
@@ -33,14 +35,15 @@ bool WriteAll(int file, std::string_view text) {
 }
 
 // From there to the end, which may move meanwhile; at most so many bytes.
-std::string ReadFrom(int file, off_t begin, std::size_t most) {
+std::optional<std::string> ReadFrom(int file, off_t begin, std::size_t most) {
   std::string text(most, '\0');
   std::size_t size = 0;
   while (size < most) {
     const ssize_t got =
         pread(file, text.data() + size, most - size, begin + static_cast<off_t>(size));
     if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) break;
+    if (got < 0) return std::nullopt;
+    if (got == 0) break;
     size += static_cast<std::size_t>(got);
   }
   text.resize(size);
@@ -54,9 +57,10 @@ bool CutOut(int file, off_t head, off_t tail, off_t block) {
 }
 
 bool CopyEnd(int file, off_t head, off_t tail, std::size_t most) {
-  const std::string end = ReadFrom(file, tail, most);
+  const std::optional<std::string> end = ReadFrom(file, tail, most);
   // From now on, as the programs do.
-  return ftruncate(file, head) == 0 && fcntl(file, F_SETFL, O_APPEND) == 0 && WriteAll(file, end);
+  return end && ftruncate(file, head) == 0 && fcntl(file, F_SETFL, O_APPEND) == 0 &&
+         WriteAll(file, *end);
 }
 
 }  // namespace

@@ -123,7 +123,8 @@ std::optional<std::string> HolderOf(const std::string& path) {
 }
 
 absl::StatusOr<ServiceLock> ServiceLock::Acquire(const std::string& database) {
-  while (true) {
+  constexpr int kTries = 10;
+  for (int i = 0; i < kTries; ++i) {
     FileDescriptor file(open(database.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
     if (!file.open()) return Refuse(database, absl::StrCat("cannot be opened: ", Reason(errno)));
     struct flock lock = LockOf(kLockedByOpenFile);
@@ -139,6 +140,9 @@ absl::StatusOr<ServiceLock> ServiceLock::Acquire(const std::string& database) {
     WarnOfOtherNames(database, at_path.names);
     return ServiceLock(database, std::move(file));
   }
+  return Refuse(database,
+                "its name leads to another file each time that it is looked at; use a file system "
+                "whose files can be told apart");
 }
 
 void ServiceLock::ShowOwner() const {

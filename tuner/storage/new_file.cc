@@ -87,6 +87,12 @@ absl::Status NewFile::Keep() {
   return Sync(fs::path(path_).parent_path().string());
 }
 
+absl::Status NewFile::Replace() {
+  ESPALIER_RETURN_IF_ERROR(Sync(unfinished_));
+  if (rename(unfinished_.c_str(), path_.c_str()) != 0) return Failed(path_, "renaming", errno);
+  return Sync(fs::path(path_).parent_path().string());
+}
+
 std::string FreeName(const std::string& path) {
   const auto taken = [](const std::string& name) {
     std::error_code error;

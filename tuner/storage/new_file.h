@@ -22,6 +22,8 @@ class NewFile {
   const std::string& unfinished() const { return unfinished_; }  // where to write
   // The writer must have closed the file.
   absl::Status Keep();
+  // The same in the place of a file that has the name: at no moment does nothing have it.
+  absl::Status Replace();
 
  private:
   NewFile(std::string path, std::string unfinished)

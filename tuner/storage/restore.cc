@@ -1,6 +1,8 @@
 // A backup becomes the database again. What the service acknowledged since is lost, but not undone:
 // people, programs and processes still hold ids and tokens of that time.
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
@@ -77,8 +79,8 @@ absl::StatusOr<std::int64_t> MakeGoOn(const std::string& path, const RestoreOpti
   return revoked;
 }
 
-// The database with its log, which is nothing without it: where the database is gone, it goes too.
-// Returns its new name, "" if there is none.
+// Gives the database another name, and its log, which is nothing without it: where the database is
+// gone, it goes too. Returns that name, "" if there is none.
 absl::StatusOr<std::string> MoveAway(const std::string& path) {
   std::error_code error;
   if (!fs::exists(path, error)) {
@@ -86,13 +88,19 @@ absl::StatusOr<std::string> MoveAway(const std::string& path) {
     return "";
   }
   const std::string former = FreeName(path + ".replaced");
-  for (const char* beside : {"", "-wal", "-journal"}) {
+  const auto refuse = [&path](const char* beside, const char* what) {
+    return RefuseRestore(path, absl::StrCat(path, beside, " cannot be ", what, ": ",
+                                            std::generic_category().message(errno)));
+  };
+  // Until the copy takes its name, the file keeps it too: a service that is started meanwhile finds
+  // it locked, and makes no empty one.
+  if (link(path.c_str(), former.c_str()) != 0) return refuse("", "linked");
+  for (const char* beside : {"-wal", "-journal"}) {
     if (std::rename((path + beside).c_str(), (former + beside).c_str()) == 0 || errno == ENOENT) {
       continue;
     }
-    return RefuseRestore(
-        path,
-        absl::StrCat(path, beside, " cannot be renamed: ", std::generic_category().message(errno)));
+    unlink(former.c_str());
+    return refuse(beside, "renamed");
   }
   fs::remove(path + "-shm", error);  // is made from the log
   return former;
@@ -127,7 +135,7 @@ absl::StatusOr<RestoredDatabase> RestoreDatabase(const std::string& backup, cons
   ESPALIER_RETURN_IF_ERROR(CheckSound(file.unfinished(), damaged));
   ESPALIER_RETURN_IF_ERROR(options.before_it_is_there());
   ESPALIER_ASSIGN_OR_RETURN(restored.former, MoveAway(to));
-  ESPALIER_RETURN_IF_ERROR(file.Keep());
+  ESPALIER_RETURN_IF_ERROR(restored.former.empty() ? file.Keep() : file.Replace());
   restored.bytes = static_cast<std::int64_t>(fs::file_size(to, error));
   return restored;
 }

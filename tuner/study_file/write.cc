@@ -96,6 +96,7 @@ std::string WriteStudy(const StudySpec& spec) {
 
 std::string MaskEnvironment(const std::string& study_json) {
   Json json = ParseJson<Json>(study_json, kMaxRecordDepth);
+  if (json.is_discarded()) return Json(kMaskedValue).dump();  // what cannot be read shows nothing
   const auto environment = json.is_object() ? json.find("env") : json.end();
   if (environment == json.end()) return study_json;
   if (environment->is_object()) {

@@ -34,24 +34,47 @@ TEST(ShareAccount, SharesWeighAndSlotsThatNobodyHasAreNobodysDebt) {
   EXPECT_DOUBLE_EQ(account.Owed(kB), 8);
 }
 
-TEST(ShareAccount, WhoWantsNoMoreNeitherOwesNorIsOwed) {
+StudyUse Content(int held) {
+  StudyUse use = Wants(held);
+  use.wants_more = false;
+  return use;
+}
+
+TEST(ShareAccount, WhoWantsNoMoreThanItsPartNeitherOwesNorIsOwed) {
   ShareAccount account;
-  StudyUse content = Wants(3);
-  content.wants_more = false;
-  account.Advance(0, 8, {{kA, content}, {kB, Wants(5)}, {kC, Wants(0, 4)}});
-  account.Advance(10, 8, {});
-  EXPECT_EQ(account.Owed(kA), 0) << "forgotten";
-  account.Advance(0, 8, {{kA, content}, {kB, Wants(5)}, {kC, Wants(0, 4)}});
-  account.Advance(10, 8, {{kA, content}, {kB, Wants(5)}, {kC, Wants(0, 4)}});
+  const std::map<StudyId, StudyUse> uses = {{kA, Content(2)}, {kB, Wants(6)}, {kC, Wants(0, 4)}};
+  account.Advance(0, 8, uses);
+  account.Advance(10, 8, uses);
   EXPECT_EQ(account.Owed(kA), 0);
-  EXPECT_DOUBLE_EQ(account.Owed(kC), 25);
+  EXPECT_DOUBLE_EQ(account.Owed(kC), 30);
+  account.Advance(10, 8, {});
+  EXPECT_EQ(account.Owed(kC), 0) << "forgotten";
+}
+
+TEST(ShareAccount, WhoHoldsMoreThanItsPartOwesItThoughItWantsNoMore) {
+  ShareAccount account;
+  const std::map<StudyId, StudyUse> uses = {{kA, Content(4)}, {kB, Wants(0, 4)}};
+  account.Advance(0, 4, uses);
+  EXPECT_TRUE(account.uneven());
+  account.Advance(10, 4, uses);
+  EXPECT_DOUBLE_EQ(account.Owed(kA), -20);
+  EXPECT_DOUBLE_EQ(account.OwedSeconds(kB), 10);
+}
+
+TEST(ShareAccount, CountsOnlyWhileTurnsAreTakenAndWithALimit) {
+  ShareAccount account;
+  account.Advance(0, 16, {{kA, Wants(4)}, {kB, Wants(12)}});
+  account.Advance(10'000, 16, {{kA, Wants(4)}, {kB, Wants(0, 16)}});
+  EXPECT_EQ(account.Owed(kA), 0) << "slots were divided by what they are worth to each";
+  account.Advance(20'000'000);
+  EXPECT_DOUBLE_EQ(account.OwedSeconds(kB), 600);
 }
 
 TEST(ShareAccount, TurnsAreTakenWhereWholeTrialsDoNotComeNearToParts) {
   const auto uneven = [](int slots, const std::map<StudyId, StudyUse>& uses) {
     ShareAccount account;
     account.Advance(0, slots, uses);
-    return account.Uneven();
+    return account.uneven();
   };
   EXPECT_TRUE(uneven(4, {{kA, Wants(4)}, {kB, Wants(0, 4)}}));
   EXPECT_TRUE(uneven(4, {{kA, Wants(4)}, {kB, Wants(0, 3)}}));

@@ -94,11 +94,11 @@ TEST_F(StudyShares, WaitingTrialsBeyondAPartAreKeptFromPolicies) {
                OfStudy(1, WaitingJob(3, 1)), OfStudy(2, WaitingJob(4, 1))};
   pool.jobs[1].order = 9;
   pool.jobs[2].order = 8;
-  WithholdTurns(pool, {{a_, {.slots = 2}}, {b_, {.slots = 1}}});
+  WithholdBeyondParts(pool, {{a_, {.slots = 2}}, {b_, {.slots = 1}}});
   std::vector<TrialId> left;
   for (const Job& job : pool.jobs) left.push_back(job.id);
   EXPECT_EQ(left, (std::vector<TrialId>{TrialId(1), TrialId(3), TrialId(4)}));
-  WithholdTurns(pool, {{a_, {.slots = 0}}, {b_, {.slots = 1}}});
+  WithholdBeyondParts(pool, {{a_, {.slots = 0}}, {b_, {.slots = 1}}});
   EXPECT_EQ(pool.jobs.size(), 2U) << "one that runs is not touched";
 }
 

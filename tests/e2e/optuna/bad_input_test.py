@@ -144,10 +144,17 @@ class BadInput(TunerTest):
 
     def test_deep_json_and_many_ids(self):
         trial = self.trial()
-        deep = "[" * 100_000 + "]" * 100_000
-        self.stub.SetTrialUserAttribute(p.SetTrialUserAttributeRequest(trial_id=trial, key="deep", value=deep))
+        deep = {depth: "[" * depth + "]" * depth for depth in (64, 65, 100_000)}
+        self.stub.SetTrialUserAttribute(p.SetTrialUserAttributeRequest(trial_id=trial, key="deep", value=deep[64]))
+        for depth in (65, 100_000):
+            self.refused(Code.UNKNOWN, self.stub.SetTrialUserAttribute,
+                         p.SetTrialUserAttributeRequest(trial_id=trial, key="deep", value=deep[depth]), "deep", "64 levels")
+            choices = f'{{"name": "CategoricalDistribution", "attributes": {{"choices": [{deep[depth]}]}}}}'
+            self.refused(Code.UNKNOWN, self.stub.SetTrialParameter,
+                         p.SetTrialParameterRequest(trial_id=trial, param_name="x", param_value_internal=0,
+                                                    distribution=choices), "x", "64 levels")
         self.refused(Code.UNKNOWN, self.stub.SetTrialUserAttribute,
-                     p.SetTrialUserAttributeRequest(trial_id=trial, key="deep", value=deep[:-1]))
+                     p.SetTrialUserAttributeRequest(trial_id=trial, key="deep", value=deep[64][:-1]))
         many = p.GetTrialsRequest(study_id=self.study, included_trial_ids=range(-10, 500_000), trial_id_greater_than=10**15)
         self.assertEqual([t.trial_id for t in self.stub.GetTrials(many).trials], [trial])
 

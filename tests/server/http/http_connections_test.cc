@@ -2,7 +2,10 @@
 
 #include <poll.h>
 
+#include <array>
+#include <atomic>
 #include <chrono>
+#include <thread>
 
 #include "gtest/gtest.h"
 #include "httplib.h"
@@ -144,6 +147,40 @@ TEST(HttpConnections, ARefusedBodyIsNotTakenForARequest) {
   const std::string replies = connection.ReadUntil("never");
   EXPECT_NE(replies.find("401"), std::string::npos);
   EXPECT_EQ(replies.find("200"), std::string::npos) << replies;
+  // Nor that of one who would wait to be told that it may come.
+  RawConnection expecting(running.http_port());
+  expecting.Send(
+      "POST /api/studies HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: " +
+      std::to_string(hidden.size()) + "\r\n\r\n" + hidden);
+  const std::string answers = expecting.ReadUntil("never");
+  EXPECT_NE(answers.find("401"), std::string::npos);
+  EXPECT_EQ(answers.find("200"), std::string::npos) << answers;
+}
+
+// Who asks without a pause, and would be answered for ever.
+TEST(HttpConnections, WhoAlwaysHasOneMoreKeepsNoServiceFromEnding) {
+  for (const char* token : {"", "Authorization: Bearer secret\r\n"}) {
+    ServiceOptions options;
+    options.token = "secret";
+    auto running = std::make_unique<RunningService>(options);
+    RawConnection connection(running->http_port());
+    std::atomic<bool> over = false;
+    std::thread asking([&] {
+      const std::string one = "GET /healthz HTTP/1.1\r\n" + std::string(token) + "\r\n";
+      std::string many;
+      for (int i = 0; i < 50; ++i) many += one;
+      std::array<char, 65536> answers;
+      while (!over && ::send(connection.socket(), many.data(), many.size(), MSG_NOSIGNAL) > 0) {
+        ::recv(connection.socket(), answers.data(), answers.size(), MSG_DONTWAIT);
+      }
+    });
+    httplib::Client client("127.0.0.1", running->http_port());
+    EXPECT_EQ(client.Get("/healthz")->status, 200);
+    running.reset();
+    over = true;
+    ::shutdown(connection.socket(), SHUT_RDWR);
+    asking.join();
+  }
 }
 
 constexpr char kWord[] = "secret";
@@ -329,7 +366,7 @@ TEST(HttpAnswers, MayNotBeShownWithinPagesOfOtherSites) {
   for (const char* path : {"/", "/healthz", "/absent"}) {
     const auto answer = client.Get(path);
     EXPECT_EQ(answer->get_header_value("X-Content-Type-Options"), "nosniff") << path;
-    EXPECT_EQ(answer->get_header_value("Content-Security-Policy"), "frame-ancestors 'self'");
+    EXPECT_EQ(answer->get_header_value("X-Frame-Options"), "SAMEORIGIN") << path;
   }
 }
 

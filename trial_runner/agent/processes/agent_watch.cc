@@ -37,11 +37,16 @@ bool HasEnded(const FileDescriptor& process, int timeout_ms) {
   return poll(&ended, 1, timeout_ms) > 0;
 }
 
-void AwaitAgent(pid_t pid, std::string_view start) {
+// False: it cannot be seen whether it has ended.
+bool AwaitAgent(pid_t pid, std::string_view start) {
   const FileDescriptor agent = OpenProcess(pid);
-  if (!agent.open() || ProcessStart(pid) != start) return;
+  if (!agent.open()) return errno == ESRCH;
+  const std::string of_pid = ProcessStart(pid);
+  if (of_pid.empty()) return HasEnded(agent, 0);
+  if (of_pid != start) return true;  // another process has its number
   while (!HasEnded(agent, -1)) {
   }
+  return true;
 }
 
 }  // namespace
@@ -70,11 +75,13 @@ void AgentWatch::Keep(Clock::time_point now) {
 }
 
 void AgentWatch::Start() {
+  const std::string start = ProcessStart(getpid());
+  if (start.empty()) return;  // nothing can be read of processes now: later
   LaunchOrder order;
   // This very program, also where another one is in its place by now. A name that is not that of
   // the agent keeps it from those who kill processes by name.
   order.command = std::vector<std::string>{"/proc/self/exe", std::string(kWatchAgent),
-                                           absl::StrCat(getpid()), ProcessStart(getpid()), mark_};
+                                           absl::StrCat(getpid()), start, mark_};
   order.directory = "/";
   order.environment = environment_;
   order.log_path = log_path_;
@@ -117,8 +124,8 @@ std::optional<int> RunAgentWatch(int argc, const char* const* argv) {
     return std::nullopt;
   }
   prctl(PR_SET_NAME, "espalier-watch");
-  close(kControlFd);  // nothing is to be said
-  AwaitAgent(agent, argv[3]);
+  close(kControlFd);                          // nothing is to be said
+  if (!AwaitAgent(agent, argv[3])) return 1;  // the agent starts another watch
   for (int tries = 1;; ++tries) {
     const absl::StatusOr<std::size_t> ended = EndMarkedProcesses({argv[4]}, kGoneWithin);
     if (ended.ok()) {

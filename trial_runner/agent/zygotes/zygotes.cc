@@ -52,6 +52,8 @@ bool Zygotes::Awaited(const LaunchOrder& order, const std::vector<std::string>& 
                       Clock::time_point now) {
   const std::optional<ForkableCommand> command = Read(order, more_modules);
   if (!command || !command->of_espalier) return false;
+  const auto known = kinds_.find(command->key);
+  if (known != kinds_.end() && known->second.was_late) return false;
   // One that others wait for makes no room, or two could take turns in ending each other's.
   if (MayStart(command->key) && !AllArePreparing()) Start(*command, now);
   const auto kind = kinds_.find(command->key);
@@ -199,6 +201,7 @@ void Zygotes::KeepTime(Clock::time_point now) {
     Zygote* const zygote = kind->second.zygote.get();
     if (zygote != nullptr && now - kind->second.used >= Patience(kind->second)) {
       if (zygote->state() == Zygote::State::kPreparing) {
+        kind->second.was_late = true;
         GiveUp(kind->second, zygote->native() ? "it does not come to make a Trial"
                                               : "it does not come to the end of its imports");
       } else {

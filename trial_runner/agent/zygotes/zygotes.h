@@ -88,6 +88,7 @@ class Zygotes {
     Clock::time_point used;      // last
     Clock::duration patience{};  // until it is ready
     int failures = 0;
+    bool was_late = false;  // nobody waits for another one
 
     bool preparing() const {
       return zygote != nullptr && zygote->state() == Zygote::State::kPreparing;

@@ -87,7 +87,9 @@ absl::Status CheckOpenFiles(int count, const std::string& slots) {
       "{}: needs {} open files, and this process may have {}: {}raise the hard limit "
       "(ulimit -Hn, LimitNOFILE=)",
       slots, needed, limit,
-      fitting > 0 ? fmt::format("offer {} or fewer, or ", Count(fitting, "slot")) : ""));
+      fitting > 0
+          ? fmt::format("offer {} or fewer, or ", Count(static_cast<std::int64_t>(fitting), "slot"))
+          : ""));
 }
 
 }  // namespace

@@ -29,7 +29,7 @@ Plan Planner::Make(const PlanRequest& request) {
       job.promise = at->second;
     }
   }
-  if (request.shared && !request.shared->owed.empty()) WithholdTurns(pool, plan.parts);
+  if (request.shared && !request.shared->owed.empty()) WithholdBeyondParts(pool, plan.parts);
   plan.refusals = RefuseBadJobs(pool);
   plan.allocations = PolicyFor(request.policy).Allocate(pool);
   return plan;

@@ -65,7 +65,7 @@ void Scheduler::On(const PlanMade& event) {
   const std::shared_ptr<const PlanRequest> shown = std::exchange(planning_, nullptr);
   planner_rests_until_ =
       After(turn_.now(), kRestPerPlan * SecondsBetween(plan_asked_at_, turn_.now()));
-  CountShares();
+  CountTime();
   const bool all_taken = TakePlan(*event.plan, *shown);
   parts_ = event.plan->parts;
   std::erase_if(parts_, [this](const auto& part) { return !pool_.studies.contains(part.first); });

@@ -233,7 +233,9 @@ void PoolView::DescribeSharing(PlanRequest& request) {
   request.shared = MakePool();
   // Slots that ended trials are about to leave are to be divided too.
   for (NodeCapacity& node : request.shared->nodes) {
-    node.slots = std::max(0, pool_.nodes.at(node.id).slots - client_slots_.KeptOn(node.id));
+    const Node& known = pool_.nodes.at(node.id);
+    node.slots =
+        std::max(0, known.slots - pool_.UnusableSlotsOn(known) - client_slots_.KeptOn(node.id));
   }
 }
 
@@ -266,23 +268,50 @@ int PoolView::RunningSlotsOf(const Study& study) const {
   return slots;
 }
 
-std::map<StudyId, StudyUse> PoolView::UsesOfStudies() {
+std::map<StudyId, StudyUse> PoolView::UsesOfStudies() const {
   std::map<StudyId, StudyUse> uses;
+  std::map<StudyId, std::int64_t> alive;
   for (const StudyId id : pool_.studies) {
-    const Study& study = turn_.StudyAt(id);
-    uses.emplace(id, StudyUse{.share = study.spec.share,
-                              .wants_more = SomeWait(study) ||
-                                            DemandOf(study, pool_.SlotsTotal()).configurations > 0,
-                              .trial_slots = study.spec.min_slots,
-                              .rigid = study.spec.max_slots == study.spec.min_slots});
+    const StudySpec& spec = turn_.StudyAt(id).spec;
+    uses.emplace(id, StudyUse{.share = spec.share,
+                              .trial_slots = spec.min_slots,
+                              .rigid = spec.max_slots == spec.min_slots});
   }
-  for (const auto& [trial, slots] : SlotsTaken()) {
+  for (const auto& [id, live] : pool_.live) {
+    const auto use = uses.find(live.study->id);
+    if (use == uses.end()) continue;
+    const auto group = pool_.groups.find(id);
+    const bool held = trials_.Held(id);
+    alive[use->first] += held ? 0 : 1;
+    if (group == pool_.groups.end()) {
+      use->second.wants_more |= !held && !checkpoints_.Holds(id);
+      use->second.held += pool_.SlotsHeldBy(id);
+    } else {
+      // Replicas start one after another.
+      use->second.held += std::max(pool_.SlotsHeldBy(id), TotalSlots(group->second.target));
+    }
+  }
+  // Processes of ended trials hold their slots until they are gone.
+  for (const auto& [trial, replicas] : pool_.replicas.by_trial()) {
+    if (pool_.live.contains(trial)) continue;
     const auto known = turn_.state().trials.find(trial);
     if (known == turn_.state().trials.end()) continue;
     const auto use = uses.find(known->second.study);
-    if (use != uses.end()) use->second.held += slots;
+    if (use != uses.end()) use->second.held += static_cast<int>(replicas.size());
+  }
+  for (auto& [id, use] : uses) {
+    const Study& study = turn_.StudyAt(id);
+    use.trial_s = TrialSeconds(study).value_or(use.trial_s);
+    use.wants_more |= MayDrawMore(study, alive[id]);
   }
   return uses;
+}
+
+bool PoolView::MayDrawMore(const Study& study, std::int64_t alive) const {
+  const StudySpec& spec = study.spec;
+  return plugins_.MayDraw(study) &&
+         (spec.max_trials == 0 || std::ssize(study.trials) < spec.max_trials) &&
+         (spec.max_concurrent_trials == 0 || alive < spec.max_concurrent_trials);
 }
 
 std::map<TrialId, int> PoolView::SlotsTaken() const {

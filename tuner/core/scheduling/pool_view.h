@@ -63,7 +63,7 @@ class PoolView {
   // Slots that each trial has or is to have, and those that processes of ended ones still hold.
   std::map<TrialId, int> SlotsTaken() const;
   // What each study has of the pool now, and whether it wants more.
-  std::map<StudyId, StudyUse> UsesOfStudies();
+  std::map<StudyId, StudyUse> UsesOfStudies() const;
   // Slots of nodes that may be given to trials.
   int SlotsToShare() const;
   // Seconds for which one trial of the study holds its slots, by those that have ended.
@@ -77,6 +77,7 @@ class PoolView {
   void DescribeHistory(const Trial& trial, Job& job) const;
   std::optional<int> MostOnGpusOfItsOwn() const;
   double ShareDoneBy(const Trial& trial) const;
+  bool MayDrawMore(const Study& study, std::int64_t alive) const;
   void OrderByShare(Pool& pool) const;
 
   Turn& turn_;

@@ -71,6 +71,9 @@ std::optional<Time> Scheduler::Next() const {
     next = std::max(turn_.now(), After(scheduled_at_, look_again_s_));
   }
   if (look_ && !planning_) next = Earlier(next, planner_rests_until_);
+  for (const auto& [study, misfit] : misfits_) {
+    next = Earlier(next, std::max(turn_.now(), misfit.Due()));
+  }
   return next;
 }
 
@@ -102,7 +105,7 @@ void Scheduler::Schedule() {
   scheduled_at_ = turn_.now();
   StartAgainWhoCannotFillUp();
   client_slots_.Serve();
-  CountShares();
+  CountTime();
   if (EndedTrialsAreLeaving()) return CarryOut();
   if (options_.plan_aside) {
     if (const auto* parts = KnownParts()) CreateTrialsWhereUseful(*parts);
@@ -115,7 +118,7 @@ void Scheduler::Schedule() {
     PlanRequest request;
     request.policy = CurrentPolicy();
     request.pool = view_.MakePool();
-    if (account_.Uneven()) WithholdTurns(request.pool, parts_);
+    if (TakesTurns()) WithholdBeyondParts(request.pool, parts_);
     const Plan plan = planner_.Make(request);
     for (const JobRefusal& refusal : plan.refusals) {
       view_.RecordRefusal(turn_.TrialAt(refusal.trial), refusal.reason);

@@ -82,7 +82,10 @@ class Scheduler {
   bool EndedTrialsAreLeaving() const;
   std::map<StudyId, StudyPart> PartsOfStudies();
   const std::map<StudyId, StudyPart>* KnownParts() const;
+  bool TakesTurns() const;
   void CountShares();
+  void CountTime();
+  bool SetMisfitsAside(std::map<StudyId, StudyUse>& uses);
   void DescribeSharing(PlanRequest& request);
   bool Starves(const Study& study, const StudyPart& part) const;
 
@@ -119,7 +122,16 @@ class Scheduler {
   bool look_ = false;                   // something has changed that a plan should see
   std::map<StudyId, StudyPart> parts_;  // by the newest plan
   ShareAccount account_;                // of studies, where there are several
-  Time scheduled_at_;                   // when it looked last
+  // Studies for whose next trial there are slots enough, but perhaps not where it could have them.
+  struct Misfit {
+    Time since;  // from when they are free
+    Time until;  // others go first
+    double aside_s = 0;
+
+    Time Due() const;  // when it is set aside, or may try again
+  };
+  std::map<StudyId, Misfit> misfits_;
+  Time scheduled_at_;  // when it looked last
   Time reconciled_all_at_;
   double look_again_s_;
 };

@@ -17,6 +17,11 @@ constexpr double kLeave_s = 2.0;  // what the processes of an ended trial may ta
 // otherwise they end first.
 constexpr double kTurn_s = 60;
 constexpr double kUsualTrial_s = 60;  // while none has ended
+// Within which a trial is placed in slots that are free for it, or is set aside for so long, twice
+// as long each time in a row.
+constexpr double kPlace_s = 10;
+constexpr double kAside_s = 60;
+constexpr double kMostAside_s = 600;
 
 }  // namespace
 
@@ -80,17 +85,77 @@ std::map<StudyId, StudyPart> Scheduler::PartsOfStudies() {
   return request.shared ? planner_.Divide(request) : std::map<StudyId, StudyPart>{};
 }
 
+bool Scheduler::TakesTurns() const {
+  return account_.uneven() || std::any_of(misfits_.begin(), misfits_.end(), [](const auto& entry) {
+           return entry.second.until != Time{};
+         });
+}
+
+// At the end of a look, when all is given out.
 void Scheduler::CountShares() {
   if (pool_.studies.size() < 2) {
     account_ = {};
-  } else {
-    account_.Advance(Seconds(turn_.now()), view_.SlotsToShare(), view_.UsesOfStudies());
+    misfits_.clear();
+    return;
   }
+  std::map<StudyId, StudyUse> uses = view_.UsesOfStudies();
+  const int slots = view_.SlotsToShare();
+  account_.Advance(Seconds(turn_.now()), slots, uses);
+  if (SetMisfitsAside(uses)) account_.Advance(Seconds(turn_.now()), slots, std::move(uses));
+}
+
+// At the beginning of a look.
+void Scheduler::CountTime() {
+  const bool due = std::any_of(misfits_.begin(), misfits_.end(), [this](const auto& entry) {
+    return entry.second.Due() <= turn_.now();
+  });
+  if (due) {
+    CountShares();
+  } else {
+    account_.Advance(Seconds(turn_.now()));
+  }
+}
+
+Time Scheduler::Misfit::Due() const { return until == Time{} ? After(since, kPlace_s) : until; }
+
+// Slots that suffice may lie on nodes that cannot talk, with GPUs of different kinds, or where
+// another trial spans nodes already. Others do not wait for a trial that no policy places.
+// True: some want no more.
+bool Scheduler::SetMisfitsAside(std::map<StudyId, StudyUse>& uses) {
+  bool any = false;
+  int free = view_.SlotsToShare();
+  for (const auto& [id, use] : uses) free -= use.held;
+  for (auto& [id, use] : uses) {
+    const auto part = parts_.find(id);
+    const bool kept = TakesTurns() && use.wants_more && free >= use.trial_slots &&
+                      part != parts_.end() && part->second.slots >= use.held + use.trial_slots;
+    const auto found = misfits_.find(id);
+    if (found == misfits_.end()) {
+      if (kept) misfits_.emplace(id, Misfit{.since = turn_.now(), .until = {}, .aside_s = 0});
+      continue;
+    }
+    Misfit& misfit = found->second;
+    if (turn_.now() < misfit.until) {
+      any = true;
+      use.wants_more = false;
+    } else if (misfit.until != Time{}) {
+      misfit = {.since = turn_.now(), .until = {}, .aside_s = misfit.aside_s};
+    } else if (!kept) {
+      misfits_.erase(found);
+    } else if (SecondsBetween(misfit.since, turn_.now()) >= kPlace_s) {
+      misfit.aside_s = std::clamp(2 * misfit.aside_s, kAside_s, kMostAside_s);
+      misfit.until = After(turn_.now(), misfit.aside_s);
+      any = true;
+      use.wants_more = false;
+    }
+  }
+  std::erase_if(misfits_, [&uses](const auto& entry) { return !uses.contains(entry.first); });
+  return any;
 }
 
 void Scheduler::DescribeSharing(PlanRequest& request) {
   view_.DescribeSharing(request);
-  if (!request.shared || !account_.Uneven()) return;
+  if (!request.shared || !TakesTurns()) return;
   std::optional<double> trial_s;
   for (const StudyId id : pool_.studies) {
     const std::optional<double> of_study = view_.TrialSeconds(turn_.StudyAt(id));
@@ -98,7 +163,7 @@ void Scheduler::DescribeSharing(PlanRequest& request) {
   }
   const double each_s = std::max(1.0, trial_s.value_or(kUsualTrial_s));
   for (const StudyId id : pool_.studies) {
-    request.shared->owed.emplace(id, account_.Owed(id) / each_s);
+    if (account_.WantsMore(id)) request.shared->owed.emplace(id, account_.Owed(id) / each_s);
   }
 }
 
@@ -115,12 +180,12 @@ const std::map<StudyId, StudyPart>* Scheduler::KnownParts() const {
 bool Scheduler::Starves(const Study& study, const StudyPart& part) const {
   const int held = view_.PlannedSlotsOf(study);
   if (held + held / 10 + study.spec.min_slots > part.slots) return false;
-  return !account_.Uneven() || (held == 0 && account_.OwedSeconds(study.id) >= kTurn_s);
+  return !TakesTurns() || (held == 0 && account_.OwedSeconds(study.id) >= kTurn_s);
 }
 
 std::optional<StudyWait> Scheduler::WaitOf(const Study& study) const {
   const auto part = parts_.find(study.id);
-  if (part == parts_.end() || study.state != StudyState::kRunning || !account_.Uneven() ||
+  if (part == parts_.end() || study.state != StudyState::kRunning || !TakesTurns() ||
       view_.RunningSlotsOf(study) > 0 || !view_.SomeWait(study)) {
     return std::nullopt;
   }
@@ -157,7 +222,7 @@ void Scheduler::GiveWayToStarving(const std::map<StudyId, StudyPart>& parts) {
   for (const auto& [id, part] : parts) {
     const Study& study = turn_.StudyAt(id);
     if (view_.RunningSlotsOf(study) <= part.slots + part.slots / 10) continue;
-    if (account_.Uneven() && account_.Owed(id) >= 0) continue;
+    if (TakesTurns() && account_.Owed(id) >= 0) continue;
     std::optional<TrialId> least;
     for (const auto& [trial, group] : pool_.groups) {
       if (turn_.TrialAt(trial).study != id) continue;

@@ -270,8 +270,7 @@ std::vector<PluginOption> KubernetesOptions() {
        .default_value = 15,
        .least = 1,
        .most = 3600,
-       .meaning = "seconds of silence after which another service may lead; who leads ends after "
-                  "two thirds of it"}};
+       .meaning = "seconds without renewal until another service may lead; its own ends before"}};
 }
 
 }  // namespace

@@ -111,7 +111,14 @@ absl::StatusOr<Json> TolerationOf(const std::string& word) {
 void Restrict(Json& container) {
   Json& context = container["securityContext"];
   if (!context.is_object()) context = Json::object();
-  const bool privileged = context.value("privileged", Json(false)) == Json(true);
+  bool privileged = context.value("privileged", Json(false)) == Json(true);
+  const Json none;
+  const Json& capabilities = context.contains("capabilities") ? context["capabilities"] : none;
+  if (capabilities.is_object() && capabilities.contains("add")) {
+    for (const Json& added : capabilities["add"]) {
+      privileged |= added == Json("SYS_ADMIN") || added == Json("CAP_SYS_ADMIN");
+    }
+  }
   // The API server refuses it together with these.
   if (!privileged && !context.contains("allowPrivilegeEscalation")) {
     context["allowPrivilegeEscalation"] = false;

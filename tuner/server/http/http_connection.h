@@ -59,6 +59,8 @@ class HttpConnection final : public httplib::Stream {
   // Is the service's own user, or has shown a good token or a secret.
   bool proven() const { return proven_; }
   void Prove() { proven_ = true; }
+  // Has asked for something already, or need not.
+  bool known() const { return known_ || proven_; }
   // Of what has come and is not read.
   std::size_t bytes() const { return in_.capacity(); }
 
@@ -108,6 +110,7 @@ class HttpConnection final : public httplib::Stream {
   }
 
   void BeginRequest() {
+    known_ = true;
     left_ = kMaxHttpHead;
     request_ends_ = std::chrono::steady_clock::now() + std::chrono::seconds(kHttpRequest_s);
   }
@@ -121,7 +124,11 @@ class HttpConnection final : public httplib::Stream {
 
   // Sends the answer. Whether the connection may be used for another request.
   bool FinishRequest() {
-    const std::string_view answer = out_;
+    std::string_view answer = out_;
+    // That the body may come is no answer yet.
+    while (answer.starts_with("HTTP/1.1 1")) {
+      answer.remove_prefix(std::min(answer.size(), answer.find("\r\n\r\n") + 4));
+    }
     const std::string_view head = answer.substr(0, answer.find("\r\n\r\n"));
     const bool goes_on =
         !long_ && !refused_ && head.find("\r\nConnection: close") == std::string_view::npos;
@@ -295,6 +302,7 @@ class HttpConnection final : public httplib::Stream {
   std::unique_ptr<SSL, FreeTls> tls_;
   bool shaking_;
   bool proven_;
+  bool known_ = false;
   std::size_t left_ =
       SIZE_MAX;  // bytes of the request's head, then of its body, that are still taken
   std::string peer_ip_;

@@ -61,7 +61,7 @@ class IdleConnections {
     event.data.u64 = number;
     if (::epoll_ctl(epoll_, EPOLL_CTL_ADD, connection->socket(), &event) != 0) return;
     const auto ends =
-        Clock::now() + std::chrono::seconds(connection->proven() ? kHttpIdle_s : kHttpFirst_s);
+        Clock::now() + std::chrono::seconds(connection->known() ? kHttpIdle_s : kHttpFirst_s);
     const auto it = parked_.emplace(number, Parked{std::move(connection), ends}).first;
     Count(it->second);
     CloseLeastMissed();
@@ -190,8 +190,9 @@ class KeepAliveServer final : public httplib::Server {
       server.threads_ = this;
     }
 
-    // A request whose head has come.
+    // A request whose head has come. Whoever has one more after each would keep the threads.
     void Serve(ConnectionPtr connection) {
+      if (stopping_) return;
       if (!connection->proven() && server_.door_.knows &&
           server_.door_.knows(std::string(connection->head().authorization))) {
         connection->Prove();
@@ -213,7 +214,9 @@ class KeepAliveServer final : public httplib::Server {
 
     // A connection that has been accepted, which the thread that does so parks.
     void enqueue(std::function<void()> task) override { task(); }
+    bool stopping() const { return stopping_; }
     void shutdown() override {
+      stopping_ = true;
       idle_.Stop();
       strangers_.shutdown();
       clients_.shutdown();
@@ -224,6 +227,7 @@ class KeepAliveServer final : public httplib::Server {
     httplib::ThreadPool clients_;
     httplib::ThreadPool strangers_;
     std::atomic<std::size_t> strangers_waiting_ = 0;
+    std::atomic<bool> stopping_ = false;
     IdleConnections idle_;
   };
 
@@ -282,7 +286,7 @@ class KeepAliveServer final : public httplib::Server {
 
   void Serve(ConnectionPtr connection) {
     auto head = HttpConnection::Head::kWhole;
-    while (head == HttpConnection::Head::kWhole) {
+    while (head == HttpConnection::Head::kWhole && !threads_->stopping()) {
       if (!ServeOne(*connection)) return;
       head = connection->TakeHead();
     }

@@ -25,7 +25,7 @@ HttpListener::HttpListener(
                               .opens = std::move(opens)})) {
   // No other site may show a page of ours within its own, or take an answer for a page.
   server_->set_default_headers({{"X-Content-Type-Options", "nosniff"},
-                                {"Content-Security-Policy", "frame-ancestors 'self'"}});
+                                {"X-Frame-Options", "SAMEORIGIN"}});
   server_->set_payload_max_length(max_body);
   server_->set_tcp_nodelay(true);
   // Not SO_REUSEPORT, which the library sets: a second service on the port must be noticed.

@@ -347,6 +347,7 @@ TEST_F(KnownProgramsTest, DoNotWaitWithoutEnd) {
   EXPECT_EQ(zygotes.NextTime(), begin + kMaxZygoteImport);
   zygotes.KeepTime(begin + kMaxZygoteImport);
   EXPECT_TRUE(zygotes.TakeNews());
+  EXPECT_FALSE(Awaited(zygotes, Call())) << "nor for the next one, which may hang as well";
 }
 
 TEST_F(KnownProgramsTest, EndNoZygoteThatOthersWaitFor) {
