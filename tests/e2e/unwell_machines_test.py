@@ -331,7 +331,7 @@ class BrokenPipes(TunerTest):
         run = self.start_piped("run", self.study([script], trials=6), "--dir", self.dir / "run", "--slots", 1)
         run.stdout.readline()
         run.stdout.close()
-        self.assertEqual(run.wait(timeout=60), 1, "not all that it had to say was printed")
+        self.assertEqual(run.wait(timeout=60), 0, "whose reader has left is told nothing more")
         self.assertEqual({trial["state"] for trial in self.export("--dir", self.dir / "run")["trials"]}, {"TRIAL_COMPLETE"})
 
 
