@@ -82,7 +82,7 @@ TEST(OptunaDistribution, TheKindIsThatOfPythonsComparison) {
 
 // What is stored may have any depth: it neither ends the service nor is lost.
 TEST(OptunaDistribution, ReadsChoicesOfAnyDepth) {
-  for (const int depth : {65, 1'000'000}) {
+  for (const int depth : {65, 100'000}) {
     const auto n = static_cast<std::size_t>(depth);
     const std::string list = std::string(n, '[') + std::string(n, ']');
     std::string object;
