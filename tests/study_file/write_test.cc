@@ -329,10 +329,16 @@ TEST(MaskEnvironment, LeavesNamesAndAllElseAsItIsWorded) {
 
 TEST(MaskEnvironment, LeavesTextsWithoutOne) {
   for (const std::string text :
-       {R"({"name":"n","trials":5})", R"({"a":{"env":{"x":"y"}}})", "no JSON", "", "[1]"}) {
+       {R"({"name":"n","trials":5})", R"({"a":{"env":{"x":"y"}}})", "[1]"}) {
     EXPECT_EQ(MaskEnvironment(text), text);
   }
   EXPECT_EQ(MaskEnvironment(R"({"env":"KEY=secret"})"), R"({"env":"***"})");
+}
+
+TEST(MaskEnvironment, ShowsNothingOfWhatItCannotRead) {
+  for (const std::string text : {R"({"env":{"KEY":"secret"})", "KEY=secret", ""}) {
+    EXPECT_EQ(MaskEnvironment(text), R"("***")") << text;
+  }
 }
 
 }  // namespace

@@ -51,7 +51,7 @@ std::string WriteStudy(const StudySpec& spec);
 inline constexpr char kMaskedValue[] = "***";
 
 // A study file with the values of its environment variables masked, for readers who may look at a
-// study but not run programs. What is no study file is left as it is.
+// study but not run programs. Of what is no JSON only a masked text is left.
 std::string MaskEnvironment(const std::string& study_json);
 
 // Whether the study has its text with it (StudyWording): ParseStudy leaves it so, and a change of
