@@ -24,7 +24,7 @@ TEXT
 }
 
 # header KEY FILE: what the file's header says after "KEY:", or nothing.
-header() { sed -n -E "1,10s@^(#|//) $1: *(.*)\$@\2@p" "$2" | head -n 1; }
+header() { sed -n -E "1,10{/^(#|\/\/) $1:/{s@^(#|//) $1: *@@p;q}}" "$2"; }
 
 benchmarks() {
   local file
@@ -41,11 +41,13 @@ list() {
   done < <(benchmarks) | sort
 }
 
+# Reads to the end: who writes to a reader that has left is told of it where SIGPIPE is ignored.
 file_of() {
-  local file
+  local file found=""
   while read -r file; do
-    if [[ $(basename "${file%.*}") == "$1" ]]; then echo "$file"; return; fi
+    if [[ $(basename "${file%.*}") == "$1" ]]; then found=$file; fi
   done < <(benchmarks)
+  echo "$found"
 }
 
 case "${1:-}" in
