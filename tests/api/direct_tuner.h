@@ -23,17 +23,17 @@ class DirectTuner final : public Tuner {
     return reply;
   }
 
-  // What waits for slots is answered by a later event.
+  // What waits is answered by a later event.
   void PostThen(Event event, std::function<void(const Reply&)> done) override {
     StepResult result = core.Step(now, event);
     commands.insert(commands.end(), result.commands.begin(), result.commands.end());
     if (result.reply.later()) {
-      waits[result.reply.trial()].push_back(std::move(done));
+      waits[result.reply.wait()].push_back(std::move(done));
     } else {
       done(result.reply);
     }
-    for (const auto& [trial, reply] : result.late) {
-      const auto waiting = waits.extract(trial);
+    for (const auto& [wait, reply] : result.late) {
+      const auto waiting = waits.extract(wait);
       if (waiting.empty()) continue;
       for (const auto& answer : waiting.mapped()) answer(reply);
     }
@@ -70,7 +70,7 @@ class DirectTuner final : public Tuner {
   std::map<std::string, std::string> hosts;
   std::map<NodeId, std::string> output;  // of every trial, on the nodes that answer
   std::vector<Command> commands;
-  std::map<TrialId, std::vector<std::function<void(const Reply&)>>> waits;
+  std::map<LaterReply, std::vector<std::function<void(const Reply&)>>> waits;
 };
 
 inline constexpr char kStudyJson[] = R"({

@@ -13,6 +13,7 @@
 #include "tuner/core/pool/checkpoint_copies.h"
 #include "tuner/core/pool/pool_state.h"
 #include "tuner/core/state/turn.h"
+#include "tuner/core/trials/draws.h"
 #include "tuner/core/trials/study_plugins.h"
 #include "tuner/core/trials/trials.h"
 
@@ -56,12 +57,14 @@ class PartsFixture : public ::testing::Test {
                pool_.Observe(change);
                promises_.Observe(change);
                plugins_.Observe(change);
+               draws_.Observe(change);
                trials_.Observe(change);
                if (observe_) observe_(change);
              }};
   CoreOptions options_;
   PoolState pool_{turn_};
   PluginsOfStudies plugins_;
+  Draws draws_{turn_, options_};
   CurvesOfStudies curves_;
   Speeds speeds_{turn_.state(), /*fit_aside=*/false};
   Promises promises_{turn_};

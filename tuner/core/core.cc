@@ -27,6 +27,7 @@
 #include "tuner/core/studies/pool_policy.h"
 #include "tuner/core/studies/studies.h"
 #include "tuner/core/tokens.h"
+#include "tuner/core/trials/draws.h"
 #include "tuner/core/trials/limits.h"
 #include "tuner/core/trials/study_plugins.h"
 #include "tuner/core/trials/trials.h"
@@ -63,9 +64,10 @@ void Append(StepResult&& from, StepResult& to) {
   Append(std::move(from.commands), to.commands);
   Append(std::move(from.node_requests), to.node_requests);
   Append(std::move(from.nodes_joined), to.nodes_joined);
+  Append(std::move(from.draws), to.draws);
   if (from.plan) to.plan = std::move(from.plan);
   // What was answered before may hold no longer.
-  for (auto& [trial, reply] : from.late) to.late.insert_or_assign(trial, std::move(reply));
+  for (auto& [wait, reply] : from.late) to.late.insert_or_assign(wait, std::move(reply));
 }
 
 // Leads the parts of the core from step to step: an event goes to the part that takes it, a change
@@ -102,6 +104,7 @@ class Core::Impl {
   void On(const AcquireSlots& event);
   void On(const RenewSlots& event);
   void On(const ReleaseSlots& event);
+  void On(const DrawMade& event);
 
  private:
   void Observe(const Change& change);
@@ -112,6 +115,7 @@ class Core::Impl {
   CoreOptions options_;
   PoolState pool_{turn_};
   PluginsOfStudies plugins_;
+  Draws draws_{turn_, options_};
   CurvesOfStudies curves_;
   Speeds speeds_{turn_.state(), options_.plan_aside};
   Promises promises_{turn_};
@@ -122,7 +126,7 @@ class Core::Impl {
   Trials trials_{turn_, pool_, groups_, plugins_, curves_};
   Checkpoints checkpoints_{turn_, pool_, options_, copies_, groups_, trials_};
   Studies studies_{turn_, pool_, options_, plugins_, joins_, limits_, trials_, checkpoints_};
-  ClientTrials clients_{turn_, options_, plugins_, trials_};
+  ClientTrials clients_{turn_, options_, plugins_, draws_, trials_};
   QueuedTrials queued_{turn_, trials_, clients_};
   ClientSlotDesk client_slots_{turn_, pool_, options_, promises_, trials_};
   FailedStarts failed_starts_{turn_, pool_};
@@ -137,6 +141,7 @@ class Core::Impl {
                        {.options = options_,
                         .pool = pool_,
                         .plugins = plugins_,
+                        .draws = draws_,
                         .curves = curves_,
                         .speeds = speeds_,
                         .promises = promises_,
@@ -248,6 +253,7 @@ void Core::Impl::Observe(const Change& change) {
   speeds_.Observe(change);
   promises_.Observe(change);
   plugins_.Observe(change);
+  draws_.Observe(change);
   limits_.Observe(change);
   trials_.Observe(change);
   checkpoints_.Observe(change);
@@ -298,6 +304,11 @@ void Core::Impl::On(const ReleaseSlots& event) {
   if (it != turn_.state().trials.end() && Ended(it->second.state)) return;
   if (clients_.TrialToTell(event.trial) == nullptr) return;
   client_slots_.GiveBack(event.trial, "given back by its client");
+}
+
+void Core::Impl::On(const DrawMade& event) {
+  if (draws_.Take(event)) turn_.Wake();
+  clients_.ServeAsks(event.study);
 }
 
 // ---- looking in -------------------------------------------------------------------------------

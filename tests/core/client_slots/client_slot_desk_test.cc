@@ -53,7 +53,7 @@ TEST_F(ClientSlotDeskTest, FreeSlotsAreGivenAtOnce) {
   desk_.Acquire(Own(), {kTrial, 1, "", 0});
   EXPECT_TRUE(turn_.reply().later());
   const StepResult result = Settle();
-  EXPECT_THAT(result.late.at(kTrial).slots(), ElementsAre(Slot{kNode, 0}));
+  EXPECT_THAT(result.late.at({.trial = kTrial}).slots(), ElementsAre(Slot{kNode, 0}));
   EXPECT_THAT(desk_.SlotsOf(kTrial), ElementsAre(Slot{kNode, 0}));
   EXPECT_THAT(pool_.held_by_clients, ElementsAre(Pair(Slot{kNode, 0}, kTrial)));
   EXPECT_EQ(desk_.KeptOn(kNode), 1);
@@ -67,7 +67,7 @@ TEST_F(ClientSlotDeskTest, ThePoolsTrialsMakeRoomForTheClientsPart) {
   EXPECT_FALSE(pool_.groups.at(kTrialOfPool).pausing) << "it can shrink";
   pool_.groups[kTrialOfPool].target = {{kNode, 1}};
   pool_.replicas.erase(ReplicaId(2));
-  EXPECT_THAT(Settle().late.at(kTrial).slots(), ElementsAre(Slot{kNode, 1}));
+  EXPECT_THAT(Settle().late.at({.trial = kTrial}).slots(), ElementsAre(Slot{kNode, 1}));
   EXPECT_EQ(desk_.ReservedOn(kNode), 0);
 }
 

@@ -65,7 +65,7 @@ class ClientSlotsTest : public CoreTest {
   Reply Ask(TrialId trial, int slots, const std::string& node = "", double wait_s = 0) {
     const Reply reply = Step(AcquireSlots{trial, slots, node, wait_s});
     if (!reply.later()) return reply;
-    return late_.contains(trial) ? late_.at(trial) : reply;
+    return late_.contains({.trial = trial}) ? late_.at({.trial = trial}) : reply;
   }
   int Held(TrialId trial) { return core_.Activity(trial).slots; }
   const Trial& At(TrialId id) { return core_.state().trials.at(id); }
@@ -76,7 +76,7 @@ class ClientSlotsTest : public CoreTest {
   }
 
   StudyId clients_;
-  std::map<TrialId, Reply> late_;
+  std::map<LaterReply, Reply> late_;
   std::vector<int> freed_;  // slots on whose GPUs no spare is to be left
 };
 
@@ -132,8 +132,8 @@ TEST_F(ClientSlotsTest, WhoWaitsIsServedInOrderOfArrival) {
       << "or a stream of small ones would keep the large one out";
   EXPECT_TRUE(Ask(large, 3, "", 30).later());
   Step(ReleaseSlots{holder});
-  ASSERT_TRUE(late_.contains(large));
-  EXPECT_EQ(late_.at(large).slots().size(), 3u);
+  ASSERT_TRUE(late_.contains({.trial = large}));
+  EXPECT_EQ(late_.at({.trial = large}).slots().size(), 3u);
   EXPECT_EQ(Held(small), 1);
   EXPECT_EQ(core_.SlotsHeld(), 4);
 }
@@ -148,8 +148,8 @@ TEST_F(ClientSlotsTest, AnAnswerComesWhenTheWaitIsOver) {
   Wait(10);
   EXPECT_TRUE(late_.empty());
   Wait(11);
-  ASSERT_TRUE(late_.contains(waiting));
-  EXPECT_THAT(late_.at(waiting).waits_for(), HasSubstr("hold 1 of the 1 slot of"));
+  ASSERT_TRUE(late_.contains({.trial = waiting}));
+  EXPECT_THAT(late_.at({.trial = waiting}).waits_for(), HasSubstr("hold 1 of the 1 slot of"));
   Step(SetTrialState{waiting, TrialState::kFail, {}});
   EXPECT_TRUE(late_.empty()) << "nobody waits any more";
   Step(ReleaseSlots{holder});
@@ -163,11 +163,11 @@ TEST_F(ClientSlotsTest, OfTwoLateAnswersInOneBatchTheNewerHolds) {
   Ask(holder, 1);
   ASSERT_TRUE(Ask(waiting, 1, "", 20).later());
   StepResult batch = core_.Handle(now_, ReleaseSlots{waiting});
-  EXPECT_FALSE(batch.late.at(waiting).status.ok());
+  EXPECT_FALSE(batch.late.at({.trial = waiting}).status.ok());
   Append(core_.Handle(now_, AcquireSlots{waiting, 1, "", 20}), batch);
   Append(core_.Handle(now_, ReleaseSlots{holder}), batch);
   Append(core_.Settle(now_), batch);
-  EXPECT_EQ(batch.late.at(waiting).slots().size(), 1u);
+  EXPECT_EQ(batch.late.at({.trial = waiting}).slots().size(), 1u);
 }
 
 TEST_F(ClientSlotsTest, TheLeaseOfASilentClientRunsOut) {

@@ -286,6 +286,33 @@ TEST_F(LoopTest, PlansAreMadeBesideTheOwnerAndCarriedOut) {
   EXPECT_EQ(sent_, 1);
 }
 
+// This one would take seconds, and is given up with the loop.
+TEST_F(LoopTest, ALongDrawHoldsUpNobodyElse) {
+  constexpr int kParameters = 256, kBefore = 100;
+  plan_aside_ = true;
+  Restart();
+  StudySpec spec = Spec("clients");
+  std::string space = R"({"p0": {"_type": "uniform", "_value": [0, 1]})";
+  for (int i = 1; i < kParameters; ++i) {
+    absl::StrAppend(&space, R"(, "p)", i, R"(": {"_type": "uniform", "_value": [0, 1]})");
+  }
+  spec.space = *SearchSpace::FromJson(space + "}");
+  spec.kind = StudyKind::kByClients;
+  spec.sampler = {"tpe", {{"candidates", 10'000}, {"startup_trials", kBefore}}};
+  ASSERT_TRUE(loop_->Post(CreateStudy{spec, true}).status.ok());
+  for (int i = 0; i < kBefore; ++i) {
+    const TrialId trial = loop_->Post(AskTrial{"clients", {}, {}}).trial();
+    ASSERT_TRUE(loop_->Post(TellEnd{trial, TrialState::kComplete, {i * 0.5}}).status.ok());
+  }
+  std::promise<Reply> answered;
+  std::future<Reply> reply = answered.get_future();
+  loop_->PostThen(AskTrial{"clients", {}, {}}, [&](const Reply& r) { answered.set_value(r); });
+  ASSERT_TRUE(loop_->Post(CreateStudy{Spec("b")}).status.ok());
+  EXPECT_EQ(reply.wait_for(std::chrono::seconds(0)), std::future_status::timeout);
+  loop_->Stop();
+  EXPECT_EQ(reply.get().status.code(), absl::StatusCode::kUnavailable);
+}
+
 TEST_F(LoopTest, SendsCommandsAfterTheirChangesAreCommitted) {
   ASSERT_TRUE(loop_->Post(CreateStudy{Spec("a")}).status.ok());
   const int before = journal_.commits;

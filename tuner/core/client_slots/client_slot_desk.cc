@@ -55,7 +55,7 @@ void ClientSlotDesk::Acquire(const Trial& trial, const AcquireSlots& event) {
   own.heard = own.slots.empty() ? After(turn_.now(), event.wait_s) : turn_.now();
   due_ = std::min(due_, After(*own.heard, options_.slot_lease_s));
   answers_[trial.id] = After(turn_.now(), event.wait_s);
-  turn_.reply().content = LaterReply{trial.id};
+  turn_.reply().content = LaterReply{.trial = trial.id};
 }
 
 absl::Status ClientSlotDesk::CheckRequest(const Trial& trial, const AcquireSlots& event) const {
@@ -141,7 +141,7 @@ void ClientSlotDesk::GiveBack(TrialId id, const std::string& why) {
   if (answers_.erase(id) > 0) {
     Reply reply;
     reply.status = absl::FailedPreconditionError(absl::StrCat("gets no slots: ", why));
-    turn_.AnswerLate(id, reply);
+    turn_.AnswerLate({.trial = id}, reply);
   }
   for (const Slot& slot : own.slots) pool_.held_by_clients.erase(slot);
   const auto trial = turn_.state().trials.find(id);
@@ -489,7 +489,7 @@ void ClientSlotDesk::Answer() {
     }
     Reply reply;
     Tell(own, reply);
-    turn_.AnswerLate(id, reply);
+    turn_.AnswerLate({.trial = id}, reply);
     it = answers_.erase(it);
   }
 }

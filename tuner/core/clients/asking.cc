@@ -68,25 +68,54 @@ const Study* ClientTrials::StudyToAsk(const std::string& name, const char* key_a
 }
 
 void ClientTrials::On(const AskTrial& event) {
+  if (Answer(event)) return;
+  const StudyId study = turn_.state().FindStudy(event.study)->id;
+  const std::int64_t number = ++asks_waited_;
+  asks_[study].push_back({number, event});
+  turn_.reply().content = LaterReply{.ask = number};
+}
+
+void ClientTrials::ServeAsks(StudyId study) {
+  const auto waiting = asks_.find(study);
+  if (waiting == asks_.end()) return;
+  std::deque<WaitingAsk>& asks = waiting->second;
+  const Reply own = std::exchange(turn_.reply(), {});
+  for (; !asks.empty(); asks.pop_front()) {
+    AskTrial& event = asks.front().event;
+    const auto present = turn_.state().studies.find(study);
+    if (present == turn_.state().studies.end()) {
+      turn_.reply().status = NoStudy(event.study);  // nor is one that has its name by now
+    } else {
+      event.study = present->second.spec.name;
+      if (!Answer(event)) break;
+    }
+    turn_.AnswerLate({.ask = asks.front().number}, std::exchange(turn_.reply(), {}));
+  }
+  turn_.reply() = own;
+  if (asks.empty()) asks_.erase(waiting);
+}
+
+bool ClientTrials::Answer(const AskTrial& event) {
   const Study* study = StudyToAsk(event.study, kAskKey, event.request_key);
-  if (study == nullptr) return;
+  if (study == nullptr) return true;
   absl::Status& status = turn_.reply().status;
   status = MayAsk(*study, event.fixed);
-  if (!status.ok()) return;
+  if (!status.ok()) return true;
   TrialId id;
   if (event.fixed.empty()) id = FirstWaiting(*study);
   status = id ? HasTimeLeft(*study) : MayCreateTrial(*study);
-  if (!status.ok()) return;
+  if (!status.ok()) return true;
   const Parameters fixed = id ? FixedOf(turn_.TrialAt(id)) : event.fixed;
   const std::int64_t number = id ? turn_.TrialAt(id).number : std::ssize(study->trials);
-  const std::optional<Parameters> parameters = Draw(*study, number, id, fixed);
-  if (!parameters) {
+  const std::optional<Drawn> drawn = Draw(*study, number, id, fixed);
+  if (!drawn) return false;
+  if (!drawn->parameters) {
     plugins_.Of(*study).exhausted = true;
     status = absl::FailedPreconditionError(
         absl::StrCat("study \"", study->spec.name,
                      "\": every configuration of its search space has been tried"));
     EndIfAllTold(study->id);
-    return;
+    return true;
   }
   if (id) {
     turn_.Emit(TrialTold{.id = id,
@@ -100,10 +129,11 @@ void ClientTrials::On(const AskTrial& event) {
     running.started = turn_.now();
     id = CreateFrom(study->id, running);
   }
-  AddDrawn(turn_.TrialAt(id), *parameters);
+  AddDrawn(turn_.TrialAt(id), *drawn->parameters);
   KeepRequestKey(id, kAskKey, event.request_key);
   HeardOf(id);
   turn_.reply().content = TrialReply{id};
+  return true;
 }
 
 absl::Status ClientTrials::MayAsk(const Study& study, const Parameters& fixed) {
@@ -209,43 +239,44 @@ Parameters ClientTrials::FixedOf(const Trial& trial) {
 }
 
 // Parameters for the trial of this number: fixed ones, and the sampler's. `taken` is the WAITING
-// trial that they are for, if it exists already. nullopt: nothing is left to try.
-std::optional<Parameters> ClientTrials::Draw(const Study& study, std::int64_t number, TrialId taken,
-                                             const Parameters& fixed) {
+// trial that they are for, if it exists already.
+std::optional<Drawn> ClientTrials::Draw(const Study& study, std::int64_t number, TrialId taken,
+                                        const Parameters& fixed) {
   const StudySpec& spec = study.spec;
   const auto& dimensions = spec.space.dimensions();
   const bool all_fixed = spec.space.Validate(fixed).ok();
-  std::optional<Parameters> drawn = Parameters();
-  Random random(MixSeed(spec.seed, static_cast<std::uint64_t>(number) + 1));
+  Drawn drawn{Parameters(), Random(0)};
   if (!all_fixed) {
-    const Sampler& sampler = *plugins_.Of(study).sampler;
+    const std::shared_ptr<const Sampler> sampler = plugins_.Of(study).sampler;
     static const Parameters kNone;
     SuggestedParameters& suggested = suggested_[study.id];
     SamplerHistory history;
-    if (sampler.learns() || sampler.avoids_tried(spec.space)) {
+    if (sampler->learns() || sampler->avoids_tried(spec.space)) {
       history = HistoryOf(turn_.state(), study, trials_, [&](const Trial& trial) {
         return trial.id == taken ? &kNone : suggested.Of(trial, study);
       });
     }
-    drawn = sampler.Suggest({.space = spec.space,
-                             .direction = spec.direction(),
-                             .ended = history.ended,
-                             .running = history.running,
-                             .trial_number = number},
-                            random);
-    if (!drawn) return std::nullopt;
+    std::optional<Drawn> suggestion = draws_.Suggest(study, sampler,
+                                                     {.space = spec.space,
+                                                      .direction = spec.direction(),
+                                                      .ended = history.ended,
+                                                      .running = history.running,
+                                                      .trial_number = number});
+    if (!suggestion || !suggestion->parameters) return suggestion;
+    drawn = *std::move(suggestion);
   }
   Parameters parameters;
   for (std::size_t i = 0; i < dimensions.size(); ++i) {
     if (!spec.space.IsActive(i, parameters)) continue;
     const std::string& name = dimensions[i].name;
     const ParameterValue* value = Find(fixed, name);
-    if (value == nullptr) value = Find(*drawn, name);
+    if (value == nullptr) value = Find(*drawn.parameters, name);
     // A fixed choice may bring in parameters that the sampler, choosing otherwise, did not draw.
-    parameters.push_back(
-        {name, value != nullptr ? *value : espalier::Draw(dimensions[i].distribution, random)});
+    parameters.push_back({name, value != nullptr
+                                    ? *value
+                                    : espalier::Draw(dimensions[i].distribution, drawn.random)});
   }
-  return parameters;
+  return Drawn{std::move(parameters), drawn.random};
 }
 
 // What the trial has stays as it is.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <optional>
 #include <set>
@@ -13,6 +14,7 @@
 #include "tuner/core/pruners/pruner.h"
 #include "tuner/core/state/step.h"
 #include "tuner/core/state/turn.h"
+#include "tuner/core/trials/draws.h"
 #include "tuner/core/trials/study_plugins.h"
 #include "tuner/core/trials/trials.h"
 
@@ -25,8 +27,9 @@ namespace espalier {
 // Most of it answers one event of a client: what is refused is the reply's status. One owner.
 class ClientTrials {
  public:
-  ClientTrials(Turn& turn, const CoreOptions& options, PluginsOfStudies& plugins, Trials& trials)
-      : turn_(turn), options_(options), plugins_(plugins), trials_(trials) {}
+  ClientTrials(Turn& turn, const CoreOptions& options, PluginsOfStudies& plugins, Draws& draws,
+               Trials& trials)
+      : turn_(turn), options_(options), plugins_(plugins), draws_(draws), trials_(trials) {}
 
   // Takes any trial of a loaded state. The client that runs one has the full time again after the
   // restart.
@@ -51,6 +54,8 @@ class ClientTrials {
   PruneVerdict Verdict(TrialId id) const;
 
   // ---- what other events need
+  // A draw of the study that was under way has come to an end: answers who waits for it.
+  void ServeAsks(StudyId study);
   // A WAITING trial of a study whose clients run its trials: the client that asks next gets it,
   // with these parameters. Asked again with the same key: the same trial.
   void CreateWaiting(const std::string& study, const Parameters& fixed,
@@ -99,8 +104,11 @@ class ClientTrials {
   TrialId FirstWaiting(const Study& study) const;
   void NoteWaiting(const Trial& trial);
   Parameters FixedOf(const Trial& trial);
-  std::optional<Parameters> Draw(const Study& study, std::int64_t number, TrialId taken,
-                                 const Parameters& fixed);
+  // False: the answer waits for a draw that is under way.
+  bool Answer(const AskTrial& event);
+  // Without parameters: nothing is left to try. nullopt: a draw is under way.
+  std::optional<Drawn> Draw(const Study& study, std::int64_t number, TrialId taken,
+                            const Parameters& fixed);
   void AddDrawn(const Trial& trial, const Parameters& parameters);
   // The first value of a step stands, and another one is answered with a note.
   void TakeValue(const Trial& trial, std::int64_t step, double value, bool final);
@@ -113,11 +121,18 @@ class ClientTrials {
   Turn& turn_;
   const CoreOptions& options_;
   PluginsOfStudies& plugins_;
+  Draws& draws_;
   Trials& trials_;
   std::map<StudyId, SuggestionIndex> suggestions_;
   std::map<StudyId, SuggestedParameters> suggested_;  // of studies whose sampler was asked
   std::map<StudyId, std::set<TrialId>> waiting_;      // WAITING trials
   RequestKeys request_keys_;
+  struct WaitingAsk {
+    std::int64_t number = 0;
+    AskTrial event;
+  };
+  std::map<StudyId, std::deque<WaitingAsk>> asks_;  // that wait for a draw, in their order
+  std::int64_t asks_waited_ = 0;
   std::map<TrialId, Time> heard_of_;  // trials that run, with a lease
   std::optional<Time> leases_checked_;
 };

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <stop_token>
 #include <string_view>
 
 #include "base/plugin.h"
@@ -29,6 +30,7 @@ struct SamplerInput {
   std::span<const Observation> ended;
   std::span<const Parameters* const> running;
   std::int64_t trial_number;  // of the trial to come, from 0 in its study
+  std::stop_token stop{};     // once it asks, what is suggested is of no use to anybody
 };
 
 // Chooses the parameters of a study's next trial. Samplers keep nothing between calls: the
@@ -44,6 +46,10 @@ class Sampler {
   // nullopt: every configuration has been tried, if only by a trial that failed, or is running, so
   // that no further trial makes sense.
   virtual std::optional<Parameters> Suggest(const SamplerInput& input, Random& random) const = 0;
+
+  // About how long Suggest takes, in evaluations of one kernel on one axis (tens of ns each). What
+  // is done once a trial of the input, as for any sampler, does not count.
+  virtual double Work(const SamplerInput&) const { return 0; }
 
   // Whether the sampler uses the values of trials, and so needs one direction.
   virtual bool learns() const { return false; }

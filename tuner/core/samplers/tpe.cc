@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <stop_token>
 #include <utility>
 
 #include "tuner/core/samplers/axis.h"
@@ -23,6 +24,9 @@ struct Settings {
 // If there are more bad trials, the newest count: the older ones have faded, and a study of any
 // length draws as quickly as one of so many.
 constexpr std::size_t kMostBad = 1000;
+
+// To find a configuration that was not tried, where their number is finite.
+constexpr int kAttempts = 8;
 
 // What an observation counts as.
 struct Seen {
@@ -140,15 +144,15 @@ class Split {
       : axes_(axes), good_(std::move(good)), bad_(std::move(bad)) {}
 
   // The candidate, drawn from the good density, with the largest ratio of good to bad.
-  Point Best(const Settings& settings, Random& random) const {
+  Point Best(const Settings& settings, const std::stop_token& stop, Random& random) const {
     Point best(axes_.size());
     if (settings.multivariate) {
       std::vector<std::size_t> all(axes_.size());
       std::iota(all.begin(), all.end(), std::size_t{0});
-      SearchAxes(all, Bandwidth::kShared, settings.candidates, random, best);
+      SearchAxes({all, Bandwidth::kShared, settings.candidates}, stop, random, best);
     } else {
       for (std::size_t i = 0; i < axes_.size(); ++i) {
-        SearchAxes({i}, Bandwidth::kNeighbors, settings.candidates, random, best);
+        SearchAxes({{i}, Bandwidth::kNeighbors, settings.candidates}, stop, random, best);
       }
     }
     return best;
@@ -170,12 +174,18 @@ class Split {
     return {std::move(axes), std::move(parts), Weights(points.size()), bandwidth};
   }
 
-  void SearchAxes(const std::vector<std::size_t>& which, Bandwidth bandwidth,
-                  std::size_t candidates, Random& random, Point& best) const {
-    const ParzenEstimator good = Density(good_, which, bandwidth);
-    const ParzenEstimator bad = Density(bad_, which, bandwidth);
+  struct Search {
+    std::vector<std::size_t> which;  // of the axes
+    Bandwidth bandwidth;
+    std::size_t candidates;
+  };
+  void SearchAxes(const Search& search, const std::stop_token& stop, Random& random,
+                  Point& best) const {
+    const std::vector<std::size_t>& which = search.which;
+    const ParzenEstimator good = Density(good_, which, search.bandwidth);
+    const ParzenEstimator bad = Density(bad_, which, search.bandwidth);
     double best_ratio = -std::numeric_limits<double>::infinity();
-    for (std::size_t c = 0; c < candidates; ++c) {
+    for (std::size_t c = 0; c < search.candidates && !stop.stop_requested(); ++c) {
       const Point candidate = good.Sample(random);
       const double ratio = good.LogDensity(candidate) - bad.LogDensity(candidate);
       if (c > 0 && ratio <= best_ratio) continue;
@@ -198,6 +208,15 @@ class TpeSampler final : public Sampler {
 
   bool learns() const override { return true; }
 
+  double Work(const SamplerInput& input) const override {
+    const auto kernels =
+        static_cast<double>(std::min(input.ended.size(), kMostBad + settings_.most_good) +
+                            input.running.size() + 2);  // a prior each
+    const double attempts = input.space.Cardinality() ? kAttempts : 1;
+    return attempts * kernels * static_cast<double>(settings_.candidates) *
+           static_cast<double>(input.space.dimensions().size());
+  }
+
   std::optional<Parameters> Suggest(const SamplerInput& input, Random& random) const override {
     const std::optional<TriedConfigurations> tried = TriedConfigurations::Of(input);
     if (tried && tried->Exhausted()) return std::nullopt;
@@ -214,9 +233,8 @@ class TpeSampler final : public Sampler {
     for (std::size_t g = 0; g < groups.size(); ++g) {
       splits.push_back(MakeSplit(input, groups[g], seen[g]));
     }
-    constexpr int kAttempts = 8;
     for (int attempt = 0; attempt < kAttempts; ++attempt) {
-      Parameters parameters = Chosen(input.space, groups, splits, random);
+      Parameters parameters = Chosen(input, groups, splits, random);
       if (known == nullptr || !known->Contains(parameters)) return parameters;
     }
     return DrawNew(input.space, known, random);
@@ -248,14 +266,15 @@ class TpeSampler final : public Sampler {
   }
 
   // Group by group, those that the choices made so far activate; in the space's order.
-  Parameters Chosen(const SearchSpace& space, const std::vector<Group>& groups,
+  Parameters Chosen(const SamplerInput& input, const std::vector<Group>& groups,
                     const std::vector<Split>& splits, Random& random) const {
+    const SearchSpace& space = input.space;
     const auto& dimensions = space.dimensions();
     Parameters chosen;
     for (std::size_t g = 0; g < groups.size(); ++g) {
       const Group& group = groups[g];
       if (!space.IsActive(group.dimensions.front(), chosen)) continue;
-      const Point point = splits[g].Best(settings_, random);
+      const Point point = splits[g].Best(settings_, input.stop, random);
       for (std::size_t i = 0; i < point.size(); ++i) {
         chosen.push_back({dimensions[group.dimensions[i]].name, group.axes[i].ValueOf(point[i])});
       }

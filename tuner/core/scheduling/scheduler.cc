@@ -34,6 +34,7 @@ Scheduler::Scheduler(Turn& turn, const Parts& parts)
       options_(parts.options),
       pool_(parts.pool),
       plugins_(parts.plugins),
+      draws_(parts.draws),
       curves_(parts.curves),
       speeds_(parts.speeds),
       promises_(parts.promises),
@@ -178,14 +179,14 @@ void Scheduler::CreateTrials(const Study& study, int& room) {
                                      [](const Trial& trial) { return &trial.parameters; });
   while (another()) {
     const std::int64_t number = std::ssize(study.trials);
-    Random random(MixSeed(spec.seed, static_cast<std::uint64_t>(number) + 1));
-    std::optional<Parameters> parameters = plugins.sampler->Suggest({.space = spec.space,
-                                                                     .direction = spec.direction(),
-                                                                     .ended = history.ended,
-                                                                     .running = history.running,
-                                                                     .trial_number = number},
-                                                                    random);
-    if (!parameters) {
+    std::optional<Drawn> drawn = draws_.Suggest(study, plugins.sampler,
+                                                {.space = spec.space,
+                                                 .direction = spec.direction(),
+                                                 .ended = history.ended,
+                                                 .running = history.running,
+                                                 .trial_number = number});
+    if (!drawn) return;  // it comes with DrawMade, which wakes the scheduler
+    if (!drawn->parameters) {
       plugins.exhausted = true;
       return;
     }
@@ -193,7 +194,7 @@ void Scheduler::CreateTrials(const Study& study, int& room) {
     turn_.Emit(TrialCreated{.id = id,
                             .study = study.id,
                             .number = number,
-                            .parameters = *std::move(parameters),
+                            .parameters = *std::move(drawn->parameters),
                             .at = turn_.now()});
     history.running.push_back(&turn_.TrialAt(id).parameters);
     room -= spec.min_slots;

@@ -22,6 +22,7 @@
 #include "tuner/core/state/turn.h"
 #include "tuner/core/studies/studies.h"
 #include "tuner/core/trials/limits.h"
+#include "tuner/core/trials/draws.h"
 #include "tuner/core/trials/study_plugins.h"
 #include "tuner/core/trials/trials.h"
 
@@ -36,6 +37,7 @@ class Scheduler {
     const CoreOptions& options;
     PoolState& pool;
     PluginsOfStudies& plugins;
+    Draws& draws;
     CurvesOfStudies& curves;
     Speeds& speeds;
     Promises& promises;
@@ -100,6 +102,7 @@ class Scheduler {
   const CoreOptions& options_;
   PoolState& pool_;
   PluginsOfStudies& plugins_;
+  Draws& draws_;
   CurvesOfStudies& curves_;
   Speeds& speeds_;
   Promises& promises_;

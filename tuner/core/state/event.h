@@ -303,6 +303,14 @@ struct PlanMade {
   std::shared_ptr<const Plan> plan;
 };
 
+struct Drawn;  // samplers/draw.h
+// The answer to one of StepResult::draws.
+struct DrawMade {
+  StudyId study;
+  std::int64_t number = 0;  // of the request
+  std::shared_ptr<const Drawn> drawn;
+};
+
 // Time passed: at Core::NextDeadline, or at any other moment.
 struct Tick {};
 
@@ -313,7 +321,7 @@ using Event =
                  SetTrialAttributes, SuggestParameter, SetTrialAttribute, SetIntermediateValue,
                  SetTrialState, AcquireSlots, RenewSlots, ReleaseSlots, AgentHello, AgentLeaving,
                  AgentSlots, AgentGone, ReplicaStarted, FromReplica, ReplicaExited,
-                 CheckpointCopied, SetPoolPolicy, AddToken, RemoveToken, PlanMade, Tick>;
+                 CheckpointCopied, SetPoolPolicy, AddToken, RemoveToken, PlanMade, DrawMade, Tick>;
 
 // ---- Commands: all that the core ever asks for -----------------------------------------------
 // They go to the agent of `node` after the changes of their step are committed. Each can be
@@ -391,9 +399,11 @@ struct SlotsReply {
   double lease_s = 0;  // for how long without a word
   std::string waits_for;
 };
-// To AcquireSlots: this is no answer, it comes in StepResult::late.
+// To AcquireSlots and AskTrial: this is no answer, it comes in StepResult::late.
 struct LaterReply {
-  TrialId trial;
+  TrialId trial{};       // that asked for slots; all that asked for the same trial get one answer
+  std::int64_t ask = 0;  // or the ask of this number
+  friend auto operator<=>(const LaterReply&, const LaterReply&) = default;
 };
 
 // The answer to a client's event, or to AgentHello. Readers get zeros of what it does not say.
@@ -413,6 +423,7 @@ struct Reply {
   std::vector<Slot> slots() const { return As<SlotsReply>().slots; }
   double lease_s() const { return As<SlotsReply>().lease_s; }
   std::string waits_for() const { return As<SlotsReply>().waits_for; }
+  LaterReply wait() const { return As<LaterReply>(); }
   bool later() const { return std::holds_alternative<LaterReply>(content); }
 
  private:

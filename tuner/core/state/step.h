@@ -15,6 +15,7 @@ namespace espalier {
 inline constexpr int kMaxEngineNodes = 256;
 
 struct PlanRequest;  // scheduling/plan.h
+struct DrawRequest;  // samplers/draw.h
 
 // A pool with nodes from an engine: what the nodes are, and which rule decides how many. If there
 // are several templates, each has a name.
@@ -40,8 +41,8 @@ struct CoreOptions {
   // The policy by which the pool is divided until a client says otherwise (SetPoolPolicy); none:
   // the policy of the pool's oldest running study.
   std::optional<PluginSpec> policy{};
-  // Whether what takes long (a policy's search, promise, fits) is left to the caller: see
-  // StepResult::plan. Else it is done within the step.
+  // Whether what takes long (a policy's search, promise, fits; a sampler's draws) is left to the
+  // caller: see StepResult::plan and draws. Else it is done within the step.
   bool plan_aside = false;
 };
 
@@ -59,9 +60,12 @@ struct StepResult {
   // The plan to be made by a Planner, on any thread, and brought back as PlanMade. There is never
   // more than one under way: the next one sees what happens meanwhile.
   std::shared_ptr<const PlanRequest> plan{};
+  // Suggestions to be made by MakeDraw, on any thread, and brought back as DrawMade. There is never
+  // more than one of a study under way.
+  std::vector<std::shared_ptr<const DrawRequest>> draws{};
   Reply reply;  // then answer
-  // and answer those calls of AcquireSlots that had no answer so far: all that asked for the trial.
-  std::map<TrialId, Reply> late{};
+  // and answer those calls that had no answer so far: all that wait for the same.
+  std::map<LaterReply, Reply> late{};
 };
 
 // Appends a later result to an earlier one and keeps the reply of the earlier one.

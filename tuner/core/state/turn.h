@@ -55,11 +55,16 @@ class Turn {
     result_.plan = std::move(request);
   }
 
+  // To whoever makes draws beside the owner's thread.
+  void RequestDraw(std::shared_ptr<const DrawRequest> request) {
+    result_.draws.push_back(std::move(request));
+  }
+
   // The answer to the event that is being handled.
   Reply& reply() { return result_.reply; }
-  // An answer to the client that asked for the trial's slots in an earlier step, or in this one.
-  void AnswerLate(TrialId trial, Reply reply) {
-    result_.late.insert_or_assign(trial, std::move(reply));
+  // An answer to the client that was told to wait in an earlier step, or in this one.
+  void AnswerLate(const LaterReply& wait, Reply reply) {
+    result_.late.insert_or_assign(wait, std::move(reply));
   }
 
   // Something happened that the scheduler should see: it looks at the pool when the step settles.

@@ -12,7 +12,7 @@
 namespace espalier {
 
 struct StudyPlugins {
-  std::unique_ptr<Sampler> sampler;
+  std::shared_ptr<const Sampler> sampler;
   std::unique_ptr<Pruner> pruner;
   bool exhausted = false;  // the sampler has nothing left to try
   bool too_late = false;   // for a new trial to be of use before a limit

@@ -13,6 +13,7 @@
 #include "base/check_scope.h"
 #include "spdlog/spdlog.h"
 #include "tuner/api/pool_warnings.h"
+#include "tuner/core/samplers/draw.h"
 #include "tuner/server/loop/event_name.h"
 
 namespace espalier {
@@ -47,11 +48,8 @@ Loop::Loop(std::unique_ptr<Storage> storage, TunerState state, LoopOptions optio
       send_(std::move(send)),
       storage_(std::move(storage)),
       core_(std::move(state), options_.core),
-      planner_(std::make_unique<PlannerThread>(
-          [this](PlanMade plan) {
-            PostAsync({Event{std::move(plan)}, {}}, nullptr);
-          },
-          [this](const std::string& what) { PlanFailed(what); })),
+      planning_([this](const std::string& what) { AsideFailed(what); }),
+      drawing_([this](const std::string& what) { AsideFailed(what); }),
       thread_([this] { Run(); }) {}
 
 Loop::~Loop() { Stop(); }
@@ -140,7 +138,8 @@ void Loop::Stop() {
   not_empty_.notify_all();
   not_full_.notify_all();
   if (thread_.joinable()) thread_.join();
-  planner_->Stop();
+  planning_.Stop();
+  drawing_.Stop();
   storage_.reset();
 }
 
@@ -220,7 +219,7 @@ void Loop::Handle(EventItem& item, Outcome& outcome) {
     StepResult result = core_.Handle(options_.clock(), event);
     item.reply = std::move(result.reply);
     // Its request has taken the place of one that was refused in this batch.
-    if (item.reply.later()) outcome.all.late.erase(item.reply.trial());
+    if (item.reply.later()) outcome.all.late.erase(item.reply.wait());
     Append(std::move(result), outcome.all);
   });
 }
@@ -230,7 +229,31 @@ void Loop::Settle(Outcome& outcome) {
   const auto name = [] { return std::string("what follows from the events"); };
   outcome.failed = !Guarded(name, [&] { Append(core_.Settle(options_.clock()), outcome.all); });
   outcome.plan_asked = outcome.all.plan != nullptr;
-  if (outcome.plan_asked) planner_->Ask(std::exchange(outcome.all.plan, nullptr));
+  if (outcome.plan_asked) Plan(std::exchange(outcome.all.plan, nullptr));
+  for (auto& request : std::exchange(outcome.all.draws, {})) Draw(std::move(request));
+}
+
+void Loop::Plan(std::shared_ptr<const PlanRequest> request) {
+  planning_.Do({[request] {
+                  return absl::StrCat("plan ", request->number, " by ", TextOf(request->policy),
+                                      ", ", request->pool.jobs.size(), " trials");
+                },
+                [this, request](const std::stop_token&) {
+                  PlanMade made{std::make_shared<const espalier::Plan>(planner_.Make(*request))};
+                  PostAsync({Event{std::move(made)}, {}}, nullptr);
+                }});
+}
+
+void Loop::Draw(std::shared_ptr<const DrawRequest> request) {
+  drawing_.Do({[request] {
+                 return absl::StrCat("draw of trial ", request->trial_number, " of study \"",
+                                     request->study_name, "\", after ", request->ended.size());
+               },
+               [this, request](const std::stop_token& stop) {
+                 DrawMade made{request->study, request->number,
+                               std::make_shared<const Drawn>(MakeDraw(*request, stop))};
+                 PostAsync({Event{std::move(made)}, {}}, nullptr);
+               }});
 }
 
 void Loop::ProcessTick() {
@@ -326,7 +349,7 @@ void Loop::CleanUp() {
   cleaning_ = dropped || (more.ok() && *more);
 }
 
-void Loop::Answer(std::vector<Item>& batch, const std::map<TrialId, Reply>& late) {
+void Loop::Answer(std::vector<Item>& batch, const std::map<LaterReply, Reply>& late) {
   const View view{.core = core_,
                   .now = options_.clock(),
                   .pids = pids_,
@@ -348,8 +371,8 @@ void Loop::Answer(std::vector<Item>& batch, const std::map<TrialId, Reply>& late
       Answer(std::get<EventItem>(item));
     }
   }
-  for (const auto& [trial, reply] : late) {
-    const auto waiting = waits_.extract(trial);
+  for (const auto& [wait, reply] : late) {
+    const auto waiting = waits_.extract(wait);
     if (waiting.empty()) continue;
     for (const Done& done : waiting.mapped()) done(reply);
   }
@@ -359,14 +382,14 @@ void Loop::Answer(EventItem& item) {
   if (item.done && item.reply.later() && waits_ended_) {
     item.done(ClosedReply());
   } else if (item.done && item.reply.later()) {
-    waits_[item.reply.trial()].push_back(std::move(item.done));
+    waits_[item.reply.wait()].push_back(std::move(item.done));
   } else if (item.done) {
     item.done(item.reply);
   }
 }
 
 void Loop::AnswerAllWaits(const Reply& reply) {
-  for (const auto& [trial, waiting] : std::exchange(waits_, {})) {
+  for (const auto& [wait, waiting] : std::exchange(waits_, {})) {
     for (const Done& done : waiting) done(reply);
   }
 }
@@ -380,8 +403,8 @@ void Loop::EndWaits() {
   Enqueue(item, IfFull::kPass).IgnoreError();
 }
 
-void Loop::PlanFailed(const std::string& what) {
-  spdlog::critical("event=plan_failed in=\"{}\"", what);
+void Loop::AsideFailed(const std::string& what) {
+  spdlog::critical("event=step_failed in=\"{}\"", what);
   if (options_.failed) options_.failed(kErrorOfItsOwn);
   options_.terminate ? options_.terminate(kStepFailedExitCode) : EndProcess(kStepFailedExitCode);
 }

@@ -15,8 +15,9 @@
 
 #include "tuner/api/agent_convert.h"
 #include "tuner/api/tuner.h"
+#include "tuner/core/scheduling/planner.h"
+#include "tuner/server/loop/aside_thread.h"
 #include "tuner/server/loop/metrics.h"
-#include "tuner/server/loop/planner_thread.h"
 #include "tuner/storage/storage.h"
 
 namespace espalier {
@@ -79,7 +80,8 @@ struct LoopOptions {
 // After an exception in a step the process ends in the same way, and the log names the event.
 //
 // Plans are made by another thread, which is handed what the core asks for and answers with an
-// event. Plans for small pools are there at once, and are carried out with the same commit.
+// event, and so are samplers' draws that take long, by a third. Plans for small pools are there at
+// once, and are carried out with the same commit.
 class Loop final : public Tuner {
  public:
   // Called on the owner thread once the event's changes are durable (or with UNAVAILABLE).
@@ -146,7 +148,7 @@ class Loop final : public Tuner {
   void ProcessTick();
   void Finish(std::vector<Item> batch, const Outcome& outcome);
   absl::Status Commit(const std::vector<Change>& changes, std::size_t events);
-  void Answer(std::vector<Item>& batch, const std::map<TrialId, Reply>& late);
+  void Answer(std::vector<Item>& batch, const std::map<LaterReply, Reply>& late);
   void Answer(EventItem& item);
   void AnswerAllWaits(const Reply& reply);
   void Note(const FromAgent& from_agent);
@@ -162,7 +164,9 @@ class Loop final : public Tuner {
     int exit_code = 0;
   };
   void FailAll(std::vector<Item>& batch, const Failure& failure);
-  void PlanFailed(const std::string& what);
+  void Plan(std::shared_ptr<const PlanRequest> request);
+  void Draw(std::shared_ptr<const DrawRequest> request);
+  void AsideFailed(const std::string& what);
 
   const LoopOptions options_;
   Metrics& metrics_;
@@ -180,7 +184,7 @@ class Loop final : public Tuner {
   Time last_tick_;
   Time last_look_;        // at the storage
   bool cleaning_ = true;  // a service before this one may have left something behind
-  std::map<TrialId, std::vector<Done>> waits_;  // the trials whose answers come later
+  std::map<LaterReply, std::vector<Done>> waits_;  // those whose answers come later
   bool waits_ended_ = false;
 
   mutable std::mutex mutex_;  // guards what follows
@@ -191,7 +195,9 @@ class Loop final : public Tuner {
   bool broken_ = false;
 
   std::mutex stop_mutex_;  // one Stop at a time
-  std::unique_ptr<PlannerThread> planner_;
+  Planner planner_;        // of the thread that plans
+  AsideThread planning_;
+  AsideThread drawing_;
   std::thread thread_;  // last: starts when all else is there
 };
 

@@ -1,0 +1,20 @@
+#include "tuner/core/samplers/draw.h"
+
+#include <utility>
+
+namespace espalier {
+
+Drawn MakeDraw(const DrawRequest& request, std::stop_token stop) {
+  Random random(request.seed);
+  std::optional<Parameters> parameters =
+      request.sampler->Suggest({.space = request.space,
+                                .direction = request.direction,
+                                .ended = request.ended,
+                                .running = request.running,
+                                .trial_number = request.trial_number,
+                                .stop = std::move(stop)},
+                               random);
+  return {std::move(parameters), random};
+}
+
+}  // namespace espalier
