@@ -36,6 +36,18 @@ function(espalier_target_defaults target)
   endif()
 endfunction()
 
+# espalier_messages(TARGET...): libraries of generated sources, which are compiled without our warnings. Under the thread
+# sanitizer they are instrumented, and laid out as in the library for all who include them.
+function(espalier_messages)
+  foreach(_target IN LISTS ARGN)
+    espalier_quick_options(${_target})
+    if(ESPALIER_SANITIZE MATCHES thread)
+      target_compile_options(${_target} PUBLIC "SHELL:-include ${PROJECT_SOURCE_DIR}/cmake/library_layout.inc"
+                                        PRIVATE -fsanitize=thread)
+    endif()
+  endforeach()
+endfunction()
+
 # A torch source takes 1.3 GB to compile: one at a time on small machines.
 cmake_host_system_information(RESULT _espalier_memory_mb QUERY TOTAL_PHYSICAL_MEMORY)
 math(EXPR _espalier_torch_jobs "${_espalier_memory_mb} / 6000")
