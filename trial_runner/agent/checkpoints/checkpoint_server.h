@@ -1,35 +1,19 @@
 #pragma once
 
-#include <chrono>
-#include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 
 #include "base/status.h"
+#include "trial_runner/agent/checkpoints/checkpoint_readers.h"
 
 namespace espalier {
-
-inline constexpr int kMaxCheckpointReaders = 4;       // at a time; others are told to try again
-inline constexpr std::size_t kMaxReadTickets = 4096;  // the oldest goes
-inline constexpr std::chrono::seconds kTicketUse{5};
-inline constexpr std::size_t kCheckpointPieceBytes = 256 << 10;
-
-// Which checkpoint of which trial a ticket is good for.
-struct CheckpointName {
-  std::string study;
-  std::int64_t trial_number = 0;
-  std::string name;  // of a file in the trial's checkpoint folder; empty: the whole folder
-
-  friend bool operator==(const CheckpointName&, const CheckpointName&) = default;
-};
 
 // Serves this agent's checkpoints to other agents, at a port with TLS and a certificate of its own.
 // A reader needs a ticket of the service, which is good for one checkpoint. Each reader costs the
 // memory of one piece. Methods may be called from any thread.
 class CheckpointServer {
  public:
-  using FolderOf = std::function<std::string(const CheckpointName&)>;
+  using FolderOf = CheckpointReaders::FolderOf;
 
   // Listens on the first free port of first_port to last_port (0: any) of the host, a literal
   // address. `folder_of` is called from several threads.
