@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_replace.h"
 #include "adapters/adaptdl/jobs.h"
+#include "base/guarded.h"
 #include "spdlog/spdlog.h"
 
 namespace espalier::adaptdl {
@@ -44,7 +45,10 @@ class JobsFrontend final : public Frontend {
     Jobs jobs(server_, tuner);
     double pace_s = 0;
     while (!StopsWithin(pace_s)) {
-      const absl::Status compared = jobs.Compare([this] { return !StopsWithin(0); });
+      absl::Status compared;
+      compared.Update(
+          Guarded([] { return std::string("AdaptDL's jobs"); },
+                  [&] { compared = jobs.Compare([this] { return !StopsWithin(0); }); }));
       pace_s = compared.ok() ? kPace_s : std::clamp(2 * pace_s, kPace_s, kMostPace_s);
       Tell(compared);
     }

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "adapters/optuna/encoded_trials.h"
 #include "adapters/optuna/messages.h"
+#include "base/guarded.h"
 #include "storage.grpc.pb.h"
 #include "tuner/api/shown_attributes.h"
 #include "tuner/core/state/refusals.h"
@@ -33,6 +34,12 @@ absl::StatusOr<const Study*> FindStudy(const TunerState& state, std::int64_t id)
   const auto it = state.studies.find(StudyId(id));
   if (it == state.studies.end()) return NoStudy(StudyId(id));
   return &it->second;
+}
+
+// What throws on the owner's thread ends the call by its name.
+template <typename Step>
+absl::Status GuardedCall(const GrpcCall& call, Step step) {
+  return Guarded([&call] { return std::string(call.method); }, step);
 }
 
 // The two calls whose answers may hold very many trials or studies write them as bytes.
@@ -219,8 +226,9 @@ class StorageService final : public Base {
     if (!event.ok()) return Refuse(method, context, event.status());
     const GrpcCall call{method, context->DefaultReactor()};
     tuner_.PostThen(*std::move(event), [this, call, fill](const Reply& reply) {
-      if (reply.status.ok()) fill(reply);
-      call.Finish(reply.status, answered_);
+      absl::Status status = reply.status;
+      if (status.ok()) status = GuardedCall(call, [&] { fill(reply); });
+      call.Finish(status, answered_);
     });
     return call.reactor;
   }
@@ -242,7 +250,12 @@ class StorageService final : public Base {
   Reactor* Read(const char* method, Context* context, Look look) {
     const GrpcCall call{method, context->DefaultReactor()};
     tuner_.ReadThen([this, call, look](const View* view) {
-      call.Finish(view == nullptr ? Closed() : look(view->core.state()), answered_);
+      absl::Status status = Closed();
+      if (view != nullptr) {
+        status = absl::OkStatus();
+        status.Update(GuardedCall(call, [&] { status = look(view->core.state()); }));
+      }
+      call.Finish(status, answered_);
     });
     return call.reactor;
   }
@@ -264,6 +277,8 @@ class StorageService final : public Base {
 
   struct TrialsCall;
   void ReadSlice(const std::shared_ptr<TrialsCall>& call);
+  // Whether all are read.
+  absl::StatusOr<bool> TakeSlice(TrialsCall& call, const TunerState& state);
 
   Tuner& tuner_;
   const Answered answered_;
@@ -305,35 +320,40 @@ Reactor* StorageService::GetTrials(Context* context, const ByteBuffer* request, 
 void StorageService::ReadSlice(const std::shared_ptr<TrialsCall>& call) {
   tuner_.ReadThen([this, call](const View* view) {
     if (view == nullptr) return call->call.Finish(Closed(), answered_);
-    const auto study = FindStudy(view->core.state(), call->request.study_id());
-    if (!study.ok()) return call->call.Finish(study.status(), answered_);
-    const TunerState& state = view->core.state();
-    if (!call->begun) {
-      call->begun = true;
-      call->last = state.last_trial;
-      encoded_.KeepOnly(state);
-    }
-    std::size_t room = kTrialsInSlice;
-    while (room > 0 && !call->included.empty()) {
-      const TrialId id(*call->included.begin());
-      call->included.erase(call->included.begin());
-      const auto trial = state.trials.find(id);
-      if (trial == state.trials.end() || trial->second.study != (*study)->id) continue;
-      call->slices.push_back(encoded_.Encode(trial->second, **study));
-      --room;
-    }
-    const std::vector<TrialId>& trials = (*study)->trials;
-    auto next = std::lower_bound(trials.begin(), trials.end(), call->next);
-    for (; room > 0 && next != trials.end() && *next <= call->last; ++next, --room) {
-      call->slices.push_back(encoded_.Encode(state.trials.at(*next), **study));
-      call->next = TrialId(next->value + 1);
-    }
-    if (!call->included.empty() || (next != trials.end() && *next <= call->last)) {
-      return ReadSlice(call);
-    }
-    *call->reply = ByteBuffer(call->slices.data(), call->slices.size());
-    call->call.Finish(absl::OkStatus(), answered_);
+    absl::StatusOr<bool> all = false;
+    const absl::Status read =
+        GuardedCall(call->call, [&] { all = TakeSlice(*call, view->core.state()); });
+    if (!read.ok()) all = read;
+    if (all.ok() && !*all) return ReadSlice(call);
+    call->call.Finish(all.status(), answered_);
   });
+}
+
+absl::StatusOr<bool> StorageService::TakeSlice(TrialsCall& call, const TunerState& state) {
+  ESPALIER_ASSIGN_OR_RETURN(const Study* study, FindStudy(state, call.request.study_id()));
+  if (!call.begun) {
+    call.begun = true;
+    call.last = state.last_trial;
+    encoded_.KeepOnly(state);
+  }
+  std::size_t room = kTrialsInSlice;
+  while (room > 0 && !call.included.empty()) {
+    const TrialId id(*call.included.begin());
+    call.included.erase(call.included.begin());
+    const auto trial = state.trials.find(id);
+    if (trial == state.trials.end() || trial->second.study != study->id) continue;
+    call.slices.push_back(encoded_.Encode(trial->second, *study));
+    --room;
+  }
+  const std::vector<TrialId>& trials = study->trials;
+  auto next = std::lower_bound(trials.begin(), trials.end(), call.next);
+  for (; room > 0 && next != trials.end() && *next <= call.last; ++next, --room) {
+    call.slices.push_back(encoded_.Encode(state.trials.at(*next), *study));
+    call.next = TrialId(next->value + 1);
+  }
+  if (!call.included.empty() || (next != trials.end() && *next <= call.last)) return false;
+  *call.reply = ByteBuffer(call.slices.data(), call.slices.size());
+  return true;
 }
 
 class StorageFrontend final : public Frontend {

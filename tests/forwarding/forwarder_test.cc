@@ -7,8 +7,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <condition_variable>
 #include <mutex>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -111,6 +113,20 @@ TEST(Forwarder, SpeaksTlsWithTheServiceOfThatCertificate) {
   const Client client(*forwarder);
   EXPECT_EQ(client.Echoed("PRI * HTTP/2.0"), "PRI * HTTP/2.0");
   EXPECT_EQ(client.Echoed("and more"), "and more");
+}
+
+TEST(Forwarder, GoesOnWhereWhoIsToldOfAFailureThrows) {
+  std::atomic<int> told = 0;
+  const auto forwarder = ForwardTo("127.0.0.1:1", {}, {}, [&told](const absl::Status&) {
+    ++told;
+    throw std::runtime_error("nobody listens");
+  });
+  for (int i = 0; i < 2; ++i) {
+    const Client client(*forwarder);
+    EXPECT_TRUE(SendAll(client.socket(), "hello"));
+    EXPECT_EQ(ReceiveAll(client.socket()), "");
+  }
+  EXPECT_EQ(told, 1) << "the same reason once";
 }
 
 TEST(Forwarder, SaysNothingToAServiceOfAnotherCertificate) {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/guarded.h"
 #include "base/host_port.h"
 #include "base/protocol.h"
 #include "base/trial_folder.h"
@@ -107,26 +108,19 @@ void AgentLoop::Wake() {
 
 absl::Status AgentLoop::Run() {
   WatchGpus();
-  stream_ = std::make_unique<ServiceStream>(options_.service_address, options_.token,
-                                            options_.tls_roots, wake_.get());
-  while (true) {
-    const Clock::time_point now = Clock::now();
-    watch_.Keep(now);
-    ObeyStop(now);
-    ObeyLeave(now);
-    ObeyReplace(now);
-    TellUnusableSlots();
-    EndLeftovers(now);
-    TellHeldExits(now);
-    KeepTime(now);
-    if (zygotes_.TakeNews()) BeginWaiting(true);
-    TakeCheckpoints();
-    LookAtFolders(now);
-    LimitLogs(now);
-    SendEvents();
-    NoteWhetherEmpty();
-    if (Finished(now)) break;
-    Wait(now);
+  stream_ = std::make_unique<ServiceStream>(
+      options_.dial ? options_.dial
+                    : DialByGrpc(options_.service_address, options_.token, options_.tls_roots),
+      wake_.get());
+  const absl::Status turned = Guarded([] { return std::string("the agent"); },
+                                      [this] {
+                                        while (Turn()) {
+                                        }
+                                      });
+  if (!turned.ok()) {
+    spdlog::critical("node {} ends with its replicas: {}", options_.node_name,
+                     std::string(turned.message()));
+    refused_ = turned;
   }
   stream_.reset();
   gpu_watch_.reset();
@@ -134,6 +128,27 @@ absl::Status AgentLoop::Run() {
   watch_.End();
   SetConnected(false);
   return refused_;
+}
+
+bool AgentLoop::Turn() {
+  const Clock::time_point now = Clock::now();
+  watch_.Keep(now);
+  ObeyStop(now);
+  ObeyLeave(now);
+  ObeyReplace(now);
+  TellUnusableSlots();
+  EndLeftovers(now);
+  TellHeldExits(now);
+  KeepTime(now);
+  if (zygotes_.TakeNews()) BeginWaiting(true);
+  TakeCheckpoints();
+  LookAtFolders(now);
+  LimitLogs(now);
+  SendEvents();
+  NoteWhetherEmpty();
+  if (Finished(now)) return false;
+  Wait(now);
+  return true;
 }
 
 void AgentLoop::ObeyStop(Clock::time_point now) {
@@ -246,7 +261,7 @@ void AgentLoop::Wait(Clock::time_point now) {
     ReplicaProcess& replica = *running_.at(ids[i]);
     const short socket = fds[2 + 2 * i].revents;
     if ((socket & POLLOUT) != 0) replica.Flush();
-    if (listen && (socket & (POLLIN | POLLHUP | POLLERR)) != 0) Forward(ids[i], replica.Read());
+    if (listen && (socket & (POLLIN | POLLHUP | POLLERR)) != 0) Hear(ids[i]);
     // If it has parked, its end is its own affair.
     if (fds[3 + 2 * i].revents != 0 && running_.contains(ids[i])) ReplicaEnded(ids[i]);
   }
@@ -302,7 +317,7 @@ void AgentLoop::TakeArrivals() {
       case ServiceStream::ArrivalKind::kMessage:
         last_heard_ = Clock::now();
         if (arrival.message.has_welcome()) LearnHostAddress(arrival.peer);
-        Obey(arrival.message);
+        ObeyOrRefuse(arrival.message);
         break;
       case ServiceStream::ArrivalKind::kBroken:
         Broken(arrival.status);
@@ -342,6 +357,21 @@ void AgentLoop::SendHello(std::int64_t stream) {
     *hello.add_replicas() = running == running_.end() ? replica : running->second->identity();
   }
   stream_->Send(stream_number_, message);
+}
+
+void AgentLoop::ObeyOrRefuse(const v1::ServiceMessage& message) {
+  const auto name = [&message] {
+    const auto* kind = v1::ServiceMessage::descriptor()->FindFieldByNumber(message.kind_case());
+    return kind == nullptr ? std::string("a message") : kind->name();
+  };
+  const absl::Status obeyed = Guarded(name, [&] { Obey(message); });
+  if (obeyed.ok()) return;
+  spdlog::error("node {} cannot do what the service says: {}", options_.node_name,
+                std::string(obeyed.message()));
+  if (!message.has_start() || running_.contains(message.start().replica_id())) return;
+  fetching_.erase(message.start().replica_id());
+  waiting_.erase(message.start().replica_id());
+  NotStarted(message.start(), obeyed, CheckpointFailure::kNone);
 }
 
 void AgentLoop::Obey(const v1::ServiceMessage& message) {
@@ -524,6 +554,16 @@ absl::StatusOr<std::unique_ptr<ReplicaProcess>> AgentLoop::LaunchReplica(
     ESPALIER_ASSIGN_OR_RETURN(process, Launch(order));
   }
   return std::make_unique<ReplicaProcess>(*std::move(process), start, files.log);
+}
+
+void AgentLoop::Hear(std::int64_t replica_id) {
+  const absl::Status heard =
+      Guarded([replica_id] { return absl::StrCat("what replica ", replica_id, " says"); },
+              [&] { Forward(replica_id, running_.at(replica_id)->Read()); });
+  const auto replica = running_.find(replica_id);
+  if (heard.ok() || replica == running_.end()) return;
+  spdlog::error("node {} ends a replica: {}", options_.node_name, std::string(heard.message()));
+  replica->second->Terminate(0, Clock::now());
 }
 
 void AgentLoop::Forward(std::int64_t replica_id, std::vector<v1::ReplicaMessage> messages) {

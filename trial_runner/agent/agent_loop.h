@@ -97,6 +97,8 @@ class AgentLoop : public Agent {
   // Reports the exits for which this is known now, or which have waited long enough.
   void TellHeldExits(Clock::time_point now);
   v1::UnusableSlots UnusableSlots() const;
+  // False: the agent has ended.
+  bool Turn();
   bool Finished(Clock::time_point now);
   void ObeyStop(Clock::time_point now);
   void ObeyLeave(Clock::time_point now);
@@ -120,6 +122,8 @@ class AgentLoop : public Agent {
   void TakeArrivals();
   void SendHello(std::int64_t stream);
   void Obey(const v1::ServiceMessage& message);
+  // As Obey. What throws is in the log, and a replica that it keeps from being started has failed.
+  void ObeyOrRefuse(const v1::ServiceMessage& message);
   void SendOutput(const v1::ReadOutput& request);
   // Keeps the logs of what runs within their limit.
   void LimitLogs(Clock::time_point now);
@@ -156,6 +160,8 @@ class AgentLoop : public Agent {
   // True: one of the trial's spares is that replica now.
   bool AdoptSpare(const v1::StartReplica& start);
   void Running(std::unique_ptr<ReplicaProcess> replica);
+  // Takes what a replica says. It is ended where that throws.
+  void Hear(std::int64_t replica_id);
   void Forward(std::int64_t replica_id, std::vector<v1::ReplicaMessage> messages);
   // The replica has left its group and waits to be adopted.
   void Park(std::int64_t replica_id, std::int64_t device_bytes);

@@ -1,17 +1,13 @@
 #include "trial_runner/agent/service_stream.h"
 
-#include <grpcpp/grpcpp.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <utility>
 
-#include "base/protocol.h"
-#include "tuner.grpc.pb.h"
-#include "tuner/credentials/access_token.h"
-#include "tuner/credentials/pinned_certificate.h"
-#include "tuner/proto/grpc_status.h"
+#include "absl/cleanup/cleanup.h"
+#include "base/guarded.h"
 
 namespace espalier {
 namespace {
@@ -19,47 +15,16 @@ namespace {
 constexpr std::chrono::milliseconds kFirstBackoff{50};
 constexpr std::chrono::milliseconds kLongestBackoff{2000};
 
-// A channel of its own for each dial: a shared one would keep gRPC's own, longer backoff. A service
-// that is known by the hash in its token is asked for its certificate first.
-absl::StatusOr<std::shared_ptr<grpc::Channel>> Dial(const std::string& address,
-                                                    const std::string& token,
-                                                    const std::string& tls_roots) {
-  grpc::ChannelArguments arguments;
-  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  arguments.SetMaxReceiveMessageSize(-1);
-  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);  // a proxy for the web is none for the tuner
-  std::string roots = tls_roots;
-  if (const std::string pin = PinOf(token); roots.empty() && !pin.empty()) {
-    ESPALIER_ASSIGN_OR_RETURN(const PinnedService pinned, PinService(address, pin));
-    roots = pinned.certificate;
-    arguments.SetSslTargetNameOverride(pinned.name);
-  }
-  const auto credentials =
-      roots.empty() ? grpc::InsecureChannelCredentials() : grpc::SslCredentials({roots, "", ""});
-  return grpc::CreateCustomChannel(address, credentials, arguments);
-}
-
 }  // namespace
 
-struct ServiceStream::Connection {
-  grpc::ClientContext context;
-  std::unique_ptr<v1::Tuner::Stub> stub;
-  std::unique_ptr<grpc::ClientReaderWriter<v1::AgentMessage, v1::ServiceMessage>> stream;
-};
-
-ServiceStream::ServiceStream(std::string address, std::string token, std::string tls_roots,
-                             int wake_fd)
-    : address_(std::move(address)),
-      token_(std::move(token)),
-      tls_roots_(std::move(tls_roots)),
-      wake_fd_(wake_fd),
-      dialler_([this] { DialForEver(); }) {}
+ServiceStream::ServiceStream(DialService dial, int wake_fd)
+    : dial_(std::move(dial)), wake_fd_(wake_fd), dialler_([this] { DialForEver(); }) {}
 
 ServiceStream::~ServiceStream() {
   {
     const std::lock_guard lock(mutex_);
     closing_ = true;
-    if (context_ != nullptr) context_->TryCancel();
+    if (call_ != nullptr) call_->Cancel();
   }
   changed_.notify_all();
   dialler_.join();
@@ -89,13 +54,16 @@ bool ServiceStream::Send(std::int64_t stream, const v1::AgentMessage& message) {
 
 void ServiceStream::Break() {
   const std::lock_guard lock(mutex_);
-  if (context_ != nullptr) context_->TryCancel();
+  if (call_ != nullptr) call_->Cancel();
 }
 
 void ServiceStream::DialForEver() {
   std::chrono::milliseconds backoff = kFirstBackoff;
   while (true) {
-    const bool answered = RunOnce();
+    bool answered = false;
+    const absl::Status run = Guarded([] { return std::string("the stream to the service"); },
+                                     [&] { answered = RunOnce(); });
+    if (!run.ok()) PostBroken(stream_, run);
     if (answered) backoff = kFirstBackoff;
     std::unique_lock lock(mutex_);
     if (changed_.wait_for(lock, backoff, [this] { return closing_; })) return;
@@ -104,43 +72,36 @@ void ServiceStream::DialForEver() {
 }
 
 bool ServiceStream::RunOnce() {
-  Connection connection;
   std::int64_t stream = 0;
-  connection.context.AddMetadata(kProtocolHeader, ProtocolText());
-  if (!token_.empty()) connection.context.AddMetadata("authorization", "Bearer " + token_);
-  const auto channel = Dial(address_, token_, tls_roots_);
-  if (!channel.ok()) {
-    Post({.kind = ArrivalKind::kBroken,
-          .stream = stream_,
-          .message = {},
-          .status = channel.status(),
-          .peer = {}});
+  const absl::StatusOr<std::unique_ptr<ServiceCall>> dialled = dial_();
+  if (!dialled.ok()) {
+    PostBroken(stream_, dialled.status());
     return false;
   }
-  connection.stub = v1::Tuner::NewStub(*channel);
+  ServiceCall& call = **dialled;
   {
     const std::lock_guard lock(mutex_);
     if (closing_) return false;
-    context_ = &connection.context;
+    call_ = &call;
     open_ = true;
     stream = ++stream_;
   }
-  connection.stream = connection.stub->Agent(&connection.context);
+  absl::Cleanup forget = [this] {
+    const std::lock_guard lock(mutex_);
+    open_ = false;
+    call_ = nullptr;
+  };
+  call.Open();
   Post({.kind = ArrivalKind::kOpened, .stream = stream, .message = {}, .status = {}, .peer = {}});
-  std::thread writer([&] { Write(connection); });
+  std::thread writer([&] {
+    const absl::Status written =
+        Guarded([] { return std::string("what the agent says"); }, [&] { Write(call); });
+    if (!written.ok()) call.Cancel();
+  });
   bool answered = false;
-  std::string peer;  // known once there is a connection
-  v1::ServiceMessage message;
-  while (connection.stream->Read(&message)) {
-    if (!answered) peer = connection.context.peer();
-    answered = true;
-    Post({.kind = ArrivalKind::kMessage,
-          .stream = stream,
-          .message = std::move(message),
-          .status = {},
-          .peer = peer});
-    message.Clear();
-  }
+  const absl::Status heard = Guarded([] { return std::string("what the service says"); },
+                                     [&] { Hear(call, stream, answered); });
+  if (!heard.ok()) call.Cancel();
   {
     const std::lock_guard lock(mutex_);
     open_ = false;
@@ -149,20 +110,36 @@ bool ServiceStream::RunOnce() {
   // The call is over. Cancelled now it would lose the service's word of why.
   changed_.notify_all();
   writer.join();
-  const grpc::Status status = connection.stream->Finish();
-  {
-    const std::lock_guard lock(mutex_);
-    context_ = nullptr;
-  }
-  Post({.kind = ArrivalKind::kBroken,
-        .stream = stream,
-        .message = {},
-        .status = FromGrpc(status),
-        .peer = {}});
+  const absl::Status status = call.Finish();
+  std::move(forget).Invoke();
+  PostBroken(stream, heard.ok() ? status : heard);
   return answered;
 }
 
-void ServiceStream::Write(Connection& connection) {
+void ServiceStream::Hear(ServiceCall& call, std::int64_t stream, bool& answered) {
+  std::string peer;  // known once there is a connection
+  v1::ServiceMessage message;
+  while (call.Read(&message)) {
+    if (!answered) peer = call.peer();
+    answered = true;
+    Post({.kind = ArrivalKind::kMessage,
+          .stream = stream,
+          .message = std::move(message),
+          .status = {},
+          .peer = peer});
+    message.Clear();
+  }
+}
+
+void ServiceStream::PostBroken(std::int64_t stream, const absl::Status& status) {
+  Post({.kind = ArrivalKind::kBroken,
+        .stream = stream,
+        .message = {},
+        .status = status,
+        .peer = {}});
+}
+
+void ServiceStream::Write(ServiceCall& call) {
   while (true) {
     v1::AgentMessage message;
     bool was_full = false;
@@ -175,7 +152,7 @@ void ServiceStream::Write(Connection& connection) {
       outgoing_.pop_front();
     }
     if (was_full) Wake();
-    if (!connection.stream->Write(message)) return;  // the reader is told why
+    if (!call.Write(message)) return;  // the reader is told why
   }
 }
 

@@ -11,11 +11,8 @@
 #include <vector>
 
 #include "base/status.h"
+#include "trial_runner/agent/service_call.h"
 #include "tuner.pb.h"
-
-namespace grpc {
-class ClientContext;
-}
 
 namespace espalier {
 
@@ -38,7 +35,7 @@ class ServiceStream {
 
   // Adds to `wake_fd` (an eventfd, which must outlive this) when something arrived or a full queue
   // has room.
-  ServiceStream(std::string address, std::string token, std::string tls_roots, int wake_fd);
+  ServiceStream(DialService dial, int wake_fd);
   ~ServiceStream();
 
   std::vector<Arrival> TakeArrivals();
@@ -49,18 +46,16 @@ class ServiceStream {
   void Break();
 
  private:
-  struct Connection;
-
   void DialForEver();
   // One stream from its start to its end; true if the service said something on it.
   bool RunOnce();
-  void Write(Connection& connection);
+  void Hear(ServiceCall& call, std::int64_t stream, bool& answered);
+  void Write(ServiceCall& call);
+  void PostBroken(std::int64_t stream, const absl::Status& status);
   void Post(Arrival arrival);
   void Wake() const;
 
-  const std::string address_;
-  const std::string token_;
-  const std::string tls_roots_;  // PEM; empty: in the clear
+  const DialService dial_;
   const int wake_fd_;
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -69,8 +64,8 @@ class ServiceStream {
   std::int64_t stream_ = 0;
   bool open_ = false;  // outgoing_ takes messages
   bool closing_ = false;
-  grpc::ClientContext* context_ = nullptr;  // of the present stream
-  std::thread dialler_;                     // last: it uses all of the above
+  ServiceCall* call_ = nullptr;  // of the present stream
+  std::thread dialler_;          // last: it uses all of the above
 };
 
 }  // namespace espalier

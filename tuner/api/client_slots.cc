@@ -1,6 +1,9 @@
 #include "tuner/api/client_slots.h"
 
+#include <string>
 #include <utility>
+
+#include "base/guarded.h"
 
 namespace espalier::api {
 
@@ -33,7 +36,11 @@ void PostForSlots(Tuner& tuner, Event event, SlotsDone done) {
     tuner.ReadThen([reply, done](const View* view) {
       if (view == nullptr)
         return done(absl::UnavailableError("the tuner service is shutting down"));
-      done(ToProto(reply, *view));
+      absl::StatusOr<v1::HeldSlots> held;
+      const absl::Status told = Guarded([] { return std::string("the slots of a client"); },
+                                        [&] { held = ToProto(reply, *view); });
+      if (!told.ok()) held = told;
+      done(held);
     });
   });
 }

@@ -22,6 +22,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
+#include "base/guarded.h"
 #include "base/local_end.h"
 #include "tuner/credentials/socket_owner.h"
 #include "tuner/forwarding/loopback_listener.h"
@@ -130,7 +131,9 @@ class ForwarderImpl final : public Forwarder {
 
   void Serve(int client, Connection& connection) {
     BlockSigpipe();
-    const absl::Status done = RelayConnection(client, options_, stop_);
+    absl::Status done;
+    done.Update(Guarded([this] { return "a connection to " + address_; },
+                        [&] { done = RelayConnection(client, options_, stop_); }));
     if (!done.ok() && !stopping_) Failed(done);
     close(client);
     --under_way_;
@@ -158,7 +161,9 @@ class ForwarderImpl final : public Forwarder {
       last_failure_ = status;
       failed_ = now;
     }
-    options_.failed(status);
+    // It is told for people: nothing depends on it.
+    Guarded([] { return std::string("a failure's word"); }, [&] { options_.failed(status); })
+        .IgnoreError();
   }
 
   const ForwarderOptions options_;

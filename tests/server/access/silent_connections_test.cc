@@ -7,6 +7,7 @@
 
 #include <condition_variable>
 #include <mutex>
+#include <stdexcept>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -40,6 +41,7 @@ class SilentConnectionsTest : public testing::Test {
           begun_.push_back(socket);
           known_ = known;
           changed_.notify_all();
+          if (throws_) throw std::runtime_error("no memory");
         });
     ASSERT_TRUE(listening.ok()) << listening.status();
     listener_ = *std::move(listening);
@@ -57,8 +59,20 @@ class SilentConnectionsTest : public testing::Test {
   std::condition_variable changed_;
   std::vector<int> begun_;
   bool known_ = false;
+  bool throws_ = false;
   std::unique_ptr<SilentConnections> listener_;
 };
+
+TEST_F(SilentConnectionsTest, ListensOnWhereWhoTakesAConnectionThrows) {
+  throws_ = true;
+  Listen(true);
+  for (std::size_t i = 1; i <= 2; ++i) {
+    const int client = ConnectToLoopback(listener_->address().port);
+    ASSERT_EQ(send(client, "hello", 5, 0), 5);
+    AwaitBegun(i);
+    close(client);
+  }
+}
 
 TEST_F(SilentConnectionsTest, HandsOverWhoSpeaksWithAllThatWasSaid) {
   Listen(true);

@@ -5,6 +5,7 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <stdexcept>
 #include <thread>
 
 #include "gtest/gtest.h"
@@ -54,6 +55,40 @@ TEST(HttpConnections, OneServesManyRequests) {
     connection.Send("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n");
     EXPECT_NE(connection.ReadUntil("\r\n\r\nok\n").find("200 OK"), std::string::npos);
   }
+}
+
+// Whoever answers is guarded by the library; these are asked before.
+TEST(HttpConnections, WhatThrowsAtTheDoorClosesThatConnectionAlone) {
+  const auto server = MakeHttpServer(nullptr, {.trusts = nullptr,
+                                               .knows =
+                                                   [](const std::string& shown) {
+                                                     if (shown == "throw")
+                                                       throw std::runtime_error("at the door");
+                                                     return false;
+                                                   },
+                                               .opens =
+                                                   [](std::string_view, std::string_view target) {
+                                                     if (target == "/throw")
+                                                       throw std::runtime_error("within");
+                                                     return false;
+                                                   }});
+  server->Get(".*", [](const httplib::Request&, httplib::Response& response) {
+    response.set_content("here", "text/plain");
+  });
+  const int port = server->bind_to_any_port("127.0.0.1");
+  std::thread listens([&] { server->listen_after_bind(); });
+  while (!server->is_running()) std::this_thread::yield();
+  for (const char* request : {"GET / HTTP/1.1\r\nHost: localhost\r\nAuthorization: throw\r\n\r\n",
+                              "GET /throw HTTP/1.1\r\nHost: localhost\r\n\r\n"}) {
+    RawConnection connection(port);
+    connection.Send(request);
+    EXPECT_EQ(connection.ReadUntil("here"), "") << request;
+    RawConnection another(port);
+    another.Send("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    EXPECT_NE(another.ReadUntil("here").find("200 OK"), std::string::npos);
+  }
+  server->stop();
+  listens.join();
 }
 
 TEST(HttpConnections, IdleOnesTakeNoThread) {

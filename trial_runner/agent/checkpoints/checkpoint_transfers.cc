@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/guarded.h"
 
 namespace espalier {
 
@@ -62,13 +63,17 @@ CheckpointTransfers::Done CheckpointTransfers::Obtain(Waiting taken) {
             .replica_id = taken.replica_id,
             .path = std::string(),
             .bytes = 0};
-  done.path = store_.Obtain(
-      done.order, [this](double seconds) { return WaitFor(seconds); },
-      [this, &done](std::int64_t bytes) {
-        done.bytes = bytes;
-        const std::lock_guard lock(mutex_);
-        return !ending_;
-      });
+  const auto obtain = [this, &done] {
+    done.path = store_.Obtain(
+        done.order, [this](double seconds) { return WaitFor(seconds); },
+        [this, &done](std::int64_t bytes) {
+          done.bytes = bytes;
+          const std::lock_guard lock(mutex_);
+          return !ending_;
+        });
+  };
+  const auto name = [&done] { return "checkpoint " + done.order.what.name; };
+  if (const absl::Status guarded = Guarded(name, obtain); !guarded.ok()) done.path = guarded;
   return done;
 }
 

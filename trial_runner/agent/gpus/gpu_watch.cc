@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/guarded.h"
 
 namespace espalier {
 
@@ -76,7 +77,10 @@ void GpuWatch::Run() {
       looking_->under_way = true;
       looking_->seen.reset();
       std::thread([looking = looking_] {
-        Seen seen = looking->driver->Look();
+        Seen seen;
+        const absl::Status looked = Guarded([] { return std::string("a look at the GPUs"); },
+                                            [&] { seen = looking->driver->Look(); });
+        if (!looked.ok()) seen = looked;
         const std::lock_guard done(looking->mutex);
         looking->seen = std::move(seen);
         looking->under_way = false;

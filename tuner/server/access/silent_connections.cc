@@ -24,6 +24,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
+#include "base/guarded.h"
 #include "base/local_end.h"
 
 namespace espalier {
@@ -138,10 +139,13 @@ class SilentConnectionsImpl final : public SilentConnections {
       for (int i = 0; i < ready; ++i) {
         const epoll_event& event = events[static_cast<std::size_t>(i)];
         if (event.data.fd == stop_) return;
-        if (std::find(listeners_.begin(), listeners_.end(), event.data.fd) != listeners_.end()) {
-          Accept(event.data.fd);
-        } else {
-          Begin(event.data.fd);
+        const bool comes =
+            std::find(listeners_.begin(), listeners_.end(), event.data.fd) != listeners_.end();
+        const absl::Status taken =
+            Guarded([] { return std::string("a connection"); },
+                    [&] { comes ? Accept(event.data.fd) : Begin(event.data.fd); });
+        if (!taken.ok()) {
+          spdlog::error("event=connection_failed error=\"{}\"", std::string(taken.message()));
         }
       }
       CloseSilent();
@@ -180,7 +184,7 @@ class SilentConnectionsImpl final : public SilentConnections {
     if (peeked <= 0) {
       close(socket);
     } else {
-      begun_(socket, trusted);
+      begun_(socket, trusted);  // whose the socket is now, even if it throws
     }
   }
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/guarded.h"
 #include "base/host_port.h"
 #include "spdlog/spdlog.h"
 #include "tuner/api/agent_convert.h"
@@ -310,11 +311,17 @@ void Agents::Watch() {
     const std::set<std::shared_ptr<AgentSession>> sessions = sessions_;
     lock.unlock();
     for (const auto& session : sessions) {
-      if (session->Silent(clock_(), lease_s_)) {
-        if (!session->cancelled()) spdlog::warn("event=agent_silent lease_s={}", lease_s_);
-        session->Cancel();
-      } else {
-        session->Send(heartbeat);
+      const absl::Status watched =
+          Guarded([] { return std::string("a heartbeat of an agent"); },
+                  [&] {
+                    if (!session->Silent(clock_(), lease_s_)) return session->Send(heartbeat);
+                    if (!session->cancelled()) {
+                      spdlog::warn("event=agent_silent lease_s={}", lease_s_);
+                    }
+                    session->Cancel();
+                  });
+      if (!watched.ok()) {
+        spdlog::error("event=agent_watch_failed error=\"{}\"", std::string(watched.message()));
       }
     }
     lock.lock();

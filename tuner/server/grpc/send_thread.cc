@@ -1,6 +1,10 @@
 #include "tuner/server/grpc/send_thread.h"
 
+#include <string>
 #include <utility>
+
+#include "base/guarded.h"
+#include "spdlog/spdlog.h"
 
 namespace espalier {
 
@@ -30,7 +34,12 @@ void SendThread::Run() {
     if (queue_.empty()) return;
     std::deque<std::function<void()>> taken = std::exchange(queue_, {});
     lock.unlock();
-    for (const auto& send : taken) send();
+    for (const auto& send : taken) {
+      const absl::Status sent = Guarded([] { return std::string("what is to be sent"); }, send);
+      if (!sent.ok()) {
+        spdlog::error("event=send_failed error=\"{}\"", std::string(sent.message()));
+      }
+    }
     lock.lock();
   }
 }

@@ -11,7 +11,7 @@ namespace espalier {
 // Does what others only begin, in order, on a thread of its own: gRPC encrypts and sends a message
 // on the thread that hands it over, and a thousand acknowledgements in a batch would keep the owner
 // of the core from its next one. Post may be called from any thread and never waits; what it is
-// given must not wait either.
+// given must not wait either, and what it throws is logged.
 class SendThread {
  public:
   SendThread();

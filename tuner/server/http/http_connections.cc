@@ -20,7 +20,9 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/guarded.h"
 #include "httplib.h"
+#include "spdlog/spdlog.h"
 #include "tuner/server/http/http_connection.h"
 
 namespace espalier {
@@ -30,6 +32,14 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 using ConnectionPtr = std::shared_ptr<HttpConnection>;
+
+// What throws closes its connection, and no other. (What a request's own code throws is answered.)
+template <typename Step>
+void Try(Step step) {
+  const absl::Status done = Guarded([] { return std::string("a connection"); }, step);
+  if (done.ok()) return;
+  spdlog::error("event=http_connection_failed error=\"{}\"", std::string(done.message()));
+}
 
 // Connections between two requests. A thread of its own waits for all of them, and hands over those
 // on which something comes.
@@ -150,7 +160,7 @@ class IdleConnections {
           it = next;
         }
       }
-      for (ConnectionPtr& connection : woken) serve_(std::move(connection));
+      for (ConnectionPtr& connection : woken) Try([&] { serve_(std::move(connection)); });
     }
   }
 
@@ -199,7 +209,7 @@ class KeepAliveServer final : public httplib::Server {
       }
       if (connection->proven()) {
         clients_.enqueue([this, connection = std::move(connection)]() mutable {
-          server_.Serve(std::move(connection));
+          Try([&] { server_.Serve(std::move(connection)); });
         });
         return;
       }
@@ -207,7 +217,7 @@ class KeepAliveServer final : public httplib::Server {
       ++strangers_waiting_;
       strangers_.enqueue([this, connection = std::move(connection)]() mutable {
         --strangers_waiting_;
-        server_.ServeStranger(std::move(connection));
+        Try([&] { server_.ServeStranger(std::move(connection)); });
       });
     }
     void Park(ConnectionPtr connection) { idle_.Park(std::move(connection)); }

@@ -3,14 +3,13 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
-#include <exception>
 #include <future>
 #include <iterator>
 #include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/check_scope.h"
+#include "base/guarded.h"
 #include "spdlog/spdlog.h"
 #include "tuner/api/pool_warnings.h"
 #include "tuner/core/samplers/draw.h"
@@ -29,6 +28,8 @@ Reply Refusal(const absl::Status& status) {
 constexpr const char* kErrorOfItsOwn =
     "the tuner service met an error of its own, which the log names; start it again, and it goes "
     "on from its last commit";
+
+constexpr const char* kStartsAgain = "the tuner service met an error of its own and starts again";
 
 constexpr const char* kNoDatabase = "the tuner service cannot write its database";
 
@@ -78,13 +79,9 @@ absl::Status Loop::Read(const std::function<void(const View&)>& look) {
       seen->set_value(Closed());
       return;
     }
-    try {
-      look(*view);
-      seen->set_value(absl::OkStatus());
-    } catch (const std::exception& error) {
-      spdlog::critical("event=step_failed in=\"a look\" error=\"{}\"", error.what());
-      seen->set_value(absl::InternalError("the request could not be answered"));
-    }
+    const bool looked = Took([] { return std::string("a look"); }, [&] { look(*view); });
+    seen->set_value(looked ? absl::OkStatus()
+                           : absl::InternalError("the request could not be answered"));
   }};
   const absl::Status queued = Enqueue(item, IfFull::kWait);
   return queued.ok() ? status.get() : queued;
@@ -199,24 +196,19 @@ void Loop::LookAtStorageIfDue() {
 }
 
 template <typename Name, typename Step>
-bool Loop::Guarded(const Name& name, Step step) {
-  const CheckScope scope(name);
-  try {
-    step();
-    return true;
-  } catch (const std::exception& error) {
-    spdlog::critical("event=step_failed in=\"{}\" error=\"{}\"", name(), error.what());
-    return false;
-  }
+bool Loop::Took(const Name& name, Step step) {
+  const absl::Status taken = Guarded(name, step);
+  if (!taken.ok()) spdlog::critical("event=step_failed in=\"{}\"", std::string(taken.message()));
+  return taken.ok();
 }
 
 void Loop::Handle(EventItem& item, Outcome& outcome) {
-  Note(item.from_agent);
-  if (!item.from_agent.event) return;
-  const Event& event = *item.from_agent.event;
-  const auto name = [&event] { return NameOf(event); };
-  outcome.failed = !Guarded(name, [&] {
-    StepResult result = core_.Handle(options_.clock(), event);
+  const std::optional<Event>& event = item.from_agent.event;
+  const auto name = [&event] { return event ? NameOf(*event) : std::string("an agent's news"); };
+  outcome.failed = !Took(name, [&] {
+    Note(item.from_agent);
+    if (!event) return;
+    StepResult result = core_.Handle(options_.clock(), *event);
     item.reply = std::move(result.reply);
     // Its request has taken the place of one that was refused in this batch.
     if (item.reply.later()) outcome.all.late.erase(item.reply.wait());
@@ -227,7 +219,7 @@ void Loop::Handle(EventItem& item, Outcome& outcome) {
 void Loop::Settle(Outcome& outcome) {
   if (outcome.failed) return;
   const auto name = [] { return std::string("what follows from the events"); };
-  outcome.failed = !Guarded(name, [&] { Append(core_.Settle(options_.clock()), outcome.all); });
+  outcome.failed = !Took(name, [&] { Append(core_.Settle(options_.clock()), outcome.all); });
   outcome.plan_asked = outcome.all.plan != nullptr;
   if (outcome.plan_asked) Plan(std::exchange(outcome.all.plan, nullptr));
   for (auto& request : std::exchange(outcome.all.draws, {})) Draw(std::move(request));
@@ -299,8 +291,7 @@ void Loop::Finish(std::vector<Item> batch, const Outcome& outcome) {
     return std::holds_alternative<EventItem>(item);
   });
   if (outcome.failed) {
-    const char* why = "the tuner service met an error of its own and starts again";
-    FailAll(batch, {why, kErrorOfItsOwn, kStepFailedExitCode});
+    FailAll(batch, {kStartsAgain, kErrorOfItsOwn, kStepFailedExitCode});
     return;
   }
   const StepResult& all = outcome.all;
@@ -309,12 +300,23 @@ void Loop::Finish(std::vector<Item> batch, const Outcome& outcome) {
     FailAll(batch, {kNoDatabase, std::string(stored.message()), kCommitFailedExitCode});
     return;
   }
-  if (options_.committed && !all.changes.empty()) options_.committed(all.changes, core_.state());
-  Answer(batch, all.late);
-  if (!all.commands.empty()) send_(all.commands, core_.state());
-  if (!options_.ask_engine) return;
-  for (const std::string& node : all.nodes_joined) options_.tell_engine_joined(node);
-  for (const NodeRequest& request : all.node_requests) options_.ask_engine(request);
+  const bool told = !options_.committed || all.changes.empty() ||
+                    Took([] { return std::string("what is told of a commit"); },
+                         [&] { options_.committed(all.changes, core_.state()); });
+  if (told) Answer(batch, all.late);
+  if (told && SendAndAsk(all)) return;
+  if (told) batch.clear();  // which is answered
+  FailAll(batch, {kStartsAgain, kErrorOfItsOwn, kStepFailedExitCode});
+}
+
+bool Loop::SendAndAsk(const StepResult& all) {
+  return Took([] { return std::string("commands and requests after a commit"); },
+              [&] {
+                if (!all.commands.empty()) send_(all.commands, core_.state());
+                if (!options_.ask_engine) return;
+                for (const std::string& node : all.nodes_joined) options_.tell_engine_joined(node);
+                for (const NodeRequest& request : all.node_requests) options_.ask_engine(request);
+              });
 }
 
 absl::Status Loop::Commit(const std::vector<Change>& changes, std::size_t events) {
@@ -349,6 +351,19 @@ void Loop::CleanUp() {
   cleaning_ = dropped || (more.ok() && *more);
 }
 
+std::vector<std::string> Loop::TroublesOf(
+    const std::function<std::vector<std::string>()>& troubles) const {
+  std::vector<std::string> lines;
+  if (troubles) Took([] { return std::string("warnings"); }, [&] { lines = troubles(); });
+  return lines;
+}
+
+void Loop::Tell(const Done& done, const Reply& reply) {
+  if (Took([] { return std::string("an answer"); }, [&] { done(reply); })) return;
+  const Reply failed = Refusal(absl::InternalError("the request could not be answered"));
+  Took([] { return std::string("an answer that says so"); }, [&] { done(failed); });
+}
+
 void Loop::Answer(std::vector<Item>& batch, const std::map<LaterReply, Reply>& late) {
   const View view{.core = core_,
                   .now = options_.clock(),
@@ -356,16 +371,14 @@ void Loop::Answer(std::vector<Item>& batch, const std::map<LaterReply, Reply>& l
                   .gpus = gpus_,
                   .folders = folders_,
                   .hosts = hosts_,
-                  .engine_troubles = options_.engine_troubles ? options_.engine_troubles()
-                                                              : std::vector<std::string>{},
-                  .disk_troubles = options_.disk_troubles ? options_.disk_troubles()
-                                                          : std::vector<std::string>{},
+                  .engine_troubles = TroublesOf(options_.engine_troubles),
+                  .disk_troubles = TroublesOf(options_.disk_troubles),
                   .users_add_machines = options_.users_add_machines};
   for (Item& item : batch) {
     if (const auto* read = std::get_if<ReadItem>(&item)) {
       // One that fails is answered as if there were nothing to see.
-      if (!Guarded([] { return std::string("a look"); }, [&] { read->look(&view); })) {
-        Guarded([] { return std::string("a look at nothing"); }, [&] { read->look(nullptr); });
+      if (!Took([] { return std::string("a look"); }, [&] { read->look(&view); })) {
+        Took([] { return std::string("a look at nothing"); }, [&] { read->look(nullptr); });
       }
     } else {
       Answer(std::get<EventItem>(item));
@@ -374,23 +387,23 @@ void Loop::Answer(std::vector<Item>& batch, const std::map<LaterReply, Reply>& l
   for (const auto& [wait, reply] : late) {
     const auto waiting = waits_.extract(wait);
     if (waiting.empty()) continue;
-    for (const Done& done : waiting.mapped()) done(reply);
+    for (const Done& done : waiting.mapped()) Tell(done, reply);
   }
 }
 
 void Loop::Answer(EventItem& item) {
   if (item.done && item.reply.later() && waits_ended_) {
-    item.done(ClosedReply());
+    Tell(item.done, ClosedReply());
   } else if (item.done && item.reply.later()) {
     waits_[item.reply.wait()].push_back(std::move(item.done));
   } else if (item.done) {
-    item.done(item.reply);
+    Tell(item.done, item.reply);
   }
 }
 
 void Loop::AnswerAllWaits(const Reply& reply) {
   for (const auto& [wait, waiting] : std::exchange(waits_, {})) {
-    for (const Done& done : waiting) done(reply);
+    for (const Done& done : waiting) Tell(done, reply);
   }
 }
 
@@ -411,7 +424,10 @@ void Loop::AsideFailed(const std::string& what) {
 
 void Loop::FailAll(std::vector<Item>& batch, const Failure& failure) {
   // Before the answers: they may end the program that is to show it.
-  if (options_.failed) options_.failed(failure.for_user);
+  Took([] { return std::string("word of the end"); },
+       [&] {
+         if (options_.failed) options_.failed(failure.for_user);
+       });
   std::deque<Item> rest;
   {
     const std::lock_guard lock(mutex_);
@@ -427,9 +443,9 @@ void Loop::FailAll(std::vector<Item>& batch, const Failure& failure) {
   failed.status = absl::UnavailableError(failure.for_clients);
   for (Item& item : batch) {
     if (const auto* read = std::get_if<ReadItem>(&item)) {
-      read->look(nullptr);
+      Took([] { return std::string("a look at nothing"); }, [&] { read->look(nullptr); });
     } else if (const auto& event = std::get<EventItem>(item); event.done) {
-      event.done(failed);
+      Tell(event.done, failed);
     }
   }
   AnswerAllWaits(failed);

@@ -77,7 +77,8 @@ struct LoopOptions {
 // If a commit fails, the core is ahead of what is durable and of no more use: callers that wait get
 // UNAVAILABLE, and the process ends. A restart on the same database goes on from the last commit.
 // The same happens when the database is not there any more, which an idle loop looks for, too.
-// After an exception in a step the process ends in the same way, and the log names the event.
+// After an exception in a step, or in what has to follow a commit, the process ends in the same
+// way, and the log names the event. One in a look or in an answer ends that call alone.
 //
 // Plans are made by another thread, which is handed what the core asks for and answers with an
 // event, and so are samplers' draws that take long, by a third. Plans for small pools are there at
@@ -142,13 +143,19 @@ class Loop final : public Tuner {
   void Settle(Outcome& outcome);
   // False: `step` threw, and its name is in the log.
   template <typename Name, typename Step>
-  static bool Guarded(const Name& name, Step step);
+  static bool Took(const Name& name, Step step);
+  // Calls `done`; if that throws, once more, with an error of its own.
+  static void Tell(const Done& done, const Reply& reply);
   // Steps the first of the items taken and moves them to `batch`, as many as fit into one.
   void StepTaken(std::vector<Item>& batch, Outcome& outcome);
   void ProcessTick();
   void Finish(std::vector<Item> batch, const Outcome& outcome);
   absl::Status Commit(const std::vector<Change>& changes, std::size_t events);
   void Answer(std::vector<Item>& batch, const std::map<LaterReply, Reply>& late);
+  // Nobody waits for the last things that a commit leads to. False: one of them threw.
+  bool SendAndAsk(const StepResult& all);
+  std::vector<std::string> TroublesOf(
+      const std::function<std::vector<std::string>()>& troubles) const;
   void Answer(EventItem& item);
   void AnswerAllWaits(const Reply& reply);
   void Note(const FromAgent& from_agent);

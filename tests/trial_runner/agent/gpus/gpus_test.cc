@@ -7,8 +7,10 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <mutex>
 #include <set>
+#include <stdexcept>
 
 #include "trial_runner/agent/gpus/gpu_watch.h"
 #include "trial_runner/agent/trial_environment.h"
@@ -279,6 +281,18 @@ TEST_F(Gpus, TheirTroublesAreToldOnce) {
   ASSERT_TRUE(await(2));
   const std::lock_guard lock(mutex);
   EXPECT_EQ(troubles, (std::vector<std::string>{"GPU-bbbb:GPU is lost", "GPU-bbbb:"}));
+}
+
+TEST_F(Gpus, ADriverThatThrowsIsTrouble) {
+  class Broken final : public GpuDriver {
+   public:
+    absl::StatusOr<std::vector<Gpu>> Look() override { throw std::runtime_error("no symbol"); }
+  };
+  std::promise<std::string> trouble;
+  const GpuWatch watch(
+      std::make_unique<Broken>(), {Look().at(0)}, {},
+      [&](const Gpu& gpu) { trouble.set_value(gpu.trouble); }, [](std::int64_t) {});
+  EXPECT_EQ(trouble.get_future().get(), "a look at the GPUs: no symbol");
 }
 
 TEST_F(Gpus, OneThatIsGoneDoesNotMakeTheOthersStrangers) {
