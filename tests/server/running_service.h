@@ -7,8 +7,33 @@
 #include "gtest/gtest.h"
 #include "tuner.grpc.pb.h"
 #include "tuner/server/service.h"
+#ifdef ESPALIER_CALLS_IN_PROCESS
+#include "tests/server/in_process_server.h"
+#endif
 
 namespace espalier {
+
+// How tests speak with the service: over gRPC, or where all synchronisation has to be seen
+// (in_process_server.h) without it.
+#ifdef ESPALIER_CALLS_IN_PROCESS
+using TunerStub = InProcessTunerStub;
+using AgentConnection = std::shared_ptr<InProcessStream>;
+inline StartGrpc GrpcOfTests() { return InProcessServer::Start; }
+inline std::unique_ptr<TunerStub> StubOf(const Service& service) {
+  return std::make_unique<TunerStub>(InProcessServer::At(service.grpc_address()));
+}
+inline void Break(grpc::ClientContext&, const AgentConnection& stream) { stream->Cancel(); }
+#else
+using TunerStub = v1::Tuner::Stub;
+using AgentConnection =
+    std::unique_ptr<grpc::ClientReaderWriter<v1::AgentMessage, v1::ServiceMessage> >;
+inline StartGrpc GrpcOfTests() { return {}; }
+inline std::unique_ptr<TunerStub> StubOf(const Service& service) {
+  return v1::Tuner::NewStub(
+      grpc::CreateChannel(service.grpc_address(), grpc::InsecureChannelCredentials()));
+}
+inline void Break(grpc::ClientContext& context, const AgentConnection&) { context.TryCancel(); }
+#endif
 
 // A whole service on loopback, and a client that speaks to it. Its agents need not beat: unless the
 // test says otherwise, their lease is longer than any test.
@@ -19,12 +44,12 @@ class RunningService {
   explicit RunningService(ServiceOptions options = {}) {
     if (options.http_address.empty()) options.http_address = "127.0.0.1:0";
     if (options.lease_s == ServiceOptions().lease_s) options.lease_s = kLease_s;
+    options.start_grpc = GrpcOfTests();
     auto started = Service::Start(options);
     EXPECT_TRUE(started.ok()) << started.status();
     if (!started.ok()) return;
     service = *std::move(started);
-    stub = v1::Tuner::NewStub(
-        grpc::CreateChannel(service->grpc_address(), grpc::InsecureChannelCredentials()));
+    stub = StubOf(*service);
   }
 
   int http_port() const {
@@ -48,7 +73,7 @@ class RunningService {
   }
 
   std::unique_ptr<Service> service;
-  std::unique_ptr<v1::Tuner::Stub> stub;
+  std::unique_ptr<TunerStub> stub;
 };
 
 // An agent as the test tells it to be.
@@ -69,7 +94,7 @@ class ScriptedAgent {
     *message.mutable_hello() = hello;
     stream_->Write(message);
   }
-  ~ScriptedAgent() { context_.TryCancel(); }
+  ~ScriptedAgent() { Cancel(); }
 
   // The next message that is not a heartbeat; KIND_NOT_SET if the stream has ended.
   v1::ServiceMessage Next() {
@@ -117,7 +142,7 @@ class ScriptedAgent {
   }
 
   grpc::Status Finish() { return stream_->Finish(); }
-  void Cancel() { context_.TryCancel(); }
+  void Cancel() { Break(context_, stream_); }
 
  private:
   static grpc::ClientContext* Showing(grpc::ClientContext& context, const std::string& token) {
@@ -126,7 +151,7 @@ class ScriptedAgent {
   }
 
   grpc::ClientContext context_;
-  std::unique_ptr<grpc::ClientReaderWriter<v1::AgentMessage, v1::ServiceMessage>> stream_;
+  AgentConnection stream_;
   std::int64_t sequence_ = 0;
 };
 

@@ -129,6 +129,17 @@ TEST(Service, NeedsTheTokenOnEveryCall) {
   EXPECT_EQ(running.Create(CreateRequest()).error_code(), grpc::StatusCode::UNAUTHENTICATED);
 }
 
+TEST(Service, NeedsTheTokenOfAnAgent) {
+  ServiceOptions options;
+  options.token = "secret";
+  RunningService running(options);
+  ScriptedAgent without(running, "oak", 1, "run-1");
+  EXPECT_EQ(without.Next().kind_case(), v1::ServiceMessage::KIND_NOT_SET);
+  EXPECT_EQ(without.Finish().error_code(), grpc::StatusCode::UNAUTHENTICATED);
+  ScriptedAgent with(running, "oak", 1, "run-1", "secret");
+  EXPECT_TRUE(with.Next().has_welcome());
+}
+
 // Before they are unpacked: what they hold may be a thousand times larger.
 TEST(Service, RefusesCompressedMessages) {
   RunningService running;

@@ -80,5 +80,16 @@ class OurTable(unittest.TestCase):
                 self.assertIn(need, machine.CAPABILITIES, row.test)
 
 
+class ThreadSanitizer(unittest.TestCase):
+    def test_what_is_suppressed_is_one_function_of_a_library_with_its_reason(self):
+        before = ""
+        for line in (pathlib.Path(__file__).parent / "thread_sanitizer.txt").read_text().splitlines():
+            if line and not line.startswith("#"):
+                self.assertRegex(line, r"^race:[\w:~]+$")
+                self.assertNotIn("espalier", line)
+                self.assertTrue(before.startswith("# "), f"{line}: needs its reason in the line before")
+            before = line
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -191,9 +191,15 @@ class ServiceImpl final : public Service {
 
   absl::Status Listen(const ServiceOptions& options, const Addresses& addresses,
                       const TlsPair& tls) {
-    ESPALIER_ASSIGN_OR_RETURN(
-        grpc_, GrpcServer::Start(addresses.grpc, tls, *access_, *loop_, agents_, metrics_,
-                                 GrpcServicesOfFrontends()));
+    GrpcPlace place{.address = addresses.grpc,
+                    .tls = tls,
+                    .access = *access_,
+                    .tuner = *loop_,
+                    .agents = agents_,
+                    .metrics = metrics_,
+                    .of_frontends = GrpcServicesOfFrontends()};
+    const StartGrpc start = options.start_grpc ? options.start_grpc : StartGrpc(GrpcServer::Start);
+    ESPALIER_ASSIGN_OR_RETURN(grpc_, start(std::move(place)));
     grpc_address_ = grpc_->address();
     if (!options.dashboard_address.empty()) {
       ESPALIER_RETURN_IF_ERROR(OpenDashboard(addresses.dashboard, options.start_dashboard));

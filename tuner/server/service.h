@@ -17,11 +17,16 @@
 
 namespace espalier {
 
+class GrpcServer;
+struct GrpcPlace;
+using StartGrpc = std::function<absl::StatusOr<std::unique_ptr<GrpcServer>>(GrpcPlace place)>;
+
 struct ServiceOptions {
   std::string grpc_address = "127.0.0.1:0";  // port 0: any free one
   std::string http_address;                  // empty: no HTTP
   std::string dashboard_address;             // of its pages; empty: none
   StartDashboard start_dashboard{};          // where there is such an address
+  StartGrpc start_grpc{};                    // none: GrpcServer::Start
   std::vector<MakeFrontend> frontends{};     // for clients of other systems
   std::string database;                      // SQLite file; empty: in memory, lost at exit
   // Less room than this on the database's disk is a warning.

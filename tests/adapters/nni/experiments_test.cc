@@ -344,6 +344,21 @@ TEST_F(ExperimentsTest, NoFinalValueIsMadeUpForATrialThatReportsByTheChannel) {
   EXPECT_EQ(Events()["trials"][0]["metrics"].size(), 1U);
 }
 
+TEST_F(ExperimentsTest, ManyOfItsCallersAreServedBesideEachOther) {
+  Open();
+  std::vector<std::thread> threads;
+  for (const char* thread : {"a", "b", "c"}) {
+    threads.emplace_back([this, thread] {
+      for (int i = 0; i < 4; ++i) {
+        Submit(thread + std::to_string(i));
+        EXPECT_GE(Events()["trials"].size(), static_cast<std::size_t>(i + 1));
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(Events()["trials"].size(), 12U);
+}
+
 // By Optuna's calls, say, which set any attribute.
 TEST_F(ExperimentsTest, OneTrialsAttributesSpoilNoOther) {
   Open();

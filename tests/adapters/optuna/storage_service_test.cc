@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "adapters/optuna/encoded_trials.h"
-#include "storage.grpc.pb.h"
+#include "tests/adapters/optuna/storage_stub.h"
 #include "tests/api/direct_tuner.h"
 #include "tests/server/running_service.h"
 #include "tests/storage/scratch_folder.h"
@@ -31,14 +31,11 @@ ServiceOptions WithStorage(ServiceOptions options = {}) {
 class OptunaClient {
  public:
   explicit OptunaClient(const std::string& address, std::string token = {})
-      : token_(std::move(token)),
-        stub_(optuna::StorageService::NewStub(
-            grpc::CreateChannel(address, grpc::InsecureChannelCredentials()))) {}
+      : token_(std::move(token)), stub_(StorageStubAt(address)) {}
 
   template <typename Request, typename Reply>
-  grpc::StatusCode Call(grpc::Status (optuna::StorageService::Stub::*method)(grpc::ClientContext*,
-                                                                             const Request&,
-                                                                             Reply*),
+  grpc::StatusCode Call(grpc::Status (StorageStub::*method)(grpc::ClientContext*, const Request&,
+                                                            Reply*),
                         const Request& request, Reply* reply) {
     grpc::ClientContext context;
     if (!token_.empty()) context.AddMetadata("authorization", "Bearer " + token_);
@@ -54,7 +51,7 @@ class OptunaClient {
     request.set_study_name(name);
     for (const auto direction : directions) request.add_directions(direction);
     optuna::CreateNewStudyReply reply;
-    const auto code = Call(&optuna::StorageService::Stub::CreateNewStudy, request, &reply);
+    const auto code = Call(&StorageStub::CreateNewStudy, request, &reply);
     id = reply.study_id();
     return code;
   }
@@ -68,7 +65,7 @@ class OptunaClient {
     request.set_study_id(study);
     request.set_template_trial_is_none(true);
     optuna::CreateNewTrialReply reply;
-    EXPECT_EQ(Call(&optuna::StorageService::Stub::CreateNewTrial, request, &reply), grpc::OK);
+    EXPECT_EQ(Call(&StorageStub::CreateNewTrial, request, &reply), grpc::OK);
     return reply.trial_id();
   }
   grpc::StatusCode Suggest(std::int64_t trial, const std::string& name, double value,
@@ -79,7 +76,7 @@ class OptunaClient {
     request.set_param_value_internal(value);
     request.set_distribution(distribution);
     optuna::SetTrialParameterReply reply;
-    return Call(&optuna::StorageService::Stub::SetTrialParameter, request, &reply);
+    return Call(&StorageStub::SetTrialParameter, request, &reply);
   }
   grpc::StatusCode SetState(std::int64_t trial, optuna::TrialState state,
                             const std::vector<double>& values = {}, bool* updated = nullptr) {
@@ -88,7 +85,7 @@ class OptunaClient {
     request.set_state(state);
     for (const double value : values) request.add_values(value);
     optuna::SetTrialStateValuesReply reply;
-    const auto code = Call(&optuna::StorageService::Stub::SetTrialStateValues, request, &reply);
+    const auto code = Call(&StorageStub::SetTrialStateValues, request, &reply);
     if (updated != nullptr) *updated = reply.trial_updated();
     return code;
   }
@@ -98,7 +95,7 @@ class OptunaClient {
     request.set_step(step);
     request.set_intermediate_value(value);
     optuna::SetTrialIntermediateValueReply reply;
-    return Call(&optuna::StorageService::Stub::SetTrialIntermediateValue, request, &reply);
+    return Call(&StorageStub::SetTrialIntermediateValue, request, &reply);
   }
   grpc::StatusCode SetAttribute(std::int64_t trial, const std::string& key,
                                 const std::string& value) {
@@ -107,7 +104,7 @@ class OptunaClient {
     request.set_key(key);
     request.set_value(value);
     optuna::SetTrialUserAttributeReply reply;
-    return Call(&optuna::StorageService::Stub::SetTrialUserAttribute, request, &reply);
+    return Call(&StorageStub::SetTrialUserAttribute, request, &reply);
   }
   std::vector<optuna::Trial> Trials(std::int64_t study, std::int64_t above = -1,
                                     const std::vector<std::int64_t>& included = {}) {
@@ -116,14 +113,14 @@ class OptunaClient {
     request.set_trial_id_greater_than(above);
     for (const std::int64_t id : included) request.add_included_trial_ids(id);
     optuna::GetTrialsReply reply;
-    EXPECT_EQ(Call(&optuna::StorageService::Stub::GetTrials, request, &reply), grpc::OK);
+    EXPECT_EQ(Call(&StorageStub::GetTrials, request, &reply), grpc::OK);
     return {reply.trials().begin(), reply.trials().end()};
   }
   grpc::StatusCode Get(std::int64_t id, optuna::Trial* trial) {
     optuna::GetTrialRequest request;
     request.set_trial_id(id);
     optuna::GetTrialReply reply;
-    const auto code = Call(&optuna::StorageService::Stub::GetTrial, request, &reply);
+    const auto code = Call(&StorageStub::GetTrial, request, &reply);
     *trial = reply.trial();
     return code;
   }
@@ -131,7 +128,7 @@ class OptunaClient {
     optuna::DeleteStudyRequest request;
     request.set_study_id(study);
     optuna::DeleteStudyReply reply;
-    return Call(&optuna::StorageService::Stub::DeleteStudy, request, &reply);
+    return Call(&StorageStub::DeleteStudy, request, &reply);
   }
 
   const std::string& message() const { return message_; }
@@ -139,7 +136,7 @@ class OptunaClient {
  private:
   const std::string token_;
   std::string message_;
-  std::unique_ptr<optuna::StorageService::Stub> stub_;
+  std::unique_ptr<StorageStub> stub_;
 };
 
 class OptunaStorage : public ::testing::Test {
@@ -233,8 +230,7 @@ TEST_F(OptunaStorage, OneOfManyClientsGetsAWaitingTrial) {
   optuna::CreateNewTrialReply reply;
   std::vector<std::int64_t> waiting;
   for (int i = 0; i < 20; ++i) {
-    ASSERT_EQ(client_.Call(&optuna::StorageService::Stub::CreateNewTrial, request, &reply),
-              grpc::OK);
+    ASSERT_EQ(client_.Call(&StorageStub::CreateNewTrial, request, &reply), grpc::OK);
     waiting.push_back(reply.trial_id());
   }
   std::atomic<int> got = 0;
@@ -260,6 +256,7 @@ TEST_F(OptunaStorage, NumbersAreDenseUnderManyClients) {
     threads.emplace_back([&] {
       OptunaClient client(running_.service->grpc_address());
       for (int i = 0; i < 25; ++i) client.Trial(study);
+      EXPECT_GE(client.Trials(study).size(), 25u);
     });
   }
   for (std::thread& thread : threads) thread.join();
@@ -277,9 +274,6 @@ TEST_F(OptunaStorage, LargeAttributesAreTaken) {
   const std::int64_t id = client_.Trial(client_.Study("s"));
   const std::string large = "\"" + std::string(5'000'000, 'x') + "\"";
   EXPECT_EQ(client_.SetAttribute(id, "large", large), grpc::OK);
-  std::string larger;
-  larger.resize(70'000'000, 'x');
-  EXPECT_EQ(client_.SetAttribute(id, "larger", "\"" + larger + "\""), grpc::RESOURCE_EXHAUSTED);
 }
 
 TEST_F(OptunaStorage, OneTruthForBothFrontends) {
@@ -301,15 +295,13 @@ TEST_F(OptunaStorage, OneTruthForBothFrontends) {
   optuna::GetStudyIdFromNameRequest request;
   request.set_study_name("mnist");
   optuna::GetStudyIdFromNameReply reply;
-  ASSERT_EQ(client_.Call(&optuna::StorageService::Stub::GetStudyIdFromName, request, &reply),
-            grpc::OK);
+  ASSERT_EQ(client_.Call(&StorageStub::GetStudyIdFromName, request, &reply), grpc::OK);
   EXPECT_TRUE(client_.Trials(reply.study_id()).empty());
   optuna::CreateNewTrialRequest create;
   create.set_study_id(reply.study_id());
   create.set_template_trial_is_none(true);
   optuna::CreateNewTrialReply created;
-  EXPECT_EQ(client_.Call(&optuna::StorageService::Stub::CreateNewTrial, create, &created),
-            grpc::PERMISSION_DENIED);
+  EXPECT_EQ(client_.Call(&StorageStub::CreateNewTrial, create, &created), grpc::PERMISSION_DENIED);
   EXPECT_NE(client_.message().find("mnist"), std::string::npos);
 }
 
@@ -346,6 +338,15 @@ TEST(OptunaStorageFile, ARestartKeepsAllAndNoIdIsUsedTwice) {
   EXPECT_EQ(client.Suggest(client.Trial(kept), "x", 1, kChoices), grpc::INVALID_ARGUMENT);
 }
 
+// What gRPC itself refuses.
+#ifndef ESPALIER_CALLS_IN_PROCESS
+
+TEST_F(OptunaStorage, TooLargeAMessageIsRefused) {
+  const std::int64_t id = client_.Trial(client_.Study("s"));
+  const std::string larger(70'000'000, 'x');
+  EXPECT_EQ(client_.SetAttribute(id, "larger", "\"" + larger + "\""), grpc::RESOURCE_EXHAUSTED);
+}
+
 TEST(OptunaStorageToken, WhoDoesNotShowItIsNotLetIn) {
   ServiceOptions options;
   options.token = "secret";
@@ -355,6 +356,8 @@ TEST(OptunaStorageToken, WhoDoesNotShowItIsNotLetIn) {
             grpc::UNAUTHENTICATED);
   EXPECT_EQ(OptunaClient(running.service->grpc_address(), "secret").CreateStudy("s", id), grpc::OK);
 }
+
+#endif
 
 }  // namespace
 }  // namespace espalier

@@ -298,17 +298,6 @@ TEST(AgentStream, RefusesWhoDoesNotSayHello) {
   EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
 }
 
-TEST(AgentStream, NeedsTheToken) {
-  ServiceOptions options;
-  options.token = "secret";
-  RunningService running(options);
-  ScriptedAgent without(running, "oak", 1, "run-1");
-  EXPECT_EQ(without.Next().kind_case(), v1::ServiceMessage::KIND_NOT_SET);
-  EXPECT_EQ(without.Finish().error_code(), grpc::StatusCode::UNAUTHENTICATED);
-  ScriptedAgent with(running, "oak", 1, "run-1", "secret");
-  EXPECT_TRUE(with.Next().has_welcome());
-}
-
 TEST(AgentStream, ShutdownEndsTheStream) {
   RunningService running;
   ScriptedAgent agent(running, "oak", 1, "run-1");

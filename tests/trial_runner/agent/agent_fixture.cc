@@ -23,7 +23,7 @@ AgentTest::~AgentTest() {
   std::filesystem::remove_all(folder_);
 }
 
-AgentOptions AgentTest::Options() const {
+AgentOptions AgentTest::Options() {
   AgentOptions options;
   options.service_address = service_.address();
   options.http_address = "127.0.0.1:1";
@@ -33,6 +33,10 @@ AgentOptions AgentTest::Options() const {
   options.spare_memory_bytes = spare_memory_bytes_;
   options.directory = Path("agent");
   options.token = "secret";
+  options.dial = service_.Dial(options.token);
+#ifdef ESPALIER_CALLS_IN_PROCESS
+  options.keep_checkpoints = false;  // others fetch them by gRPC
+#endif
   options.tuner_executable = "/opt/espalier/bin/tuner";
   return options;
 }

@@ -17,7 +17,7 @@ class AgentTest : public ::testing::Test {
   AgentTest();
   ~AgentTest() override;
 
-  AgentOptions Options() const;
+  AgentOptions Options();
   void StartAgent();
 
   std::string Path(const std::string& name) const { return (folder_ / name).string(); }

@@ -1,12 +1,17 @@
 #include "tests/trial_runner/agent/scripted_service.h"
 
+#include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 
 #include <chrono>
+#include <deque>
+#include <thread>
+#include <utility>
 
 #include "base/local_end.h"
+#include "tuner.grpc.pb.h"
 
 namespace espalier {
 
@@ -19,40 +24,186 @@ ScriptedService::ScriptedService() : place_(socket(AF_INET, SOCK_STREAM | SOCK_C
   any.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   EXPECT_EQ(bind(place_.get(), reinterpret_cast<const sockaddr*>(&any), sizeof any), 0);
   port_ = LocalEnd(place_.get()).port;
+  endpoint_ = std::make_unique<Endpoint>(*this);
   Open();
 }
 
-void ScriptedService::Open() {
-  grpc::ServerBuilder builder;
-  builder.AddListeningPort("127.0.0.1:" + std::to_string(port_), grpc::InsecureServerCredentials(),
-                           &port_);
-  builder.RegisterService(this);
-  server_ = builder.BuildAndStart();
-  ASSERT_NE(server_, nullptr);
+#ifdef ESPALIER_CALLS_IN_PROCESS
+
+// Both ends of a call, and a thread that stands for the service's.
+class InProcessCall {
+ public:
+  bool Read(v1::AgentMessage* message) { return Take(to_service_, message); }
+  bool Read(v1::ServiceMessage* message) { return Take(to_agent_, message); }
+  bool Write(const v1::AgentMessage& message) { return Put(to_service_, message); }
+  bool Write(const v1::ServiceMessage& message) { return Put(to_agent_, message); }
+  void End() {
+    const std::lock_guard lock(mutex_);
+    over_ = true;
+    changed_.notify_all();
+  }
+
+ private:
+  template <typename Message>
+  bool Take(std::deque<Message>& from, Message* message) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return over_ || !from.empty(); });
+    if (from.empty()) return false;
+    *message = std::move(from.front());
+    from.pop_front();
+    return true;
+  }
+  template <typename Message>
+  bool Put(std::deque<Message>& to, const Message& message) {
+    const std::lock_guard lock(mutex_);
+    if (over_) return false;
+    to.push_back(message);
+    changed_.notify_all();
+    return true;
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<v1::AgentMessage> to_service_;
+  std::deque<v1::ServiceMessage> to_agent_;
+  bool over_ = false;
+};
+
+// Always there; refuses calls while it is closed.
+class ScriptedService::Endpoint {
+ public:
+  explicit Endpoint(ScriptedService& service) : service_(service) {}
+  ~Endpoint() { Close(); }
+
+  void Open() {
+    const std::lock_guard lock(mutex_);
+    open_ = true;
+  }
+
+  void Close() {
+    std::vector<std::shared_ptr<InProcessCall>> calls;
+    std::vector<std::thread> threads;
+    {
+      const std::lock_guard lock(mutex_);
+      open_ = false;
+      calls = std::exchange(calls_, {});
+      threads = std::exchange(threads_, {});
+    }
+    for (const auto& call : calls) call->End();
+    for (std::thread& thread : threads) thread.join();
+  }
+
+  // False: it is closed.
+  bool Take(const std::shared_ptr<InProcessCall>& call, const std::string& token) {
+    const std::lock_guard lock(mutex_);
+    if (!open_) return false;
+    calls_.push_back(call);
+    threads_.emplace_back([this, call, token] {
+      Stream stream{[call](v1::AgentMessage* message) { return call->Read(message); },
+                    [call](const v1::ServiceMessage& message) { return call->Write(message); },
+                    token.empty() ? "" : "Bearer " + token};
+      service_.Serve(stream);
+      call->End();
+    });
+    return true;
+  }
+
+ private:
+  ScriptedService& service_;
+  std::mutex mutex_;
+  bool open_ = false;
+  std::vector<std::shared_ptr<InProcessCall>> calls_;
+  std::vector<std::thread> threads_;
+};
+
+DialService ScriptedService::Dial(const std::string& token) {
+  class Call final : public ServiceCall {
+   public:
+    Call(ScriptedService& service, std::string token)
+        : service_(service), token_(std::move(token)) {}
+    void Open() override {
+      taken_ = service_.endpoint_->Take(call_, token_);
+      if (!taken_) call_->End();
+    }
+    bool Read(v1::ServiceMessage* message) override { return call_->Read(message); }
+    bool Write(const v1::AgentMessage& message) override { return call_->Write(message); }
+    std::string peer() const override { return "ipv4:" + service_.address(); }
+    void Cancel() override { call_->End(); }
+    absl::Status Finish() override {
+      return taken_ ? absl::OkStatus() : absl::UnavailableError("nobody is there");
+    }
+
+   private:
+    ScriptedService& service_;
+    const std::string token_;
+    const std::shared_ptr<InProcessCall> call_ = std::make_shared<InProcessCall>();
+    bool taken_ = false;
+  };
+  return [this, token]() -> absl::StatusOr<std::unique_ptr<ServiceCall>> {
+    return std::make_unique<Call>(*this, token);
+  };
 }
 
-void ScriptedService::Close() {
-  if (!server_) return;
-  server_->Shutdown(std::chrono::system_clock::now());
-  server_->Wait();
-  server_.reset();
-}
+#else
 
-grpc::Status ScriptedService::Agent(grpc::ServerContext* context, Stream* stream) {
+class ScriptedService::Endpoint : private v1::Tuner::Service {
+ public:
+  explicit Endpoint(ScriptedService& service) : service_(service) {}
+  ~Endpoint() override { Close(); }
+
+  void Open() {
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort(service_.address(), grpc::InsecureServerCredentials());
+    builder.RegisterService(this);
+    server_ = builder.BuildAndStart();
+    ASSERT_NE(server_, nullptr);
+  }
+
+  void Close() {
+    if (!server_) return;
+    server_->Shutdown(std::chrono::system_clock::now());
+    server_->Wait();
+    server_.reset();
+  }
+
+ private:
+  grpc::Status Agent(
+      grpc::ServerContext* context,
+      grpc::ServerReaderWriter<v1::ServiceMessage, v1::AgentMessage>* by_grpc) override {
+    Stream stream{[by_grpc](v1::AgentMessage* message) { return by_grpc->Read(message); },
+                  [by_grpc](const v1::ServiceMessage& message) { return by_grpc->Write(message); },
+                  {}};
+    const auto header = context->client_metadata().find("authorization");
+    if (header != context->client_metadata().end()) {
+      stream.authorization.assign(header->second.data(), header->second.size());
+    }
+    service_.Serve(stream);
+    return grpc::Status::OK;
+  }
+
+  ScriptedService& service_;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+DialService ScriptedService::Dial(const std::string&) { return {}; }
+
+#endif
+
+void ScriptedService::Open() { endpoint_->Open(); }
+void ScriptedService::Close() { endpoint_->Close(); }
+
+void ScriptedService::Serve(Stream& stream) {
   v1::AgentMessage message;
-  while (stream->Read(&message)) {
+  while (stream.read(&message)) {
     const std::lock_guard lock(mutex_);
     if (message.has_hello()) {
       hellos_.push_back(message.hello());
-      const auto header = context->client_metadata().find("authorization");
-      if (header != context->client_metadata().end()) {
-        authorization_.assign(header->second.data(), header->second.size());
-      }
+      if (!stream.authorization.empty()) authorization_ = stream.authorization;
       v1::ServiceMessage welcome;
       welcome.mutable_welcome()->set_node_id(5);
       welcome.mutable_welcome()->set_lease_s(0.2);
-      stream->Write(welcome);
-      stream_ = stream;
+      stream.write(welcome);
+      stream_ = &stream;
     } else if (message.has_heartbeat()) {
       ++heartbeats_;
     } else if (message.has_checkpoint_server()) {
@@ -63,15 +214,14 @@ grpc::Status ScriptedService::Agent(grpc::ServerContext* context, Stream* stream
     changed_.notify_all();
   }
   const std::lock_guard lock(mutex_);
-  if (stream_ == stream) stream_ = nullptr;
-  return grpc::Status::OK;
+  if (stream_ == &stream) stream_ = nullptr;
 }
 
 void ScriptedService::Send(const v1::ServiceMessage& message) {
   std::unique_lock lock(mutex_);
   ASSERT_TRUE(
       changed_.wait_for(lock, std::chrono::minutes(1), [this] { return stream_ != nullptr; }));
-  ASSERT_TRUE(stream_->Write(message));
+  ASSERT_TRUE(stream_->write(message));
 }
 
 void ScriptedService::Start(const v1::StartReplica& start) {

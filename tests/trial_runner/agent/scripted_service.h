@@ -1,7 +1,5 @@
 #pragma once
 
-#include <grpcpp/grpcpp.h>
-
 #include <condition_variable>
 #include <functional>
 #include <memory>
@@ -10,20 +8,24 @@
 #include <vector>
 
 #include "base/file_descriptor.h"
-#include "tuner.grpc.pb.h"
+#include "trial_runner/agent/service_call.h"
+#include "tuner.pb.h"
 
 namespace espalier {
 
-// The service's end of the agent's stream on a real port: welcomes who says Hello, records what
-// comes, acknowledges and sends what the test says. Can go away and come back on its port.
-class ScriptedService : private v1::Tuner::Service {
+// The service's end of the agent's stream: welcomes who says Hello, records what comes,
+// acknowledges and sends what the test says. Can go away and come back on its port, which is a real
+// one but where calls are made in one process (tests/CMakeLists.txt).
+class ScriptedService {
  public:
   ScriptedService();
-  ~ScriptedService() override { Close(); }
+  ~ScriptedService() { Close(); }
 
   void Open();
   void Close();
   std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
+  // How an agent with that token calls it.
+  DialService Dial(const std::string& token);
 
   void Send(const v1::ServiceMessage& message);
   void Start(const v1::StartReplica& start);
@@ -45,13 +47,19 @@ class ScriptedService : private v1::Tuner::Service {
   std::string authorization();
 
  private:
-  using Stream = grpc::ServerReaderWriter<v1::ServiceMessage, v1::AgentMessage>;
-  grpc::Status Agent(grpc::ServerContext* context, Stream* stream) override;
+  // A call as the service sees it, until it is over.
+  struct Stream {
+    std::function<bool(v1::AgentMessage*)> read;
+    std::function<bool(const v1::ServiceMessage&)> write;
+    std::string authorization;
+  };
+  class Endpoint;  // where calls come in: gRPC's, or one in this process
+  void Serve(Stream& stream);
 
   // Bound to its port, and never listens: nobody else has it while the service is away.
   FileDescriptor place_;
   int port_ = 0;
-  std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<Endpoint> endpoint_;
   std::mutex mutex_;
   std::condition_variable changed_;
   Stream* stream_ = nullptr;

@@ -4,9 +4,11 @@
 #include <string>
 #include <utility>
 
+#include "base/guarded.h"
 #include "spdlog/spdlog.h"
 #include "tuner/proto/grpc_status.h"
 #include "tuner/server/grpc/agent_session.h"
+#include "tuner/server/grpc/agents.h"
 #include "tuner/server/grpc/grpc_call.h"
 #include "tuner/server/grpc/protocol_check.h"
 
@@ -14,17 +16,17 @@ namespace espalier {
 
 namespace {
 
-class AgentStream final : public grpc::ServerBidiReactor<v1::AgentMessage, v1::ServiceMessage> {
+class AgentStream final : public AgentReactor {
  public:
-  AgentStream(grpc::CallbackServerContext& context, Agents& agents,
+  AgentStream(grpc::CallbackServerContext& context, std::function<void()> cancel, Agents& agents,
               std::function<void(const absl::Status&)> ended)
       : context_(context), agents_(agents), ended_(std::move(ended)) {
     session_ = std::make_shared<AgentSession>(
         AgentStreamCalls{.write =
                              [this](const v1::ServiceMessage* message) {
-                               agents_.sender().Post([this, message] { StartWrite(message); });
+                               agents_.sender().Post([this, message] { Send(message); });
                              },
-                         .cancel = [this] { context_.TryCancel(); },
+                         .cancel = std::move(cancel),
                          .read_next = [this] { StartRead(&message_); },
                          .end = [this] { Finish(Outcome()); }},
         Now());
@@ -44,14 +46,33 @@ class AgentStream final : public grpc::ServerBidiReactor<v1::AgentMessage, v1::S
       Join();
     } else if (message_.has_hello()) {
       End(absl::InvalidArgumentError("an agent says Hello once a stream"));
-    } else if (agents_.Take(session_, message_)) {
-      StartRead(&message_);
+    } else {
+      Take();
     }
   }
   void OnWriteDone(bool ok) override { session_->Written(ok); }
   void OnDone() override { delete this; }
 
  private:
+  void Send(const v1::ServiceMessage* message) {
+    const absl::Status sent =
+        Guarded([] { return std::string("a message to an agent"); }, [&] { StartWrite(message); });
+    if (sent.ok()) return;
+    spdlog::error("event=agent_stream_failed error=\"{}\"", std::string(sent.message()));
+    session_->Written(false);
+  }
+
+  void Take() {
+    bool read_on = false;
+    const absl::Status taken = Guarded([] { return std::string("a message of an agent"); },
+                                       [&] { read_on = agents_.Take(session_, message_); });
+    if (!taken.ok()) {
+      End(taken);
+    } else if (read_on) {
+      StartRead(&message_);
+    }
+  }
+
   void Join() {
     if (!message_.has_hello()) {
       End(absl::InvalidArgumentError("an agent's first message must be Hello"));
@@ -63,7 +84,13 @@ class AgentStream final : public grpc::ServerBidiReactor<v1::AgentMessage, v1::S
       return;
     }
     joined_ = true;  // before the next message can come
-    agents_.Join(session_, message_.hello(), [this](const absl::Status& status) { End(status); });
+    const absl::Status joined =
+        Guarded([&who] { return who; },
+                [this] {
+                  agents_.Join(session_, message_.hello(),
+                               [this](const absl::Status& status) { End(status); });
+                });
+    if (!joined.ok()) End(joined);
   }
 
   // Called once: when nothing is being read.
@@ -95,10 +122,9 @@ class AgentStream final : public grpc::ServerBidiReactor<v1::AgentMessage, v1::S
 
 }  // namespace
 
-grpc::ServerBidiReactor<v1::AgentMessage, v1::ServiceMessage>* StartAgentStream(
-    grpc::CallbackServerContext& context, Agents& agents,
-    std::function<void(const absl::Status&)> ended) {
-  return new AgentStream(context, agents, std::move(ended));
+AgentReactor* StartAgentStream(grpc::CallbackServerContext& context, std::function<void()> cancel,
+                               Agents& agents, std::function<void(const absl::Status&)> ended) {
+  return new AgentStream(context, std::move(cancel), agents, std::move(ended));
 }
 
 }  // namespace espalier

@@ -17,10 +17,12 @@
 #include "tuner/server/access/silent_connections.h"
 #include "tuner/server/access/trial_tokens.h"
 #include "tuner/server/grpc/agent_stream.h"
+#include "tuner/server/grpc/agents.h"
 #include "tuner/server/grpc/grpc_call.h"
 #include "tuner/server/grpc/grpc_credentials.h"
 #include "tuner/server/grpc/grpc_slots.h"
 #include "tuner/server/grpc/protocol_check.h"
+#include "tuner/server/loop/metrics.h"
 
 namespace espalier {
 
@@ -48,8 +50,6 @@ class TunerService final : public grpc::Service {
   }
 
  private:
-  using AgentStream = grpc::ServerBidiReactor<v1::AgentMessage, v1::ServiceMessage>;
-
   template <typename Request, typename Response>
   void Add(const api::Operation<Request, Response>& row) {
     const auto answer = [&row](TunerService* service, grpc::ServerContext* context,
@@ -68,8 +68,9 @@ class TunerService final : public grpc::Service {
     const auto count = [this](const absl::Status& status) {
       metrics_.CountRequest("grpc", kMethod, absl::StatusCodeToString(status.code()));
     };
-    const auto start = [this, count](grpc::CallbackServerContext* context) -> AgentStream* {
-      return StartAgentStream(*context, agents_, count);
+    const auto start = [this, count](grpc::CallbackServerContext* context) -> AgentReactor* {
+      return StartAgentStream(
+          *context, [context] { context->TryCancel(); }, agents_, count);
     };
     MarkMethodCallback(
         static_cast<int>(names_.size()) - 1,
@@ -123,13 +124,12 @@ class TunerService final : public grpc::Service {
 
 class GrpcServerImpl final : public GrpcServer {
  public:
-  GrpcServerImpl(const AccessControl& access, Tuner& tuner, Agents& agents, Metrics& metrics,
-                 GrpcServices services)
-      : access_(access),
-        metrics_(metrics),
-        service_(access, tuner, agents, metrics),
-        services_(std::move(services)) {
-    services_.push_back(MakeSlotsService(tuner, CountIn(metrics, "grpc")));
+  explicit GrpcServerImpl(GrpcPlace place)
+      : access_(place.access),
+        metrics_(place.metrics),
+        service_(place.access, place.tuner, place.agents, place.metrics),
+        services_(std::move(place.of_frontends)) {
+    services_.push_back(MakeSlotsService(place.tuner, CountIn(metrics_, "grpc")));
   }
   ~GrpcServerImpl() override { Stop(); }
 
@@ -194,11 +194,10 @@ class GrpcServerImpl final : public GrpcServer {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(
-    const ListenAddress& address, const TlsPair& tls, const AccessControl& access, Tuner& tuner,
-    Agents& agents, Metrics& metrics, GrpcServices of_frontends) {
-  auto server =
-      std::make_unique<GrpcServerImpl>(access, tuner, agents, metrics, std::move(of_frontends));
+absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(GrpcPlace place) {
+  const ListenAddress address = place.address;
+  const TlsPair tls = place.tls;
+  auto server = std::make_unique<GrpcServerImpl>(std::move(place));
   ESPALIER_RETURN_IF_ERROR(server->Listen(address, tls));
   return server;
 }

@@ -8,14 +8,16 @@
 #include "tuner/server/access/access_control.h"
 #include "tuner/server/access/listen_address.h"
 #include "tuner/server/access/tls.h"
-#include "tuner/server/grpc/agents.h"
-#include "tuner/server/loop/metrics.h"
 
 namespace grpc {
 class Service;
 }
 
 namespace espalier {
+
+class Agents;
+class Metrics;
+class Tuner;
 
 inline constexpr int kMaxMessage = 64 << 20;   // bytes, either way
 inline constexpr int kMaxGrpcThreads = 512;    // of calls under way; agents' streams take none
@@ -26,17 +28,24 @@ inline constexpr int kMaxGrpcIdle_s = 300;  // of a connection without a call
 
 using GrpcServices = std::vector<std::unique_ptr<grpc::Service>>;
 
+// What is served, and where. All that is referred to must outlive the server.
+struct GrpcPlace {
+  ListenAddress address;  // port 0: any free one
+  TlsPair tls;            // an empty pair: it speaks in the clear
+  const AccessControl& access;
+  Tuner& tuner;
+  Agents& agents;
+  Metrics& metrics;
+  GrpcServices of_frontends{};
+};
+
 // The gRPC services: espalier.v1.Tuner (the table of tuner/api/operations.h), espalier.v1.Slots and
 // those of the frontends. The user of a connection is looked up when it comes (it waits outside
-// until its client says something), the rights of a call when its head has come. Tuner, agents,
-// metrics and what the frontends' services use must outlive it.
+// until its client says something), the rights of a call when its head has come. What the
+// frontends' services use must outlive it.
 class GrpcServer {
  public:
-  // Port 0 takes any free one. An empty pair speaks in the clear. AccessControl must outlive the
-  // server, too.
-  static absl::StatusOr<std::unique_ptr<GrpcServer>> Start(
-      const ListenAddress& address, const TlsPair& tls, const AccessControl& access, Tuner& tuner,
-      Agents& agents, Metrics& metrics, GrpcServices of_frontends);
+  static absl::StatusOr<std::unique_ptr<GrpcServer>> Start(GrpcPlace place);
   virtual ~GrpcServer() = default;
 
   virtual std::string address() const = 0;
