@@ -121,11 +121,10 @@ TEST(Forwarder, GoesOnWhereWhoIsToldOfAFailureThrows) {
     ++told;
     throw std::runtime_error("nobody listens");
   });
-  for (int i = 0; i < 2; ++i) {
-    const Client client(*forwarder);
-    EXPECT_TRUE(SendAll(client.socket(), "hello"));
-    EXPECT_EQ(ReceiveAll(client.socket()), "");
-  }
+  const Client one(*forwarder);
+  const Client other(*forwarder);
+  for (const Client* client : {&one, &other}) EXPECT_TRUE(SendAll(client->socket(), "hello"));
+  for (const Client* client : {&one, &other}) EXPECT_EQ(ReceiveAll(client->socket()), "");
   EXPECT_EQ(told, 1) << "the same reason once";
 }
 

@@ -245,6 +245,30 @@ TEST(AgentStream, ASilentAgentIsCutOff) {
   EXPECT_EQ(agent.Next().kind_case(), v1::ServiceMessage::KIND_NOT_SET);
 }
 
+// Each of which it answers. One that was silent all the same, on a busy machine, dials again.
+TEST(AgentStream, IsSentHeartbeatsWhileItTalks) {
+  ServiceOptions options;
+  options.lease_s = 0.1;
+  RunningService running(options);
+  v1::AgentMessage hello;
+  *hello.mutable_hello() = HelloOf("oak");
+  v1::AgentMessage answer;
+  answer.mutable_heartbeat();
+  for (int beats = 0; beats < 4;) {
+    grpc::ClientContext context;
+    const AgentConnection stream = running.stub->Agent(&context);
+    stream->Write(hello);
+    v1::ServiceMessage message;
+    while (beats < 4 && stream->Read(&message)) {
+      if (!message.has_heartbeat()) continue;
+      ++beats;
+      stream->Write(answer);
+    }
+    Break(context, stream);
+    stream->Finish();
+  }
+}
+
 TEST(AgentStream, AResentEventIsAcknowledgedAgainAndCountsOnce) {
   RunningService running;
   ASSERT_TRUE(running.Create(CreateRequest()).ok());
