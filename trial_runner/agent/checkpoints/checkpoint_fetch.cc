@@ -11,6 +11,7 @@
 #include "transfer.grpc.pb.h"
 #include "trial_runner/agent/checkpoints/checkpoint_manifest.h"
 #include "trial_runner/agent/checkpoints/incoming_checkpoint.h"
+#include "trial_runner/agent/checkpoints/told_manifest.h"
 #include "tuner/credentials/certificate.h"
 #include "tuner/proto/grpc_status.h"
 
@@ -35,27 +36,6 @@ std::shared_ptr<grpc::Channel> Dial(const CheckpointSource& source) {
   arguments.SetMaxReceiveMessageSize(kMaxPieceBytes);
   arguments.SetSslTargetNameOverride(kAgentCertificateName);
   return grpc::CreateCustomChannel(source.address, grpc::SslCredentials(options), arguments);
-}
-
-absl::StatusOr<CheckpointManifest> ManifestOf(const v1::CheckpointManifest& told,
-                                              const CheckpointName& what) {
-  CheckpointManifest manifest;
-  manifest.fingerprint = told.fingerprint();
-  const bool one = !what.name.empty();
-  bool good = StaysInside(told.fingerprint()) &&
-              told.fingerprint().find('/') == std::string::npos &&
-              static_cast<std::size_t>(told.files_size()) <= kMaxCheckpointParts &&
-              told.files_size() >= 1 && (!one || told.files_size() == 1);
-  for (const v1::CheckpointPart& part : told.files()) {
-    constexpr std::int64_t kMost = std::int64_t{1} << 50;
-    good = good && StaysInside(part.path()) && (!one || part.path() == what.name) &&
-           part.size() >= 0 && part.size() <= kMost - manifest.size;
-    if (!good) break;
-    manifest.parts.push_back({part.path(), part.size()});
-    manifest.size += part.size();
-  }
-  if (!good) return absl::DataLossError("its answer is no manifest of that checkpoint");
-  return manifest;
 }
 
 // The fetch of one checkpoint, from its sources in turn.
@@ -150,7 +130,7 @@ class Fetch {
   }
 
   absl::Status Begin(const v1::CheckpointManifest& told) {
-    ESPALIER_ASSIGN_OR_RETURN(CheckpointManifest manifest, ManifestOf(told, order_.what));
+    ESPALIER_ASSIGN_OR_RETURN(CheckpointManifest manifest, ManifestOf(told, order_.what.name));
     if (!order_.fingerprint.empty() && manifest.fingerprint != order_.fingerprint) {
       return absl::NotFoundError(absl::StrCat("its checkpoint of that name is another one, ",
                                               manifest.fingerprint, " instead of ",

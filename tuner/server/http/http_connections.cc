@@ -24,6 +24,7 @@
 #include "httplib.h"
 #include "spdlog/spdlog.h"
 #include "tuner/server/http/http_connection.h"
+#include "tuner/server/http/http_request_server.h"
 
 namespace espalier {
 
@@ -175,7 +176,7 @@ class IdleConnections {
   std::thread thread_;
 };
 
-class KeepAliveServer final : public httplib::Server {
+class KeepAliveServer final : public HttpRequestServer {
  public:
   KeepAliveServer(SSL_CTX* tls, HttpDoor door) : tls_(tls), door_(std::move(door)) {
     set_keep_alive_timeout(kHttpIdle_s);
@@ -248,52 +249,6 @@ class KeepAliveServer final : public httplib::Server {
     return true;
   }
 
-  // The library reads all of a body that is too large; of one in chunks it counts nothing; and of
-  // one without a length it reads what comes until the connection ends: there is none.
-  void BeginBody(httplib::Request& request, HttpConnection& connection) const {
-    const std::uint64_t most = std::max<std::uint64_t>(kMaxSkippedBody, payload_max_length_);
-    if (request.has_header("Transfer-Encoding")) {
-      connection.BeginBody(payload_max_length_ + kMaxChunkHeads);
-      return;
-    }
-    connection.BeginBody(most);
-    if (!request.has_header("Content-Length")) {
-      request.headers.emplace("Content-Length", "0");
-    } else if (request.get_header_value<std::uint64_t>("Content-Length") > most) {
-      connection.RefuseRest();
-    }
-  }
-
-  // Many ranges would multiply what they are of.
-  static void TakeOneRange(httplib::Request& request) {
-    if (request.ranges.size() <= 1) return;
-    request.ranges.clear();
-    request.headers.erase("Range");
-  }
-
-  // Bodies are JSON, but curl and urllib call them forms if nobody tells them otherwise. The
-  // library would take only 8 KiB of a form, and read it as if it were the query of the URL.
-  static void TakeNoForms(httplib::Request& request) {
-    if (request.get_header_value("Content-Type").starts_with("application/x-www-form-urlencoded")) {
-      request.headers.erase("Content-Type");
-    }
-  }
-
-  // Whether the connection may be used for another request.
-  bool ServeOne(HttpConnection& connection) {
-    connection.BeginRequest();
-    bool closed = false;
-    const bool answered =
-        process_request(connection, false, closed, [this, &connection](httplib::Request& request) {
-          request.headers.erase(kOwnUserHeader);
-          if (connection.own_user()) request.headers.emplace(kOwnUserHeader, "1");
-          BeginBody(request, connection);
-          TakeOneRange(request);
-          TakeNoForms(request);
-        });
-    return connection.FinishRequest() && answered && !closed;
-  }
-
   void Serve(ConnectionPtr connection) {
     auto head = HttpConnection::Head::kWhole;
     while (head == HttpConnection::Head::kWhole && !threads_->stopping()) {
@@ -319,8 +274,6 @@ class KeepAliveServer final : public httplib::Server {
 
   static constexpr int kBacklog = 512;
   static constexpr std::size_t kManyRequests = 1'000'000;
-  static constexpr std::uint64_t kMaxSkippedBody = 8 << 20;  // of one that is refused
-  static constexpr std::size_t kMaxChunkHeads = 64 << 10;  // of one in chunks, besides what it says
 
   struct FreeContext {
     void operator()(SSL_CTX* context) const { SSL_CTX_free(context); }

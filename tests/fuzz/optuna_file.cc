@@ -1,0 +1,166 @@
+// SQLite files of Optuna's, which are imported. If the first byte is odd, the rest is such a file;
+// else each of its lines is put into a cell of one that was whole: a byte that says which cell, one
+// that says how, and the value.
+
+#include <sqlite3.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "adapters/optuna/file/import.h"
+#include "adapters/optuna/file/schema.h"
+#include "tests/fuzz/input.h"
+#include "tuner/storage/storage.h"
+
+namespace espalier {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kRows[] = R"sql(
+INSERT INTO version_info VALUES (1, 12, '5.0.0');
+INSERT INTO alembic_version VALUES ('v3.2.0.a');
+INSERT INTO studies VALUES (4, 'first'), (5, 'second');
+INSERT INTO study_directions VALUES (1, 'MINIMIZE', 4, 0), (2, 'MAXIMIZE', 4, 1), (3, 'MAXIMIZE', 5, 0);
+INSERT INTO study_user_attributes VALUES (1, 4, 'who', '"me"');
+INSERT INTO study_system_attributes VALUES (1, 4, 'dashboard:8:note_ver', '1');
+INSERT INTO trials VALUES
+  (7, 0, 4, 'COMPLETE', '2026-01-02 03:04:05.000006', '2026-01-02 03:04:06.500000'),
+  (8, 1, 4, 'RUNNING', '2026-01-02 03:05:00.000000', NULL),
+  (10, 0, 5, 'FAIL', '2026-01-01 00:00:00.000000', '2026-01-01 00:00:01.000000');
+INSERT INTO trial_values VALUES (1, 7, 1, NULL, 'INF_NEG'), (2, 7, 0, 0.5, 'FINITE');
+INSERT INTO trial_intermediate_values VALUES (1, 8, 3, NULL, 'NAN'), (2, 8, -1, 2, 'FINITE');
+INSERT INTO trial_params VALUES
+  (1, 7, 'x', 0.25, '{"name": "FloatDistribution", "attributes": {"step": null, "low": 0.0, "high": 1.0, "log": false}}'),
+  (2, 7, 'c', 1.0, '{"name": "CategoricalDistribution", "attributes": {"choices": [null, NaN]}}');
+INSERT INTO trial_user_attributes VALUES (1, 8, 'k', 'NaN');
+INSERT INTO trial_system_attributes VALUES (1, 8, 'fixed_params', '{"x": 0.5}');
+)sql";
+
+// Statements that put a value into one cell each.
+constexpr const char* kCells[] = {
+    "UPDATE version_info SET library_version = ?",
+    "UPDATE alembic_version SET version_num = ?",
+    "UPDATE studies SET study_name = ? WHERE study_id = 4",
+    "UPDATE studies SET study_id = ? WHERE study_id = 5",
+    "UPDATE study_directions SET direction = ? WHERE study_direction_id = 1",
+    "UPDATE study_directions SET objective = ? WHERE study_direction_id = 2",
+    "UPDATE study_user_attributes SET key = ?",
+    "UPDATE study_user_attributes SET value_json = ?",
+    "UPDATE study_system_attributes SET key = ?",
+    "UPDATE study_system_attributes SET value_json = ?",
+    "UPDATE trials SET trial_id = ? WHERE trial_id = 10",
+    "UPDATE trials SET number = ? WHERE trial_id = 8",
+    "UPDATE trials SET state = ? WHERE trial_id = 7",
+    "UPDATE trials SET state = ? WHERE trial_id = 8",
+    "UPDATE trials SET datetime_start = ? WHERE trial_id = 7",
+    "UPDATE trials SET datetime_complete = ? WHERE trial_id = 7",
+    "UPDATE trial_values SET objective = ? WHERE trial_value_id = 1",
+    "UPDATE trial_values SET value = ? WHERE trial_value_id = 2",
+    "UPDATE trial_values SET value_type = ? WHERE trial_value_id = 2",
+    "UPDATE trial_intermediate_values SET step = ? WHERE trial_intermediate_value_id = 1",
+    "UPDATE trial_intermediate_values SET intermediate_value = ? WHERE trial_intermediate_value_id "
+    "= 2",
+    "UPDATE trial_intermediate_values SET intermediate_value_type = ? WHERE "
+    "trial_intermediate_value_id = 2",
+    "UPDATE trial_params SET param_name = ? WHERE param_id = 1",
+    "UPDATE trial_params SET param_value = ? WHERE param_id = 2",
+    "UPDATE trial_params SET distribution_json = ? WHERE param_id = 1",
+    "UPDATE trial_params SET distribution_json = ? WHERE param_id = 2",
+    "UPDATE trial_user_attributes SET key = ?",
+    "UPDATE trial_user_attributes SET value_json = ?",
+    "UPDATE trial_system_attributes SET key = ?",
+    "UPDATE trial_system_attributes SET value_json = ?",
+};
+
+sqlite3* MustOpen(const fs::path& path) {
+  sqlite3* connection = nullptr;
+  ESPALIER_CHECK(sqlite3_open(path.c_str(), &connection) == SQLITE_OK, "memory has room");
+  sqlite3_exec(connection,
+               "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA page_size = 512",
+               nullptr, nullptr, nullptr);
+  return connection;
+}
+
+struct Scratch {
+  Scratch() {
+    fs::create_directories(root);
+    sqlite3* connection = MustOpen(whole);
+    for (const char* sql : {kOptunaSchema, kRows}) {
+      ESPALIER_CHECK(sqlite3_exec(connection, sql, nullptr, nullptr, nullptr) == SQLITE_OK,
+                     "the schema is Optuna's");
+    }
+    sqlite3_close(connection);
+  }
+  ~Scratch() { fs::remove_all(root); }
+
+  void Clear() const {
+    for (const auto& entry : fs::directory_iterator(root)) {
+      if (entry.path() != whole) fs::remove_all(entry);
+    }
+  }
+
+  const fs::path root =
+      (fs::exists("/dev/shm") ? fs::path("/dev/shm") : fs::temp_directory_path()) /
+      ("espalier-fuzz-" + std::to_string(getpid()));
+  const fs::path whole = root / "whole.db";
+  const fs::path file = root / "optuna.db";
+  const fs::path into = root / "tuner.db";
+};
+
+void PutInto(sqlite3* connection, std::string_view line) {
+  const std::uint8_t cell = fuzz::TakeByte(line);
+  const std::uint8_t kind = fuzz::TakeByte(line);
+  sqlite3_stmt* statement = nullptr;
+  sqlite3_prepare_v2(connection, kCells[cell % std::size(kCells)], -1, &statement, nullptr);
+  switch (kind % 4) {
+    case 0:
+      sqlite3_bind_text(statement, 1, line.data(), static_cast<int>(line.size()), SQLITE_STATIC);
+      break;
+    case 1:
+      sqlite3_bind_int64(statement, 1, std::atoll(std::string(line).c_str()));
+      break;
+    case 2:
+      sqlite3_bind_double(statement, 1, std::atof(std::string(line).c_str()));
+      break;
+    default:
+      sqlite3_bind_blob(statement, 1, line.data(), static_cast<int>(line.size()), SQLITE_STATIC);
+  }
+  sqlite3_step(statement);
+  sqlite3_finalize(statement);
+}
+
+void Write(const Scratch& scratch, bool all, std::string_view content) {
+  if (all) {
+    std::ofstream(scratch.file, std::ios::binary) << content;
+    return;
+  }
+  fs::copy_file(scratch.whole, scratch.file);
+  sqlite3* connection = MustOpen(scratch.file);
+  while (!content.empty()) {
+    const std::string_view line = content.substr(0, content.find('\n'));
+    PutInto(connection, line);
+    content.remove_prefix(std::min(line.size() + 1, content.size()));
+  }
+  sqlite3_close(connection);
+}
+
+}  // namespace
+}  // namespace espalier
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace espalier;
+  std::string_view input = fuzz::TextOf(data, size);
+  static const Scratch scratch;
+  const std::uint8_t kind = fuzz::TakeByte(input);
+  Write(scratch, (kind & 1) != 0, input);
+  const auto imported = ImportOptuna(scratch.file, scratch.into, {}, Time{1'000'000'000});
+  ESPALIER_CHECK(imported.ok() == fs::exists(scratch.into), "all is imported, or nothing");
+  if (imported.ok()) {
+    const auto storage = OpenSqliteStorage(scratch.into, /*read_only=*/true);
+    ESPALIER_CHECK(storage.ok() && (*storage)->Load().ok(), "a service can begin with it");
+  }
+  scratch.Clear();
+  return 0;
+}

@@ -1,0 +1,70 @@
+#pragma once
+
+// Private to http_connections.cc: how one request of a connection is read and answered.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "httplib.h"
+#include "tuner/server/http/http_connection.h"
+#include "tuner/server/http/http_connections.h"
+
+namespace espalier {
+
+// The library's server, as far as it reads a request whose head has come, and answers it. Any
+// number of threads, one for each connection.
+class HttpRequestServer : public httplib::Server {
+ public:
+  // Whether the connection may be used for another request.
+  bool ServeOne(HttpConnection& connection) {
+    connection.BeginRequest();
+    bool closed = false;
+    const bool answered =
+        process_request(connection, false, closed, [this, &connection](httplib::Request& request) {
+          request.headers.erase(kOwnUserHeader);
+          if (connection.own_user()) request.headers.emplace(kOwnUserHeader, "1");
+          BeginBody(request, connection);
+          TakeOneRange(request);
+          TakeNoForms(request);
+        });
+    return connection.FinishRequest() && answered && !closed;
+  }
+
+ private:
+  // The library reads all of a body that is too large; of one in chunks it counts nothing; and of
+  // one without a length it reads what comes until the connection ends: there is none.
+  void BeginBody(httplib::Request& request, HttpConnection& connection) const {
+    const std::uint64_t most = std::max<std::uint64_t>(kMaxSkippedBody, payload_max_length_);
+    if (request.has_header("Transfer-Encoding")) {
+      connection.BeginBody(payload_max_length_ + kMaxChunkHeads);
+      return;
+    }
+    connection.BeginBody(most);
+    if (!request.has_header("Content-Length")) {
+      request.headers.emplace("Content-Length", "0");
+    } else if (request.get_header_value<std::uint64_t>("Content-Length") > most) {
+      connection.RefuseRest();
+    }
+  }
+
+  // Many ranges would multiply what they are of.
+  static void TakeOneRange(httplib::Request& request) {
+    if (request.ranges.size() <= 1) return;
+    request.ranges.clear();
+    request.headers.erase("Range");
+  }
+
+  // Bodies are JSON, but curl and urllib call them forms if nobody tells them otherwise. The
+  // library would take only 8 KiB of a form, and read it as if it were the query of the URL.
+  static void TakeNoForms(httplib::Request& request) {
+    if (request.get_header_value("Content-Type").starts_with("application/x-www-form-urlencoded")) {
+      request.headers.erase("Content-Type");
+    }
+  }
+
+  static constexpr std::uint64_t kMaxSkippedBody = 8 << 20;  // of one that is refused
+  static constexpr std::size_t kMaxChunkHeads = 64 << 10;  // of one in chunks, besides what it says
+};
+
+}  // namespace espalier
