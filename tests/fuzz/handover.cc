@@ -9,6 +9,7 @@
 #include "trial_runner/collectives/rendezvous/rendezvous_wire.h"
 #include "trial_runner/control/parameters.h"
 #include "trial_runner/elastic/accumulated_sums.h"
+#include "trial_runner/elastic/state_description.h"
 #include "trial_runner/elastic/training_position.h"
 
 namespace espalier {
@@ -73,6 +74,35 @@ void ReadAsAgentHandover(std::string_view bytes) {
   ESPALIER_CHECK(ReadHandover(fuzz::PathOf(*written)).ok(), "an agent can be replaced again");
 }
 
+// What a state's readers ask for is decided by the program; here by the description's own first
+// byte.
+void ReadAsDescription(std::string_view bytes) {
+  unsigned order = fuzz::TakeByte(bytes);
+  StateDescription from(bytes);
+  for (absl::Status read; read.ok(); order = order / 4 + 64) {
+    switch (order % 4) {
+      case 0:
+        read = from.Integer().status();
+        break;
+      case 1:
+        read = from.Real().status();
+        break;
+      case 2:
+        read = from.Text().status();
+        break;
+      default:
+        const absl::StatusOr<TensorForm> form = from.Form();
+        read = form.status();
+        if (!form.ok()) break;
+        ESPALIER_CHECK(form->strides.empty() || form->strides.size() == form->shape.size(),
+                       "an extent has its stride, or none has");
+        double elements = 1;
+        for (const std::int64_t extent : form->shape) elements *= static_cast<double>(extent);
+        ESPALIER_CHECK(elements >= 0 && elements < 1e18, "elements can be counted");
+    }
+  }
+}
+
 // The secret is the fuzzer's too: it proves what it says, as a member that has gone wrong would.
 void ReadAsRequest(std::string_view body) {
   using namespace rendezvous;
@@ -96,7 +126,8 @@ void ReadAsRequest(std::string_view body) {
 }
 
 constexpr void (*kReaders[])(std::string_view) = {
-    ReadAsPosition, ReadAsSums, ReadAsParameters, ReadAsFrames, ReadAsAgentHandover, ReadAsRequest};
+    ReadAsPosition,      ReadAsSums,    ReadAsParameters, ReadAsFrames,
+    ReadAsAgentHandover, ReadAsRequest, ReadAsDescription};
 
 }  // namespace
 }  // namespace espalier

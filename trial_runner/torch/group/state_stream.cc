@@ -29,6 +29,8 @@ CollectiveBuffer BufferOf(const at::Tensor& tensor) {
   return buffer;
 }
 
+at::ScalarType TypeOf(const TensorForm& form) { return static_cast<at::ScalarType>(form.type); }
+
 std::string FormText(at::ScalarType type, at::IntArrayRef shape) {
   std::ostringstream out;
   out << type << " " << shape;
@@ -96,54 +98,6 @@ StateOffer StateWriter::Take() && {
   return std::move(offer_);
 }
 
-absl::Status StateReader::Bytes(void* start, std::size_t size) {
-  if (left_.size() < size) return absl::DataLossError("training state ends too early");
-  std::memcpy(start, left_.data(), size);
-  left_.remove_prefix(size);
-  return absl::OkStatus();
-}
-
-absl::StatusOr<std::int64_t> StateReader::Integer() {
-  std::int64_t value = 0;
-  ESPALIER_RETURN_IF_ERROR(Bytes(&value, sizeof value));
-  return value;
-}
-
-absl::StatusOr<double> StateReader::Real() {
-  double value = 0;
-  ESPALIER_RETURN_IF_ERROR(Bytes(&value, sizeof value));
-  return value;
-}
-
-absl::StatusOr<std::string_view> StateReader::Text() {
-  ESPALIER_ASSIGN_OR_RETURN(const std::int64_t size, Integer());
-  if (size < 0 || left_.size() < static_cast<std::size_t>(size)) {
-    return absl::DataLossError("training state ends too early");
-  }
-  const std::string_view text = left_.substr(0, static_cast<std::size_t>(size));
-  left_.remove_prefix(text.size());
-  return text;
-}
-
-absl::StatusOr<StateReader::Form> StateReader::TensorForm() {
-  Form form;
-  ESPALIER_ASSIGN_OR_RETURN(const std::int64_t type, Integer());
-  if (type < 0) return form;
-  form.defined = true;
-  form.type = static_cast<at::ScalarType>(type);
-  ESPALIER_ASSIGN_OR_RETURN(const std::int64_t dimensions, Integer());
-  for (std::int64_t i = 0; i < dimensions; ++i) {
-    ESPALIER_ASSIGN_OR_RETURN(const std::int64_t extent, Integer());
-    form.shape.push_back(extent);
-  }
-  ESPALIER_ASSIGN_OR_RETURN(const std::int64_t ordered, Integer());
-  for (std::int64_t i = 0; ordered != 0 && i < dimensions; ++i) {
-    ESPALIER_ASSIGN_OR_RETURN(const std::int64_t stride, Integer());
-    form.strides.push_back(stride);
-  }
-  return form;
-}
-
 absl::Status StateReader::Content(const at::Tensor& tensor) {
   const at::Tensor values = tensor.detach();
   if (values.nbytes() >= kLargeBytes) {
@@ -159,17 +113,17 @@ absl::Status StateReader::Content(const at::Tensor& tensor) {
   const bool pinned = values.is_cuda();
   at::Tensor here =
       at::empty(values.sizes(), values.options().device(at::kCPU).pinned_memory(pinned));
-  ESPALIER_RETURN_IF_ERROR(Bytes(here.mutable_data_ptr(), here.nbytes()));
+  ESPALIER_RETURN_IF_ERROR(from_.Bytes(here.mutable_data_ptr(), here.nbytes()));
   values.copy_(here, /*non_blocking=*/pinned);
   return absl::OkStatus();
 }
 
 absl::Status StateReader::TensorInto(const at::Tensor& tensor, const std::string& name) {
-  ESPALIER_ASSIGN_OR_RETURN(const Form form, TensorForm());
-  if (!form.defined || form.type != tensor.scalar_type() || tensor.sizes() != form.shape) {
+  ESPALIER_ASSIGN_OR_RETURN(const TensorForm form, from_.Form());
+  if (!form.defined || TypeOf(form) != tensor.scalar_type() || tensor.sizes() != form.shape) {
     return absl::FailedPreconditionError(absl::StrCat(
         name, " is ", FormText(tensor.scalar_type(), tensor.sizes()), " in this replica and ",
-        form.defined ? FormText(form.type, form.shape) : "undefined",
+        form.defined ? FormText(TypeOf(form), form.shape) : "undefined",
         " in the group that it joins: do all replicas run the same program with the same "
         "parameters?"));
   }
@@ -177,15 +131,15 @@ absl::Status StateReader::TensorInto(const at::Tensor& tensor, const std::string
 }
 
 absl::Status StateReader::AnyTensor(at::Tensor& tensor, at::Device device) {
-  ESPALIER_ASSIGN_OR_RETURN(const Form form, TensorForm());
+  ESPALIER_ASSIGN_OR_RETURN(const TensorForm form, from_.Form());
   if (!form.defined) {
     tensor = at::Tensor();
     return absl::OkStatus();
   }
-  const bool fits = tensor.defined() && tensor.scalar_type() == form.type &&
+  const bool fits = tensor.defined() && tensor.scalar_type() == TypeOf(form) &&
                     tensor.sizes() == form.shape && tensor.device() == device;
   if (!fits) {
-    const auto options = at::TensorOptions().dtype(form.type).device(device);
+    const auto options = at::TensorOptions().dtype(TypeOf(form)).device(device);
     tensor = form.strides.empty() ? at::empty(form.shape, options)
                                   : at::empty_strided(form.shape, form.strides, options);
   }

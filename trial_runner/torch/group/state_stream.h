@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "trial_runner/collectives/collectives.h"
+#include "trial_runner/elastic/state_description.h"
 #include "trial_runner/torch/group/shared_state.h"
 
 namespace espalier {
@@ -51,11 +52,11 @@ class StateReader {
   // `aside`: large tensors arrive beside their targets, to be copied when all have arrived.
   explicit StateReader(const std::vector<std::uint8_t>& description, bool aside = false)
       : aside_(aside),
-        left_(reinterpret_cast<const char*>(description.data()), description.size()) {}
+        from_({reinterpret_cast<const char*>(description.data()), description.size()}) {}
 
-  absl::StatusOr<std::int64_t> Integer();
-  absl::StatusOr<double> Real();
-  absl::StatusOr<std::string_view> Text();  // lies in the description
+  absl::StatusOr<std::int64_t> Integer() { return from_.Integer(); }
+  absl::StatusOr<double> Real() { return from_.Real(); }
+  absl::StatusOr<std::string_view> Text() { return from_.Text(); }  // lies in the description
   // Into a tensor of the same shape and type, in its memory. `name` is for the error.
   absl::Status TensorInto(const at::Tensor& tensor, const std::string& name);
   // Into `tensor` if it fits, else into a new one on that device, with elements in the same order
@@ -72,19 +73,10 @@ class StateReader {
   std::vector<Detour> TakeDetours() { return std::move(detours_); }
 
  private:
-  struct Form {
-    bool defined = false;
-    at::ScalarType type = at::kFloat;
-    std::vector<std::int64_t> shape;
-    std::vector<std::int64_t> strides;  // of memory without gaps in another order; else none
-  };
-
-  absl::Status Bytes(void* start, std::size_t size);
-  absl::StatusOr<Form> TensorForm();
   absl::Status Content(const at::Tensor& tensor);
 
   const bool aside_;
-  std::string_view left_;
+  StateDescription from_;
   std::vector<CollectiveBuffer> expected_;
   std::vector<Detour> detours_;
 };
