@@ -128,6 +128,11 @@ TEST(AdaptDLJob, ErrorsNameTheFieldAndWhatWouldBeRight) {
               HasSubstr("containers[0].env.S: needs a value"));
   EXPECT_THAT(ErrorOf("spec:\n  minReplicas", "specs:\n  minReplicas"),
               HasSubstr("spec: needs an object, got nothing"));
+  // YAML's library passes on what is no UTF-8.
+  for (const char* text : {"command: [python3", "args: [\"--data", "workingDir: /srv",
+                           "value: /data", "{name: CACHE", "name: cifar"}) {
+    EXPECT_THAT(ErrorOf(text, std::string(text) + "\xff"), HasSubstr("needs UTF-8, got "));
+  }
   EXPECT_THAT(ErrorOf("metadata:\n  name", "metadata: ["), HasSubstr("job.yaml: line "));
   EXPECT_EQ(std::string(ReadAdaptDLJob("a: 1\n---\nb: 2\n", "two.yaml").status().message()),
             "two.yaml: needs one YAML document, an AdaptDLJob, got 2");

@@ -15,6 +15,7 @@
 #include "base/random.h"
 #include "search_spaces/json_text.h"
 #include "tuner/study_file/near_name.h"
+#include "tuner/study_file/wording.h"
 
 namespace espalier {
 namespace {
@@ -271,6 +272,11 @@ absl::StatusOr<AdaptDLJob> JobReader::Read(const YAML::Node& job) {
   static constexpr std::string_view kPod[] = {"containers", "restartPolicy"};
   NoteUnused(pod, "spec.template.spec.", kPod);
   ESPALIER_RETURN_IF_ERROR(Container(pod, "spec.template.spec."));
+  for (const auto& [key, value] : study_.items()) {
+    if (Writable(value)) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        label_, ": the job's ", key, " needs UTF-8, got ", search_spaces_json::Quote(value)));
+  }
   return AdaptDLJob{study_.dump(2), std::move(unused_)};
 }
 

@@ -12,6 +12,9 @@ namespace espalier {
 // where that text would be read as another study: text that is not UTF-8 has no place in JSON.
 absl::Status KeepWording(const OpenStudyFile& file, StudySpec& spec);
 
+// Whether JSON can say it, which has no other texts than UTF-8.
+bool Writable(const search_spaces_json::Json& json);
+
 // Whether a text with the search space inline is short enough for ParseStudy.
 absl::Status CheckTextSize(std::string_view text, std::string_view label);
 

@@ -23,16 +23,6 @@ std::string TextOf(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-// Whether all of it can be written: its texts are UTF-8.
-bool Writable(const Json& json) {
-  try {
-    (void)json.dump();
-    return true;
-  } catch (const Json::type_error&) {
-    return false;
-  }
-}
-
 // Tells a study's fields from others, so that a text need not be read to see whether it is of them.
 std::uint64_t MarkOf(const StudySpec& spec) {
   Json fields = Json::array({spec.names_policy});
@@ -67,6 +57,15 @@ std::string Rewritten(const StudySpec& spec) {
 }
 
 }  // namespace
+
+bool Writable(const Json& json) {
+  try {
+    (void)json.dump();
+    return true;
+  } catch (const Json::type_error&) {
+    return false;
+  }
+}
 
 absl::Status KeepWording(const OpenStudyFile& file, StudySpec& spec) {
   Json json = Json::object();
