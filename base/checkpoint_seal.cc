@@ -21,7 +21,7 @@ namespace {
 constexpr std::string_view kSealBegin = "espalier-checkpoint-1 ";
 static_assert(kCheckpointSealBytes == kSealBegin.size() + 16 + 1 + 16);
 
-constexpr std::size_t kCheckedAtOnce = 1 << 20;
+constexpr std::int64_t kCheckedAtOnce = 1 << 20;
 
 }  // namespace
 
@@ -47,6 +47,8 @@ std::optional<CheckpointSeal> ReadCheckpointSeal(int file) {
     return std::nullopt;
   }
   seal.value = std::bit_cast<double>(bits);
+  // A seal that is damaged itself is none.
+  if (TextOf(seal) != text) return std::nullopt;
   return seal;
 }
 
@@ -54,7 +56,7 @@ absl::Status CheckCheckpointSeal(int file, const std::function<bool()>& go_on) {
   const std::optional<CheckpointSeal> seal = ReadCheckpointSeal(file);
   if (!seal) return absl::NotFoundError("there is no checksum at its end");
   Checksum checksum;
-  std::string buffer(kCheckedAtOnce, '\0');
+  std::string buffer(static_cast<std::size_t>(std::min(seal->size, kCheckedAtOnce)), '\0');
   for (std::int64_t at = 0; at < seal->size;) {
     if (go_on && !go_on()) return absl::CancelledError("given up");
     const std::size_t most = std::min(buffer.size(), static_cast<std::size_t>(seal->size - at));
