@@ -9,7 +9,7 @@
 namespace espalier {
 
 // The manifest that another agent tells of a checkpoint: of the file `name`, or of a whole folder
-// where that is empty. DATA_LOSS: it is none, or would lead out of the checkpoint folder.
+// where that is empty. DATA_LOSS: it is none, names a file twice, or would lead out of the folder.
 absl::StatusOr<CheckpointManifest> ManifestOf(const v1::CheckpointManifest& told,
                                               const std::string& name);
 
