@@ -14,6 +14,8 @@ usage: scripts/fuzz.sh                          list the targets
   --seconds N    but no longer than this for each target
   --jobs N       so many targets at a time (1)
 
+  ESPALIER_BIN=DIR   take the programs from there, and set up and build nothing
+
 Builds the preset `fuzz` with clang, libFuzzer and the address and undefined-behaviour sanitizers. What was found to
 lead further stays in build/fuzz/corpus/TARGET, and an input that breaks something in build/fuzz/findings. The last line
 is one JSON object with the figures. Exit status: 0 without findings, 1 with some, 2 for a wrong call.
@@ -25,11 +27,13 @@ case "${1:-}" in
   -h | --help) usage; exit 0 ;;
 esac
 targets=$(/usr/bin/python3 -B tests/fuzz/run.py --targets "$@") || { usage >&2; exit 2; }
-heading "set-up"
-scripts/setup.sh
-scripts/setup-fuzz.sh
-heading "build: ${targets//$'\n'/ }"
-mapfile -t programs < <(sed 's/^/fuzz_/' <<<"$targets")
-build_preset fuzz "${programs[@]}" || stop_with "the build failed, see above"
+if [[ -z ${ESPALIER_BIN:-} ]]; then
+  heading "set-up"
+  scripts/setup.sh
+  scripts/setup-fuzz.sh
+  heading "build: ${targets//$'\n'/ }"
+  mapfile -t programs < <(sed 's/^/fuzz_/' <<<"$targets")
+  build_preset fuzz "${programs[@]}" || stop_with "the build failed, see above"
+fi
 heading "fuzzing"
 exec /usr/bin/python3 -B tests/fuzz/run.py "$@"

@@ -16,13 +16,16 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SEEDS = ROOT / "tests/fuzz/corpus"
 BUILD = ROOT / "build/fuzz"
+PROGRAMS = pathlib.Path(os.environ.get("ESPALIER_BIN", BUILD / "bin"))
 
 RUNS = 500_000
 RUNS_OF = {"optuna_file": 50_000}  # each writes two databases
 QUIET = 0.1  # the last part of a target's runs, in which its coverage has not grown
-# Bytes of an input, where more than libFuzzer's own choice has a meaning.
-LENGTH_OF = {"http": 20_000}
-OPTIONS = ["-timeout=20", "-rss_limit_mb=2560", "-print_final_stats=1", "-use_value_profile=0"]
+# Bytes of an input at most. Texts that nobody could read take most of the time; a request has to be longer than what
+# the service takes of one at a time.
+LENGTH = 600
+LENGTH_OF = {"http": 20_000, "optuna_file": 16_384}
+OPTIONS = ["-timeout=20", "-rss_limit_mb=2560", "-print_final_stats=1"]
 LINE = re.compile(r"^#(\d+)\s+(INITED|NEW|REDUCE|RELOAD|pulse|DONE)\s+cov: (\d+) ft: (\d+)")
 
 
@@ -80,11 +83,9 @@ def fuzz(target, wanted, seconds):
 def round_of(target, corpus, findings, runs, seconds, progress):
     """One process of libFuzzer; the inputs that broke something."""
     there = set(findings.iterdir())
-    command = [BUILD / "bin" / f"fuzz_{target}", f"-runs={runs}", f"-max_total_time={int(seconds)}",
-               f"-artifact_prefix={findings}/", *OPTIONS, corpus, SEEDS / target]
-    if target in LENGTH_OF:
-        command.insert(1, f"-max_len={LENGTH_OF[target]}")
-    environment = os.environ | {"UBSAN_OPTIONS": "print_stacktrace=1"}
+    command = [PROGRAMS / f"fuzz_{target}", f"-runs={runs}", f"-max_total_time={int(seconds)}",
+               f"-artifact_prefix={findings}/", f"-max_len={LENGTH_OF.get(target, LENGTH)}", *OPTIONS, corpus, SEEDS / target]
+    environment = os.environ | {"ASAN_OPTIONS": "malloc_context_size=4", "UBSAN_OPTIONS": "print_stacktrace=1"}
     before, last = progress.runs, []
     with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, errors="replace",
                           env=environment) as process:
@@ -114,7 +115,7 @@ def parse(arguments):
     for name in options.names:
         if name not in [*there, "all"]:
             raise Wrong(f'no target "{name}"; there are: {", ".join(there)}')
-    if unknown or min(options.runs or 1, options.seconds, options.jobs) < 1:
+    if unknown or min(options.seconds, options.jobs, 1 if options.runs is None else options.runs) < 1:
         raise Wrong(f"unknown: {' '.join(unknown)}" if unknown else "numbers begin at 1")
     return options, there if "all" in options.names else options.names
 
