@@ -6,6 +6,7 @@
 #include <string>
 
 #include "tests/fuzz/input.h"
+#include "tests/storage/scratch_folder.h"
 #include "transfer.pb.h"
 #include "trial_runner/agent/checkpoints/incoming_checkpoint.h"
 #include "trial_runner/agent/checkpoints/told_manifest.h"
@@ -18,19 +19,8 @@ namespace fs = std::filesystem;
 
 constexpr char kIncoming[] = "incoming";
 
-// In memory where there is such a file system: nothing here has to outlive the program.
-struct Scratch {
-  Scratch() { fs::create_directories(root); }
-  ~Scratch() { fs::remove_all(root); }
-
-  const fs::path root =
-      (fs::exists("/dev/shm") ? fs::path("/dev/shm") : fs::temp_directory_path()) /
-      ("espalier-fuzz-" + std::to_string(getpid()));
-  const fs::path folder = root / "trial";
-};
-
-void CheckNothingOutside(const Scratch& scratch) {
-  for (const auto& entry : fs::directory_iterator(scratch.root)) {
+void CheckNothingOutside(const ScratchFolder& scratch) {
+  for (const auto& entry : fs::directory_iterator(scratch.path())) {
     const std::string name = entry.path().filename();
     ESPALIER_CHECK(name == "trial" || name == kIncoming, "a checkpoint stays in its folder");
   }
@@ -41,9 +31,10 @@ std::string ContentOf(const fs::path& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-void Fetch(const Scratch& scratch, CheckpointManifest manifest, const std::string& name,
+void Fetch(const ScratchFolder& scratch, CheckpointManifest manifest, const std::string& name,
            std::string_view content) {
-  IncomingCheckpoint incoming(scratch.folder, name, kIncoming);
+  const fs::path folder = scratch.File("trial");
+  IncomingCheckpoint incoming(folder, name, kIncoming);
   const std::vector<CheckpointPart> parts = manifest.parts;
   absl::Status status = incoming.Begin(std::move(manifest), 0, 0);
   if (status.ok()) status = incoming.Add(content.substr(0, content.size() / 2));
@@ -56,13 +47,13 @@ void Fetch(const Scratch& scratch, CheckpointManifest manifest, const std::strin
   if (status.ok()) {
     for (const CheckpointPart& part : parts) {
       const std::string_view sent = content.substr(0, static_cast<std::size_t>(part.size));
-      ESPALIER_CHECK(ContentOf(scratch.folder / part.path) == sent, "what was sent is there");
+      ESPALIER_CHECK(ContentOf(folder / part.path) == sent, "what was sent is there");
       content.remove_prefix(sent.size());
     }
   }
   CheckNothingOutside(scratch);
   incoming.Discard();
-  for (const auto& entry : fs::directory_iterator(scratch.root)) fs::remove_all(entry);
+  for (const auto& entry : fs::directory_iterator(scratch.path())) fs::remove_all(entry);
 }
 
 }  // namespace
@@ -84,7 +75,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     sum += part.size;
   }
   ESPALIER_CHECK(sum == manifest->size, "a checkpoint is as large as its parts");
-  static const Scratch scratch;
+  static const ScratchFolder scratch;
   Fetch(scratch, *manifest, name, input.substr(bytes.size()));
   return 0;
 }

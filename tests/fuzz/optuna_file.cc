@@ -11,6 +11,7 @@
 #include "adapters/optuna/file/import.h"
 #include "adapters/optuna/file/schema.h"
 #include "tests/fuzz/input.h"
+#include "tests/storage/scratch_folder.h"
 #include "tuner/storage/storage.h"
 
 namespace espalier {
@@ -83,9 +84,9 @@ sqlite3* MustOpen(const fs::path& path) {
   return connection;
 }
 
-struct Scratch {
-  Scratch() {
-    fs::create_directories(root);
+// Where the files are, with one of Optuna's that is whole.
+struct Files {
+  Files() {
     sqlite3* connection = MustOpen(whole);
     for (const char* sql : {kOptunaSchema, kRows}) {
       ESPALIER_CHECK(sqlite3_exec(connection, sql, nullptr, nullptr, nullptr) == SQLITE_OK,
@@ -93,20 +94,18 @@ struct Scratch {
     }
     sqlite3_close(connection);
   }
-  ~Scratch() { fs::remove_all(root); }
 
+  // For the next input.
   void Clear() const {
-    for (const auto& entry : fs::directory_iterator(root)) {
+    for (const auto& entry : fs::directory_iterator(folder.path())) {
       if (entry.path() != whole) fs::remove_all(entry);
     }
   }
 
-  const fs::path root =
-      (fs::exists("/dev/shm") ? fs::path("/dev/shm") : fs::temp_directory_path()) /
-      ("espalier-fuzz-" + std::to_string(getpid()));
-  const fs::path whole = root / "whole.db";
-  const fs::path file = root / "optuna.db";
-  const fs::path into = root / "tuner.db";
+  const ScratchFolder folder;
+  const fs::path whole = folder.File("whole.db");
+  const fs::path file = folder.File("optuna.db");
+  const fs::path into = folder.File("tuner.db");
 };
 
 void PutInto(sqlite3* connection, std::string_view line) {
@@ -131,13 +130,13 @@ void PutInto(sqlite3* connection, std::string_view line) {
   sqlite3_finalize(statement);
 }
 
-void Write(const Scratch& scratch, bool all, std::string_view content) {
+void Write(const Files& files, bool all, std::string_view content) {
   if (all) {
-    std::ofstream(scratch.file, std::ios::binary) << content;
+    std::ofstream(files.file, std::ios::binary) << content;
     return;
   }
-  fs::copy_file(scratch.whole, scratch.file);
-  sqlite3* connection = MustOpen(scratch.file);
+  fs::copy_file(files.whole, files.file);
+  sqlite3* connection = MustOpen(files.file);
   while (!content.empty()) {
     const std::string_view line = content.substr(0, content.find('\n'));
     PutInto(connection, line);
@@ -152,15 +151,15 @@ void Write(const Scratch& scratch, bool all, std::string_view content) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace espalier;
   std::string_view input = fuzz::TextOf(data, size);
-  static const Scratch scratch;
+  static const Files files;
   const std::uint8_t kind = fuzz::TakeByte(input);
-  Write(scratch, (kind & 1) != 0, input);
-  const auto imported = ImportOptuna(scratch.file, scratch.into, {}, Time{1'000'000'000});
-  ESPALIER_CHECK(imported.ok() == fs::exists(scratch.into), "all is imported, or nothing");
+  Write(files, (kind & 1) != 0, input);
+  const auto imported = ImportOptuna(files.file, files.into, {}, Time{1'000'000'000});
+  ESPALIER_CHECK(imported.ok() == fs::exists(files.into), "all is imported, or nothing");
   if (imported.ok()) {
-    const auto storage = OpenSqliteStorage(scratch.into, /*read_only=*/true);
+    const auto storage = OpenSqliteStorage(files.into, /*read_only=*/true);
     ESPALIER_CHECK(storage.ok() && (*storage)->Load().ok(), "a service can begin with it");
   }
-  scratch.Clear();
+  files.Clear();
   return 0;
 }

@@ -26,6 +26,7 @@ QUIET = 0.1  # the last part of a target's runs, in which its coverage has not g
 LENGTH = 600
 LENGTH_OF = {"http": 20_000, "optuna_file": 16_384}
 OPTIONS = ["-timeout=20", "-rss_limit_mb=2560", "-print_final_stats=1"]
+MEMORY = "/dev/shm"  # where targets make their files
 LINE = re.compile(r"^#(\d+)\s+(INITED|NEW|REDUCE|RELOAD|pulse|DONE)\s+cov: (\d+) ft: (\d+)")
 
 
@@ -86,6 +87,8 @@ def round_of(target, corpus, findings, runs, seconds, progress):
     command = [PROGRAMS / f"fuzz_{target}", f"-runs={runs}", f"-max_total_time={int(seconds)}",
                f"-artifact_prefix={findings}/", f"-max_len={LENGTH_OF.get(target, LENGTH)}", *OPTIONS, corpus, SEEDS / target]
     environment = os.environ | {"ASAN_OPTIONS": "malloc_context_size=4", "UBSAN_OPTIONS": "print_stacktrace=1"}
+    if os.path.isdir(MEMORY):
+        environment["TMPDIR"] = MEMORY
     before, last = progress.runs, []
     with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, errors="replace",
                           env=environment) as process:
