@@ -3,11 +3,9 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include <exception>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
-#include "base/check_scope.h"
+#include "base/guarded.h"
 
 namespace espalier {
 
@@ -45,12 +43,8 @@ void AsideThread::Run() {
     const Work work = std::move(work_.front());
     work_.pop_front();
     lock.unlock();
-    const CheckScope scope(work.name);
-    try {
-      work.run(stop_.get_token());
-    } catch (const std::exception& error) {
-      failed_(absl::StrCat(work.name(), ": ", error.what()));
-    }
+    const absl::Status done = Guarded(work.name, [&] { work.run(stop_.get_token()); });
+    if (!done.ok()) failed_(std::string(done.message()));
     lock.lock();
   }
 }
