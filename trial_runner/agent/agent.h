@@ -21,7 +21,7 @@ inline constexpr std::int64_t kDefaultDiskReserve_bytes = std::int64_t{256} << 2
 
 struct AgentOptions {
   std::string service_address;  // gRPC host:port of the service
-  DialService dial{};           // how it is called; none: by gRPC
+  ServiceDialer dial{};         // how it is called; none: by gRPC
   std::string http_address;     // the service's HTTP endpoint, for commands; may be empty
   std::string node_name;        // unique in the pool
   int slots = 1;

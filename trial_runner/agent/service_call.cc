@@ -54,7 +54,7 @@ class GrpcServiceCall final : public ServiceCall {
 
 }  // namespace
 
-DialService DialByGrpc(std::string address, std::string token, std::string tls_roots) {
+ServiceDialer DialByGrpc(std::string address, std::string token, std::string tls_roots) {
   return [address = std::move(address), token = std::move(token),
           roots = std::move(tls_roots)]() -> absl::StatusOr<std::unique_ptr<ServiceCall>> {
     ESPALIER_ASSIGN_OR_RETURN(const auto channel, MakeChannel(address, token, roots));

@@ -32,11 +32,11 @@ class ServiceCall {
 };
 
 // Makes a call that is to be opened. The error says why none can be made.
-using DialService = std::function<absl::StatusOr<std::unique_ptr<ServiceCall>>()>;
+using ServiceDialer = std::function<absl::StatusOr<std::unique_ptr<ServiceCall>>()>;
 
 // By gRPC, on a channel of its own for each call: a shared one would keep gRPC's own, longer
 // backoff. `tls_roots` (PEM) empty: in the clear, unless the token holds the hash of the service's
 // certificate, which is asked for then.
-DialService DialByGrpc(std::string address, std::string token, std::string tls_roots);
+ServiceDialer DialByGrpc(std::string address, std::string token, std::string tls_roots);
 
 }  // namespace espalier

@@ -17,7 +17,7 @@ constexpr std::chrono::milliseconds kLongestBackoff{2000};
 
 }  // namespace
 
-ServiceStream::ServiceStream(DialService dial, int wake_fd)
+ServiceStream::ServiceStream(ServiceDialer dial, int wake_fd)
     : dial_(std::move(dial)), wake_fd_(wake_fd), dialler_([this] { DialForEver(); }) {}
 
 ServiceStream::~ServiceStream() {

@@ -35,7 +35,7 @@ class ServiceStream {
 
   // Adds to `wake_fd` (an eventfd, which must outlive this) when something arrived or a full queue
   // has room.
-  ServiceStream(DialService dial, int wake_fd);
+  ServiceStream(ServiceDialer dial, int wake_fd);
   ~ServiceStream();
 
   std::vector<Arrival> TakeArrivals();
@@ -55,7 +55,7 @@ class ServiceStream {
   void Post(Arrival arrival);
   void Wake() const;
 
-  const DialService dial_;
+  const ServiceDialer dial_;
   const int wake_fd_;
   std::mutex mutex_;
   std::condition_variable changed_;

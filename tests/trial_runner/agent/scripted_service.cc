@@ -116,7 +116,7 @@ class ScriptedService::Endpoint {
   std::vector<std::thread> threads_;
 };
 
-DialService ScriptedService::Dial(const std::string& token) {
+ServiceDialer ScriptedService::Dial(const std::string& token) {
   class Call final : public ServiceCall {
    public:
     Call(ScriptedService& service, std::string token)
@@ -185,7 +185,7 @@ class ScriptedService::Endpoint : private v1::Tuner::Service {
   std::unique_ptr<grpc::Server> server_;
 };
 
-DialService ScriptedService::Dial(const std::string&) { return {}; }
+ServiceDialer ScriptedService::Dial(const std::string&) { return {}; }
 
 #endif
 

@@ -25,7 +25,7 @@ class ScriptedService {
   void Close();
   std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
   // How an agent with that token calls it.
-  DialService Dial(const std::string& token);
+  ServiceDialer Dial(const std::string& token);
 
   void Send(const v1::ServiceMessage& message);
   void Start(const v1::StartReplica& start);
