@@ -8,8 +8,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "adapters/nni/service/frontend.h"
-#include "adapters/optuna/dashboard/server.h"
-#include "adapters/optuna/storage_service.h"
 #include "gtest/gtest.h"
 #include "httplib.h"
 #include "tests/api/direct_tuner.h"
@@ -25,19 +23,13 @@ class CallersTest : public testing::Test {
  protected:
   static ServiceOptions Options() {
     ServiceOptions options;
-    options.frontends = {nni::MakeFrontend, optuna_storage::MakeFrontend};
-    options.dashboard_address = "127.0.0.1:0";
-    options.start_dashboard = optuna_dashboard::Server({});
+    options.frontends = {nni::MakeFrontend};
     return options;
   }
 
-  static int PortOf(const std::string& address) {
-    return std::stoi(address.substr(address.rfind(':') + 1));
-  }
-
   // A thread of its own, with a client of its own. `call` is given the round.
-  void Caller(int port, const std::function<void(httplib::Client&, int)>& call) {
-    threads_.emplace_back([port, call] {
+  void HttpCaller(const std::function<void(httplib::Client&, int)>& call) {
+    threads_.emplace_back([port = running_.http_port(), call] {
       httplib::Client client("127.0.0.1", port);
       client.set_read_timeout(60);
       for (int round = 0; round < kRounds; ++round) call(client, round);
@@ -95,7 +87,7 @@ class CallersTest : public testing::Test {
   }
 
   void CallByHttp() {
-    Caller(running_.http_port(), [](httplib::Client& client, int) {
+    HttpCaller([](httplib::Client& client, int) {
       for (const char* path : {"/api/studies", "/api/pool", "/metrics", "/healthz"}) {
         const auto got = client.Get(path);
         ASSERT_TRUE(got) << path;
@@ -105,16 +97,8 @@ class CallersTest : public testing::Test {
     });
   }
 
-  void CallTheDashboard() {
-    Caller(PortOf(running_.service->dashboard_address()), [](httplib::Client& client, int) {
-      EXPECT_EQ(client.Get("/api/studies")->status, 200);
-      EXPECT_TRUE(client.Get("/api/studies/1?after=0"));
-      EXPECT_TRUE(client.Put("/api/studies/1/note", R"({"body": "b", "version": 1})", kJson));
-    });
-  }
-
   void CallAsNni() {
-    Caller(running_.http_port(), [](httplib::Client& client, int round) {
+    HttpCaller([](httplib::Client& client, int round) {
       const std::string path = absl::StrCat("/nni/v1/experiments/e", round);
       EXPECT_EQ(client.Put(path, R"({"command": "train", "directory": "/code"})", kJson)->status,
                 200);
@@ -138,7 +122,6 @@ TEST_F(CallersTest, OfAllKindsAreAnsweredBesideEachOther) {
   const std::size_t agents = threads_.size();
   for (int i = 0; i < 2; ++i) CallByHttp();
   CallByGrpc();
-  CallTheDashboard();
   CallAsNni();
   for (std::size_t i = agents; i < threads_.size(); ++i) threads_[i].join();
   running_.service->Shutdown();  // which is what agents wait for
