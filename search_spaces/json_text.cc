@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/json/json_depth.h"
 
 namespace espalier::search_spaces_json {
 namespace {
@@ -60,6 +61,10 @@ absl::StatusOr<Json> Parse(std::string_view what, std::string_view text, Author 
   if (author == Author::kUser && text.size() > kMaxTextBytes) {
     return absl::InvalidArgumentError(absl::StrCat(
         prefix, ": ", text.size(), " bytes of JSON, at most ", kMaxTextBytes, " are accepted"));
+  }
+  if (EndsEarly(text)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(prefix, ": malformed JSON at byte ", text.find('\0') + 1, ": a zero byte"));
   }
   KeyCheck check(author);
   try {

@@ -24,6 +24,8 @@ bool NestsDeeper(std::string_view json, int max_depth) {
   return false;
 }
 
+bool EndsEarly(std::string_view json) { return json.find('\0') != std::string_view::npos; }
+
 absl::Status CheckJsonDepth(std::string_view json) {
   if (!NestsDeeper(json)) return absl::OkStatus();
   return absl::InvalidArgumentError(

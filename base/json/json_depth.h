@@ -16,6 +16,10 @@ inline constexpr int kMaxRecordDepth = 2 * kMaxJsonDepth;
 // to right, and nothing but strings and brackets counts.
 bool NestsDeeper(std::string_view json, int max_depth = kMaxJsonDepth);
 
+// Whether a parser would take the text for ended before its end, at a zero byte, and its beginning
+// for all of it. JSON has none.
+bool EndsEarly(std::string_view json);
+
 // InvalidArgument for what nests deeper than kMaxJsonDepth.
 absl::Status CheckJsonDepth(std::string_view json);
 

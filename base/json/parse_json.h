@@ -7,11 +7,11 @@
 
 namespace espalier {
 
-// The one way into the library's parser (tests/architecture): what is no JSON, or nests deeper than
-// `max_depth` levels, is a value that `is_discarded()`.
+// The one way into the library's parser (tests/architecture): what is no JSON, has a zero byte, or
+// nests deeper than `max_depth` levels, is a value that `is_discarded()`.
 template <typename Json = nlohmann::json>
 Json ParseJson(std::string_view text, int max_depth = kMaxJsonDepth) {
-  if (NestsDeeper(text, max_depth)) return Json(Json::value_t::discarded);
+  if (EndsEarly(text) || NestsDeeper(text, max_depth)) return Json(Json::value_t::discarded);
   return Json::parse(text, nullptr, /*allow_exceptions=*/false);
 }
 

@@ -14,10 +14,17 @@ namespace espalier {
 inline constexpr unsigned kPythonJson =
     rapidjson::kParseNanAndInfFlag | rapidjson::kParseIterativeFlag;
 
+// Where a zero byte is: the library ends there. Else what it has found.
+inline rapidjson::ParseResult WholeText(std::string_view text, rapidjson::ParseResult found) {
+  const std::size_t zero = text.find('\0');
+  if (found.IsError() || zero == std::string_view::npos) return found;
+  return {rapidjson::kParseErrorDocumentRootNotSingular, zero};
+}
+
 template <unsigned kMoreFlags = 0>
 rapidjson::ParseResult ParsePythonJson(std::string_view text, rapidjson::Document& document) {
   document.Parse<kPythonJson | kMoreFlags>(text.data(), text.size());
-  return {document.GetParseError(), document.GetErrorOffset()};
+  return WholeText(text, {document.GetParseError(), document.GetErrorOffset()});
 }
 
 // Tells `handler` (as of rapidjson::Reader) what is read. Numbers stay text: Python has integers of
@@ -26,7 +33,8 @@ template <typename Handler>
 rapidjson::ParseResult ReadPythonJson(std::string_view text, Handler& handler) {
   rapidjson::Reader reader;
   rapidjson::MemoryStream stream(text.data(), text.size());
-  return reader.Parse<kPythonJson | rapidjson::kParseNumbersAsStringsFlag>(stream, handler);
+  return WholeText(
+      text, reader.Parse<kPythonJson | rapidjson::kParseNumbersAsStringsFlag>(stream, handler));
 }
 
 // Its text, on one line without spaces.

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 
 #include "base/json/parse_json.h"
@@ -46,6 +47,20 @@ TEST(JsonDepth, TheParserTakesWhatIsNotDeeper) {
   EXPECT_TRUE(ParseJson(Lists(1'000'000)).is_discarded());
   EXPECT_EQ(CheckJsonDepth(Lists(64)), absl::OkStatus());
   EXPECT_EQ(CheckJsonDepth(Lists(65)).message(), "values nest deeper than 64 levels");
+}
+
+// With zero bytes for the signs "@".
+std::string WithZeroBytes(std::string text) {
+  std::replace(text.begin(), text.end(), '@', '\0');
+  return text;
+}
+
+// The library would take what stands before it for all.
+TEST(ParseJson, AZeroByteIsNoEnd) {
+  for (const char* text : {"1@", "{}@", "[1]@ garbage", "@", R"({"a": "@"})"}) {
+    EXPECT_TRUE(ParseJson(WithZeroBytes(text)).is_discarded()) << text;
+  }
+  EXPECT_FALSE(ParseJson(R"("\u0000")").is_discarded()) << "one that is escaped";
 }
 
 }  // namespace

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <string>
+
 namespace espalier {
 namespace {
 
@@ -23,6 +26,24 @@ TEST(PythonJson, MayHaveAnyDepth) {
   constexpr std::size_t kDepth = 100'000;
   const std::string lists = std::string(kDepth, '[') + std::string(kDepth, ']');
   EXPECT_TRUE(Again(lists) == lists);
+}
+
+// With zero bytes for the signs "@".
+std::string WithZeroBytes(std::string text) {
+  std::replace(text.begin(), text.end(), '@', '\0');
+  return text;
+}
+
+TEST(PythonJson, AZeroByteIsNoEnd) {
+  for (const char* text : {"1@", "NaN@", "[1]@ garbage", R"({"a": "@"})"}) {
+    const std::string whole = WithZeroBytes(text);
+    rapidjson::Document document;
+    EXPECT_TRUE(ParsePythonJson(whole, document).IsError()) << text;
+    rapidjson::BaseReaderHandler<> handler;
+    EXPECT_TRUE(ReadPythonJson(whole, handler).IsError()) << text;
+  }
+  rapidjson::Document document;
+  EXPECT_EQ(ParsePythonJson(WithZeroBytes("[1]@ garbage"), document).Offset(), 3u);
 }
 
 }  // namespace
