@@ -128,6 +128,13 @@ TEST(AdaptDLJob, ErrorsNameTheFieldAndWhatWouldBeRight) {
               HasSubstr("containers[0].env.S: needs a value"));
   EXPECT_THAT(ErrorOf("spec:\n  minReplicas", "specs:\n  minReplicas"),
               HasSubstr("spec: needs an object, got nothing"));
+  // YAML's library never comes to the end of the first two.
+  for (const std::string bytes :
+       {std::string("\0,|", 3), std::string("\0", 1), std::string("a: \x01"),
+        std::string("a: \x7f"), std::string("a: \x1b[0m")}) {
+    EXPECT_THAT(std::string(ReadAdaptDLJob("# a job\n" + bytes, "job.yaml").status().message()),
+                HasSubstr("job.yaml: line 2: needs a text, got the byte "));
+  }
   // YAML's library passes on what is no UTF-8.
   for (const char* text : {"command: [python3", "args: [\"--data", "workingDir: /srv",
                            "value: /data", "{name: CACHE", "name: cifar"}) {

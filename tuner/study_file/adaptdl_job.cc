@@ -66,6 +66,20 @@ std::string Expand(const std::string& text, const Environment& known) {
   return expanded;
 }
 
+// YAML has no other control characters (1.2, 5.1). The library takes a zero byte for an end at
+// which one more document begins, and never comes to the last.
+absl::Status CheckPrintable(std::string_view yaml, const std::string& label) {
+  std::size_t line = 1;
+  for (const char c : yaml) {
+    if (c == '\n') ++line;
+    const bool printable = static_cast<unsigned char>(c) >= ' ' && c != '\x7f';
+    if (printable || c == '\t' || c == '\n' || c == '\r') continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat(label, ": line ", line, ": needs a text, got the byte ", static_cast<int>(c)));
+  }
+  return absl::OkStatus();
+}
+
 class JobReader {
  public:
   explicit JobReader(std::string label) : label_(std::move(label)) {}
@@ -283,6 +297,7 @@ absl::StatusOr<AdaptDLJob> JobReader::Read(const YAML::Node& job) {
 }  // namespace
 
 absl::StatusOr<AdaptDLJob> ReadAdaptDLJob(std::string_view yaml, const std::string& label) {
+  if (const absl::Status printable = CheckPrintable(yaml, label); !printable.ok()) return printable;
   try {
     const std::vector<YAML::Node> documents = YAML::LoadAll(std::string(yaml));
     if (documents.size() != 1) {
