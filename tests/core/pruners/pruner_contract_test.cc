@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include "base/random.h"
@@ -100,6 +101,28 @@ TEST_P(PrunerContract, EndsATrialWithoutAnyNumber) {
       Curves mine;
       const PruneVerdict verdict = pruner->Judge({direction, mine.Add(values, false), {}});
       EXPECT_EQ(verdict.action, GetParam() == "none" ? PruneAction::kKeep : PruneAction::kPrune);
+    }
+  }
+}
+
+// Optuna's clients may give any.
+TEST_P(PrunerContract, TakesAnySteps) {
+  constexpr auto kLeast = std::numeric_limits<std::int64_t>::min();
+  constexpr auto kMost = std::numeric_limits<std::int64_t>::max();
+  const auto pruner = Make();
+  Curves curves;
+  for (int i = 0; i < 12; ++i) curves.AddPoints({{kLeast, 0.9}, {2, 0.8}, {kMost, 0.7}}, true);
+  for (const std::vector<Curves::StepValue>& points :
+       std::vector<std::vector<Curves::StepValue>>{{{kLeast, 2}},
+                                                   {{kMost, 2}},
+                                                   {{kLeast, 2}, {kMost, 2}},
+                                                   {{kLeast, 2}, {-1, 2}, {4, 2}}}) {
+    Curves mine;
+    const Curve& trial = mine.AddPoints(points, false);
+    for (const std::int64_t max_step : {std::int64_t{0}, std::int64_t{5}, kMost}) {
+      const PruneVerdict verdict =
+          pruner->Judge({Direction::kMinimize, trial, curves.all(), max_step});
+      EXPECT_EQ(verdict.action != PruneAction::kKeep, !verdict.reason.empty());
     }
   }
 }

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -46,8 +47,9 @@ double DoneByWalk(const TunerState& state, const Study& study) {
     if (Ended(trial.state)) {
       done += 1;
     } else if (study.spec.max_step > 0 && !trial.values.empty()) {
-      done += std::min(1.0, static_cast<double>(trial.values.back().step) /
-                                static_cast<double>(study.spec.max_step));
+      done += std::clamp(
+          static_cast<double>(trial.values.back().step) / static_cast<double>(study.spec.max_step),
+          0.0, 1.0);
     }
   });
   return done;
@@ -167,8 +169,15 @@ class Changes {
     } else if (kind == 6 && Draw(4) == 0) {
       state.Apply(GenerationAdvanced{trial.id, trial.generation + 1});
     } else {
-      state.Apply(ValueReported{trial.id, {Draw(15), Value(), 0, now, 0}, {}, /*replace=*/true});
+      state.Apply(ValueReported{trial.id, {Step(), Value(), 0, now, 0}, {}, /*replace=*/true});
     }
+  }
+
+  // Clients of Optuna may give any.
+  std::int64_t Step() {
+    if (Draw(10) > 0) return Draw(15);
+    return Draw(2) == 0 ? std::numeric_limits<std::int64_t>::min()
+                        : std::numeric_limits<std::int64_t>::max();
   }
 
   Random random_;

@@ -17,7 +17,7 @@ double ProgressPerStep(std::span<const IntermediateValue> values) {
   double most = 0;
   IntermediateValue before;  // every trial begins at step 0 with no progress
   for (const IntermediateValue& value : values) {
-    const auto steps = static_cast<double>(value.step - before.step);
+    const auto steps = static_cast<double>(value.step) - static_cast<double>(before.step);
     const double made = value.progress - before.progress;
     if (steps > 0 && std::isfinite(made)) most = std::max(most, made / steps);
     before = value;

@@ -103,8 +103,9 @@ void Continuation::GatherCurve(const Curve& curve, std::vector<Sums>& sums) cons
       if (before == nullptr && steps_[g] < point.step) continue;
       double cost = Cost(point.value);
       if (before != nullptr) {
-        const double part = static_cast<double>(steps_[g] - before->step) /
-                            static_cast<double>(point.step - before->step);
+        const auto from = static_cast<double>(before->step);
+        const double part =
+            (static_cast<double>(steps_[g]) - from) / (static_cast<double>(point.step) - from);
         cost = Cost(before->value) * (1 - part) + cost * part;
       }
       cost = Clip(cost);

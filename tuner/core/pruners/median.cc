@@ -71,11 +71,12 @@ class MedianPruner : public Pruner {
  private:
   // Past the warm-up, and the first value in its interval.
   bool IsDue(const Curve& trial) const {
-    const std::int64_t past = trial.points.back().step - settings_.warmup_steps;
-    if (past < 0) return false;
+    const std::int64_t warmup = settings_.warmup_steps;
+    if (trial.points.back().step < warmup) return false;
     if (trial.points.size() == 1) return true;
-    const std::int64_t before = trial.points[trial.points.size() - 2].step - settings_.warmup_steps;
-    return before < past / settings_.interval * settings_.interval;
+    const std::int64_t past = trial.points.back().step - warmup;
+    const std::int64_t before = trial.points[trial.points.size() - 2].step;
+    return before < warmup + past / settings_.interval * settings_.interval;
   }
 
   MedianSettings settings_;

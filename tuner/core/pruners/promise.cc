@@ -44,8 +44,8 @@ double SecondsLeft(const Curve& trial, std::int64_t max_step) {
   if (trial.complete || trial.points.size() < 3) return 0;
   const IntermediateValue& from = trial.points[trial.points.size() / 2];
   const IntermediateValue& last = trial.points.back();
-  const auto steps = static_cast<double>(last.step - from.step);
-  const auto left = static_cast<double>(max_step - last.step);
+  const auto steps = static_cast<double>(last.step) - static_cast<double>(from.step);
+  const auto left = static_cast<double>(max_step) - static_cast<double>(last.step);
   return std::max(0.0, SecondsBetween(from.at, last.at) / steps * left);
 }
 

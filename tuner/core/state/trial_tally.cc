@@ -34,7 +34,8 @@ double TrialTally::slot_seconds() const { return static_cast<double>(slot_us_) /
 void TrialTally::Count(const Trial& trial, int sign) {
   by_state_[static_cast<std::size_t>(trial.state)] += sign;
   if (!Ended(trial.state) && !trial.values.empty()) {
-    steps_ += sign * std::min(max_step_, trial.values.back().step);
+    // Clients of Optuna may give any step.
+    steps_ += sign * std::clamp<std::int64_t>(trial.values.back().step, 0, max_step_);
   }
   if (trial.generation > 0) in_group_ += sign;
   if (!trial.values.empty() || trial.state == TrialState::kComplete) at_work_ += sign;
