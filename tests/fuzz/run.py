@@ -27,6 +27,7 @@ LENGTH = 600
 LENGTH_OF = {"http": 20_000, "optuna_file": 16_384}
 OPTIONS = ["-timeout=20", "-rss_limit_mb=2560", "-print_final_stats=1"]
 MEMORY = "/dev/shm"  # where targets make their files
+INTERRUPTED = 72  # libFuzzer's exit status
 LINE = re.compile(r"^#(\d+)\s+(INITED|NEW|REDUCE|RELOAD|pulse|DONE)\s+cov: (\d+) ft: (\d+)")
 
 
@@ -73,8 +74,8 @@ def fuzz(target, wanted, seconds):
         left_s = seconds - (time.monotonic() - began)
         if left_s < 1 or (progress.runs >= wanted and progress.quiet()):
             break
-        # Then as many more as make the latest growth old enough.
-        more = max(wanted - progress.runs, int(progress.grew_at / (1 - QUIET)) - progress.runs, 1000)
+        # Then as many more as make the latest growth old enough, and not so few that starting takes longer.
+        more = max(wanted - progress.runs, int(progress.grew_at / (1 - QUIET)) - progress.runs, progress.runs // 10, 1000)
         found = round_of(target, corpus, findings, more, left_s, progress)
     return {"target": target, "runs": progress.runs, "seconds": round(time.monotonic() - began), "edges": progress.edges,
             "features": progress.features, "grew_last_at": round(progress.grew_at / max(progress.runs, 1), 2),
@@ -96,7 +97,7 @@ def round_of(target, corpus, findings, runs, seconds, progress):
             progress.read(line, before)
             last = [*last[-79:], line]
     found = sorted(str(path.relative_to(ROOT)) for path in set(findings.iterdir()) - there)
-    if process.returncode and not found:
+    if process.returncode not in (0, INTERRUPTED) and not found:
         found = [f"exit status {process.returncode}"]
     if found:
         sys.stderr.writelines(last)
