@@ -72,6 +72,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   std::int64_t sum = 0;
   for (const CheckpointPart& part : manifest->parts) {
     ESPALIER_CHECK(StaysInside(part.path) && part.size >= 0, "each part is one of the folder's");
+    ESPALIER_CHECK(part.path.find('\0') == std::string::npos, "as the system sees its path");
     sum += part.size;
   }
   ESPALIER_CHECK(sum == manifest->size, "a checkpoint is as large as its parts");
