@@ -86,7 +86,13 @@ bool ServiceStream::RunOnce() {
     open_ = true;
     stream = ++stream_;
   }
-  absl::Cleanup forget = [this] {
+  bool answered = false;
+  PostBroken(stream, TalkOn(call, stream, answered));
+  return answered;
+}
+
+absl::Status ServiceStream::TalkOn(ServiceCall& call, std::int64_t stream, bool& answered) {
+  const absl::Cleanup forget = [this] {
     const std::lock_guard lock(mutex_);
     open_ = false;
     call_ = nullptr;
@@ -98,7 +104,6 @@ bool ServiceStream::RunOnce() {
         Guarded([] { return std::string("what the agent says"); }, [&] { Write(call); });
     if (!written.ok()) call.Cancel();
   });
-  bool answered = false;
   const absl::Status heard = Guarded([] { return std::string("what the service says"); },
                                      [&] { Hear(call, stream, answered); });
   if (!heard.ok()) call.Cancel();
@@ -111,9 +116,7 @@ bool ServiceStream::RunOnce() {
   changed_.notify_all();
   writer.join();
   const absl::Status status = call.Finish();
-  std::move(forget).Invoke();
-  PostBroken(stream, heard.ok() ? status : heard);
-  return answered;
+  return heard.ok() ? status : heard;
 }
 
 void ServiceStream::Hear(ServiceCall& call, std::int64_t stream, bool& answered) {

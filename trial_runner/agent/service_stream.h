@@ -49,6 +49,8 @@ class ServiceStream {
   void DialForEver();
   // One stream from its start to its end; true if the service said something on it.
   bool RunOnce();
+  // From the moment that the call is known to others until it is over, and how it ended.
+  absl::Status TalkOn(ServiceCall& call, std::int64_t stream, bool& answered);
   void Hear(ServiceCall& call, std::int64_t stream, bool& answered);
   void Write(ServiceCall& call);
   void PostBroken(std::int64_t stream, const absl::Status& status);
