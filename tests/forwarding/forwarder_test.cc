@@ -9,6 +9,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <memory>
 #include <mutex>
 #include <stdexcept>
 #include <string>
@@ -121,10 +122,10 @@ TEST(Forwarder, GoesOnWhereWhoIsToldOfAFailureThrows) {
     ++told;
     throw std::runtime_error("nobody listens");
   });
-  const Client one(*forwarder);
-  const Client other(*forwarder);
-  for (const Client* client : {&one, &other}) EXPECT_TRUE(SendAll(client->socket(), "hello"));
-  for (const Client* client : {&one, &other}) EXPECT_EQ(ReceiveAll(client->socket()), "");
+  std::vector<std::unique_ptr<Client>> clients;
+  for (int i = 0; i < 16; ++i) clients.push_back(std::make_unique<Client>(*forwarder));
+  for (const auto& client : clients) EXPECT_TRUE(SendAll(client->socket(), "hello"));
+  for (const auto& client : clients) EXPECT_EQ(ReceiveAll(client->socket()), "");
   EXPECT_EQ(told, 1) << "the same reason once";
 }
 

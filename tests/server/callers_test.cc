@@ -21,6 +21,10 @@ constexpr char kJson[] = "application/json";
 
 class CallersTest : public testing::Test {
  protected:
+  // The library makes its tables for the first request, and the others look at them without a lock
+  // that is seen.
+  CallersTest() { EXPECT_TRUE(httplib::Client("127.0.0.1", running_.http_port()).Get("/healthz")); }
+
   static ServiceOptions Options() {
     ServiceOptions options;
     options.frontends = {nni::MakeFrontend};

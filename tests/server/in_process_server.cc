@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "tuner/server/grpc/agent_stream.h"
+#include "tuner/server/loop/metrics.h"
 
 namespace espalier {
 namespace {
@@ -99,6 +100,10 @@ void InProcessServer::Stop() {
   }
   std::unique_lock lock(mutex_);
   ended_.wait(lock, [this] { return open_ == 0; });
+}
+
+void InProcessServer::Count(const char* method, const absl::Status& status) {
+  place_.metrics.CountRequest("grpc", method, absl::StatusCodeToString(status.code()));
 }
 
 std::shared_ptr<InProcessStream> InProcessServer::Dial() {

@@ -59,6 +59,7 @@ class InProcessServer final : public GrpcServer {
   void Stop() override;
 
   Tuner& tuner() { return place_.tuner; }
+  void Count(const char* method, const absl::Status& status);
 
   // The agent's end of a new stream.
   std::shared_ptr<InProcessStream> Dial();
@@ -163,24 +164,25 @@ class InProcessTunerStub {
 
   grpc::Status CreateStudy(grpc::ClientContext*, const v1::CreateStudyRequest& request,
                            v1::Study* study) {
-    return Tell(api::CreateStudy(server_.tuner(), request), study);
+    return Tell("CreateStudy", api::CreateStudy(server_.tuner(), request), study);
   }
   grpc::Status GetStudy(grpc::ClientContext*, const v1::GetStudyRequest& request,
                         v1::StudyDetails* details) {
-    return Tell(api::GetStudy(server_.tuner(), request), details);
+    return Tell("GetStudy", api::GetStudy(server_.tuner(), request), details);
   }
   grpc::Status GetPool(grpc::ClientContext*, const v1::GetPoolRequest& request, v1::Pool* pool) {
-    return Tell(api::GetPool(server_.tuner(), request), pool);
+    return Tell("GetPool", api::GetPool(server_.tuner(), request), pool);
   }
   grpc::Status CreateToken(grpc::ClientContext*, const v1::CreateTokenRequest& request,
                            v1::Token* token) {
-    return Tell(api::CreateToken(server_.tuner(), request), token);
+    return Tell("CreateToken", api::CreateToken(server_.tuner(), request), token);
   }
   std::shared_ptr<InProcessStream> Agent(grpc::ClientContext*) { return server_.Dial(); }
 
  private:
   template <typename Response>
-  static grpc::Status Tell(absl::StatusOr<Response> answer, Response* response) {
+  grpc::Status Tell(const char* method, absl::StatusOr<Response> answer, Response* response) {
+    server_.Count(method, answer.status());
     if (answer.ok()) *response = *std::move(answer);
     return ToGrpc(answer.status());
   }

@@ -255,7 +255,10 @@ TEST_F(OptunaStorage, NumbersAreDenseUnderManyClients) {
   for (int t = 0; t < 8; ++t) {
     threads.emplace_back([&] {
       OptunaClient client(running_.service->grpc_address());
-      for (int i = 0; i < 25; ++i) client.Trial(study);
+      for (int i = 0; i < 25; ++i) {
+        const std::int64_t id = client.Trial(study);
+        if (i % 5 == 0) client.SetState(id, optuna::COMPLETE, {0.5});
+      }
       EXPECT_GE(client.Trials(study).size(), 25u);
     });
   }

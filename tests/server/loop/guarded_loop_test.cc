@@ -80,9 +80,10 @@ std::function<void(const Reply&)> Failing(std::promise<absl::Status>& told) {
 
 TEST_F(GuardedLoop, AnAnswerThatFailsEndsThatCallAlone) {
   std::promise<absl::Status> at_once;
-  loop_->PostThen(Study("a"), Failing(at_once));
+  loop_->PostThen(Study("a", StudyKind::kByClients), Failing(at_once));
   EXPECT_TRUE(absl::IsInternal(at_once.get_future().get()));
-  loop_->PostThen(Study("b"), [](const Reply&) { throw std::out_of_range("whatever it says"); });
+  loop_->PostThen(Study("b", StudyKind::kByClients),
+                  [](const Reply&) { throw std::out_of_range("whatever it says"); });
   // One that comes late: the second waits for the slot of the first.
   const StudyId study = loop_->Post(Study("clients", StudyKind::kByClients)).study();
   loop_->Post(AgentHello{"oak", 1, {}});
@@ -97,7 +98,7 @@ TEST_F(GuardedLoop, AnAnswerThatFailsEndsThatCallAlone) {
   loop_->PostThen(Slot(study), Failing(at_the_end));
   loop_->EndWaits();
   EXPECT_TRUE(absl::IsInternal(at_the_end.get_future().get()));
-  EXPECT_TRUE(loop_->Post(Study("c")).status.ok());
+  EXPECT_TRUE(loop_->Post(Study("c", StudyKind::kByClients)).status.ok());
   EXPECT_EQ(terminated_, 0);
 }
 
