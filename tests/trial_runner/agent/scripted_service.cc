@@ -189,6 +189,8 @@ ServiceDialer ScriptedService::Dial(const std::string&) { return {}; }
 
 #endif
 
+ScriptedService::~ScriptedService() { Close(); }
+
 void ScriptedService::Open() { endpoint_->Open(); }
 void ScriptedService::Close() { endpoint_->Close(); }
 

@@ -19,7 +19,7 @@ namespace espalier {
 class ScriptedService {
  public:
   ScriptedService();
-  ~ScriptedService() { Close(); }
+  ~ScriptedService();
 
   void Open();
   void Close();
