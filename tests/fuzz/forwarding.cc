@@ -1,6 +1,10 @@
 // What adds a token to the requests of a connection: HTTP/1.1 and, if the first byte is odd,
 // HTTP/2.
 
+#include <algorithm>
+#include <memory>
+#include <string>
+
 #include "tests/fuzz/input.h"
 #include "tuner/forwarding/added_token.h"
 

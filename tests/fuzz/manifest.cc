@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <vector>
 
 #include "tests/fuzz/input.h"
 #include "tests/storage/scratch_folder.h"
