@@ -129,7 +129,7 @@ TEST(AdaptDLJob, ErrorsNameTheFieldAndWhatWouldBeRight) {
   EXPECT_THAT(ErrorOf("spec:\n  minReplicas", "specs:\n  minReplicas"),
               HasSubstr("spec: needs an object, got nothing"));
   // YAML's library never comes to the end of the first two.
-  for (const std::string bytes :
+  for (const std::string& bytes :
        {std::string("\0,|", 3), std::string("\0", 1), std::string("a: \x01"),
         std::string("a: \x7f"), std::string("a: \x1b[0m")}) {
     EXPECT_THAT(std::string(ReadAdaptDLJob("# a job\n" + bytes, "job.yaml").status().message()),
