@@ -23,8 +23,6 @@ bool Parse(std::string_view bytes, Message& message) {
   return message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()));
 }
 
-std::string Bytes(const google::protobuf::Message& message) { return message.SerializeAsString(); }
-
 void ReadAsReplicaMessage(std::string_view bytes) {
   v1::ReplicaMessage message;
   if (!Parse(bytes, message)) return;

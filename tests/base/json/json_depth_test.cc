@@ -2,10 +2,10 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <string>
 
 #include "base/json/parse_json.h"
+#include "tests/base/json/zero_bytes.h"
 
 namespace espalier {
 namespace {
@@ -47,12 +47,6 @@ TEST(JsonDepth, TheParserTakesWhatIsNotDeeper) {
   EXPECT_TRUE(ParseJson(Lists(1'000'000)).is_discarded());
   EXPECT_EQ(CheckJsonDepth(Lists(64)), absl::OkStatus());
   EXPECT_EQ(CheckJsonDepth(Lists(65)).message(), "values nest deeper than 64 levels");
-}
-
-// With zero bytes for the signs "@".
-std::string WithZeroBytes(std::string text) {
-  std::replace(text.begin(), text.end(), '@', '\0');
-  return text;
 }
 
 // The library would take what stands before it for all.

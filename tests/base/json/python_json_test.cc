@@ -2,8 +2,9 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <string>
+
+#include "tests/base/json/zero_bytes.h"
 
 namespace espalier {
 namespace {
@@ -26,12 +27,6 @@ TEST(PythonJson, MayHaveAnyDepth) {
   constexpr std::size_t kDepth = 100'000;
   const std::string lists = std::string(kDepth, '[') + std::string(kDepth, ']');
   EXPECT_TRUE(Again(lists) == lists);
-}
-
-// With zero bytes for the signs "@".
-std::string WithZeroBytes(std::string text) {
-  std::replace(text.begin(), text.end(), '@', '\0');
-  return text;
 }
 
 TEST(PythonJson, AZeroByteIsNoEnd) {
