@@ -23,6 +23,7 @@ FOLDERS = {
     "base": [],
     "tuner/credentials": ["base"],
     "tuner/forwarding": ["base", "tuner/credentials"],
+    "tuner/door": ["base", "tuner/credentials"],
     "search_spaces": ["base"],
     # Texts of others: NNI's, which is also ours, and Optuna's.
     "search_spaces/formats": ["base", "search_spaces"],
@@ -51,8 +52,8 @@ FOLDERS = {
     # The owner's thread of the core, and what is counted of it.
     "tuner/server/loop": ["base", "tuner/messages", "tuner/core", "tuner/study_file", "tuner/storage", "tuner/api"],
     "tuner/server/engines": ["base", "tuner/credentials", "tuner/core", "tuner/server/access"],
-    "tuner/server/grpc": ["base", "tuner/credentials", "tuner/proto", "tuner/api", "tuner/server/access",
-                          "tuner/server/loop"],
+    "tuner/server/grpc": ["base", "tuner/credentials", "tuner/door", "tuner/proto", "tuner/api",
+                          "tuner/server/access", "tuner/server/loop"],
     "tuner/server/http": ["base", "tuner/credentials", "tuner/api", "tuner/server/access", "tuner/server/loop"],
     "tuner/server": ["base", "tuner/core", "tuner/storage", "tuner/api", "tuner/server/access",
                      "tuner/server/loop", "tuner/server/grpc", "tuner/server/http", "allocator/policies"],
@@ -119,7 +120,7 @@ FOLDERS = {
                                   "trial_runner/torch/group", "trial_runner/torch/process"],
     # Programs in Python: a C interface over the runtime. No source here sees Python.
     "trial_runner/python": ["base", "trial_runner/elastic", *TORCH],
-    "trial_runner/agent": ["base", "tuner/credentials", "tuner/forwarding", "tuner/proto"],
+    "trial_runner/agent": ["base", "tuner/credentials", "tuner/door", "tuner/forwarding", "tuner/proto"],
     # Programs of users: what they see of ours is the trial runner.
     "examples": ["base", "trial_runner/torch"],
     # Tests see everything of ours; the walls below hold for them too.

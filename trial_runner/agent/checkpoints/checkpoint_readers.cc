@@ -98,16 +98,31 @@ bool CheckpointReaders::busy() {
   });
 }
 
-bool CheckpointReaders::Admits(std::string_view authorization, const CheckpointName& what) {
-  if (!authorization.starts_with(kBearer)) return false;
+absl::Status CheckpointReaders::NotGood() {
+  return absl::UnauthenticatedError("the ticket is not good for this checkpoint");
+}
+
+CheckpointReaders::Ticket* CheckpointReaders::Given(std::string_view authorization,
+                                                    const CheckpointName* what) {
+  if (!authorization.starts_with(kBearer)) return nullptr;
   const std::string_view ticket = authorization.substr(kBearer.size());
-  const std::lock_guard lock(mutex_);
   const auto shown = std::find_if(tickets_.begin(), tickets_.end(), [&](const Ticket& known) {
     return known.ticket.size() == ticket.size() &&
            CRYPTO_memcmp(known.ticket.data(), ticket.data(), ticket.size()) == 0 &&
-           known.what == what;
+           (what == nullptr || known.what == *what);
   });
-  if (shown == tickets_.end()) return false;
+  return shown == tickets_.end() ? nullptr : &*shown;
+}
+
+bool CheckpointReaders::Knows(std::string_view authorization) {
+  const std::lock_guard lock(mutex_);
+  return Given(authorization, nullptr) != nullptr;
+}
+
+bool CheckpointReaders::Admits(std::string_view authorization, const CheckpointName& what) {
+  const std::lock_guard lock(mutex_);
+  Ticket* const shown = Given(authorization, &what);
+  if (shown == nullptr) return false;
   shown->used = true;
   return true;
 }
@@ -115,9 +130,7 @@ bool CheckpointReaders::Admits(std::string_view authorization, const CheckpointN
 absl::Status CheckpointReaders::Read(std::string_view authorization,
                                      const v1::ReadCheckpoint& request, const PieceTaker& to) {
   const CheckpointName what{request.study(), request.trial_number(), request.name()};
-  if (!Admits(authorization, what)) {
-    return absl::UnauthenticatedError("the ticket is not good for this checkpoint");
-  }
+  if (!Admits(authorization, what)) return NotGood();
   const absl::Cleanup leave = [this] { --readers_; };
   if (++readers_ > kMaxCheckpointReaders) {
     return absl::ResourceExhaustedError(

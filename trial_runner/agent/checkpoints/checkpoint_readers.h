@@ -46,6 +46,10 @@ class CheckpointReaders {
   // See CheckpointServer.
   void Allow(std::string ticket, CheckpointName what);
   bool busy();
+  // Whether `authorization` is a ticket for anything.
+  bool Knows(std::string_view authorization);
+  // What a reader without one is told.
+  static absl::Status NotGood();
 
   // One reading, to its end. UNAUTHENTICATED: `authorization` is no ticket for it;
   // RESOURCE_EXHAUSTED: there are as many readers as may be.
@@ -61,6 +65,9 @@ class CheckpointReaders {
     bool used = false;
   };
 
+  // The ticket in "Bearer TICKET" that was given for this, or for anything where `what` is null;
+  // null: there is none. Requires the lock.
+  Ticket* Given(std::string_view authorization, const CheckpointName* what);
   bool Admits(std::string_view authorization, const CheckpointName& what);
   absl::Status Send(const CheckpointName& what, const v1::ReadCheckpoint& request,
                     const PieceTaker& to) const;

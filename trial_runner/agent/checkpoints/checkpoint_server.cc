@@ -10,6 +10,8 @@
 #include "absl/strings/str_cat.h"
 #include "transfer.grpc.pb.h"
 #include "tuner/credentials/certificate.h"
+#include "tuner/door/grpc_door.h"
+#include "tuner/door/silent_connections.h"
 #include "tuner/proto/grpc_status.h"
 #include "tuner/proto/plain_messages.h"
 
@@ -26,31 +28,37 @@ class GrpcCheckpointServer final : public CheckpointServer,
       : certificate_(std::move(certificate)), readers_(std::move(folder_of)) {}
 
   ~GrpcCheckpointServer() override {
+    listener_.reset();
+    if (door_ != nullptr) door_->Shut();
     if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now());
   }
 
-  bool Listen(const std::string& host, int port) {
-    const bool bare_v6 = host.find(':') != std::string::npos && !host.starts_with('[');
-    const std::string of_host = bare_v6 ? absl::StrCat("[", host, "]") : host;
-    grpc::SslServerCredentialsOptions options;
-    options.pem_key_cert_pairs.push_back({certificate_.key_pem, certificate_.pem});
+  absl::Status Listen(const std::string& host, int port) {
     grpc::ResourceQuota quota;
     quota.SetMaxThreads(kThreads);
     grpc::ServerBuilder builder;
-    int bound = 0;
-    builder.AddListeningPort(absl::StrCat(of_host, ":", port), grpc::SslServerCredentials(options),
-                             &bound);
+    acceptor_ = builder.experimental().AddExternalConnectionAcceptor(
+        grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
+        grpc::InsecureServerCredentials());
     builder.SetResourceQuota(quota);
     builder.SetMaxReceiveMessageSize(kMaxRequestBytes);
     TakePlainMessages(builder);
     builder.SetSyncServerOption(grpc::ServerBuilder::MAX_POLLERS, 1);
     builder.SetSyncServerOption(grpc::ServerBuilder::NUM_CQS, 1);
-    builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
     builder.RegisterService(this);
     server_ = builder.BuildAndStart();
-    if (server_ == nullptr || bound == 0) return false;
-    address_ = absl::StrCat(of_host, ":", bound);
-    return true;
+    if (server_ == nullptr) return absl::InternalError("gRPC does not start");
+    GrpcDoorOptions door;
+    door.certificate = certificate_;
+    door.admits = [this](const CallHead& head) { return Knows(head); };
+    door.let_in = [this](int socket, const std::string& said) { HandOver(socket, said); };
+    ESPALIER_ASSIGN_OR_RETURN(door_, GrpcDoor::Open(std::move(door)));
+    ESPALIER_ASSIGN_OR_RETURN(listener_,
+                              SilentConnections::Listen(
+                                  {WithoutBrackets(host), port}, [](const Peer&) { return false; },
+                                  [this](int socket, bool) { door_->Take(socket); }));
+    address_ = listener_->address().text();
+    return absl::OkStatus();
   }
 
   const std::string& address() const override { return address_; }
@@ -62,6 +70,26 @@ class GrpcCheckpointServer final : public CheckpointServer,
   bool busy() override { return readers_.busy(); }
 
  private:
+  static std::string WithoutBrackets(const std::string& host) {
+    return host.starts_with('[') ? host.substr(1, host.size() - 2) : host;
+  }
+
+  // Any ticket lets a connection in. What it is good for is looked at when the request has come.
+  absl::Status Knows(const CallHead& head) {
+    for (const std::string& authorization : head.authorizations) {
+      if (readers_.Knows(authorization)) return absl::OkStatus();
+    }
+    return CheckpointReaders::NotGood();
+  }
+
+  void HandOver(int socket, const std::string& said) {
+    grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
+    connection.fd = socket;
+    const grpc::Slice slice(said);
+    connection.read_buffer = grpc::ByteBuffer(&slice, 1);
+    acceptor_->HandleNewConnection(&connection);
+  }
+
   grpc::Status Read(grpc::ServerContext* context, const v1::ReadCheckpoint* request,
                     grpc::ServerWriter<v1::CheckpointPiece>* writer) override {
     const auto found = context->client_metadata().find("authorization");
@@ -77,7 +105,10 @@ class GrpcCheckpointServer final : public CheckpointServer,
   const Certificate certificate_;
   CheckpointReaders readers_;
   std::string address_;
+  std::unique_ptr<GrpcDoor> door_;  // outlives the server
+  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_;
   std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<SilentConnections> listener_;
 };
 
 }  // namespace
@@ -87,7 +118,7 @@ absl::StatusOr<std::unique_ptr<CheckpointServer>> CheckpointServer::Open(
   ESPALIER_ASSIGN_OR_RETURN(Certificate certificate, MakeCertificate());
   for (int port = first_port; port <= std::max(first_port, last_port); ++port) {
     auto server = std::make_unique<GrpcCheckpointServer>(certificate, folder_of);
-    if (server->Listen(host, port)) return server;
+    if (server->Listen(host, port).ok()) return server;
   }
   return absl::UnavailableError(absl::StrCat(
       "cannot listen on ", host, ", port ", first_port,

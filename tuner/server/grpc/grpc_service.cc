@@ -12,9 +12,10 @@
 #include "tuner.grpc.pb.h"
 #include "tuner/api/masking_tuner.h"
 #include "tuner/api/operations.h"
+#include "tuner/door/grpc_door.h"
+#include "tuner/door/silent_connections.h"
 #include "tuner/proto/grpc_status.h"
 #include "tuner/proto/plain_messages.h"
-#include "tuner/server/access/silent_connections.h"
 #include "tuner/server/access/trial_tokens.h"
 #include "tuner/server/grpc/agent_stream.h"
 #include "tuner/server/grpc/agents.h"
@@ -154,19 +155,30 @@ class GrpcServerImpl final : public GrpcServer {
     };
     own_users_ = builder.experimental().AddExternalConnectionAcceptor(
         type, GuardedCredentials(tls, access_, /*own_user=*/true, refused));
+    // What comes through the door has shown a token, and is in the clear by then.
     others_ = builder.experimental().AddExternalConnectionAcceptor(
-        type, GuardedCredentials(tls, access_, /*own_user=*/false, refused));
+        type, GuardedCredentials({}, access_, /*own_user=*/false, refused));
     server_ = builder.BuildAndStart();
     if (!server_) return absl::InternalError("gRPC does not start; the log says why");
+    GrpcDoorOptions door;
+    door.certificate = {tls.certificate, tls.key};
+    door.admits = [this](const CallHead& head) { return Admits(head); };
+    door.let_in = [this](int socket, std::string said) {
+      HandOver(*others_, socket, std::move(said));
+    };
+    door.refused = refused;
+    ESPALIER_ASSIGN_OR_RETURN(door_, GrpcDoor::Open(std::move(door)));
+    ESPALIER_RETURN_IF_ERROR(CheckFree(address));  // which says why not, and what to do
     ESPALIER_ASSIGN_OR_RETURN(
-        listener_,
-        SilentConnections::Listen(
-            address, [this](const Peer& peer) { return access_.Trusts(peer); },
-            [this](int socket, bool trusted) {
-              grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
-              connection.fd = socket;
-              (trusted ? own_users_ : others_)->HandleNewConnection(&connection);
-            }));
+        listener_, SilentConnections::Listen(
+                       address, [this](const Peer& peer) { return access_.Trusts(peer); },
+                       [this](int socket, bool trusted) {
+                         if (trusted) {
+                           HandOver(*own_users_, socket, "");
+                         } else {
+                           door_->Take(socket);
+                         }
+                       }));
     return absl::OkStatus();
   }
 
@@ -175,13 +187,38 @@ class GrpcServerImpl final : public GrpcServer {
   void Stop() override {
     if (!server_) return;
     listener_.reset();
+    if (door_ != nullptr) door_->Shut();
     server_->Shutdown(std::chrono::system_clock::now() +
                       std::chrono::milliseconds(static_cast<int>(kShutdownGrace_s * 1000)));
     server_->Wait();
     server_.reset();
+    door_.reset();
   }
 
  private:
+  using Acceptor = grpc::experimental::ExternalConnectionAcceptor;
+
+  // A good token lets its connection in, though it may be too small for this call: that, and what
+  // else is called on it, is looked at call by call.
+  absl::Status Admits(const CallHead& head) const {
+    Shown shown;
+    for (const std::string& authorization : head.authorizations) {
+      if (shown.token.empty()) shown.token = BearerToken(authorization);
+    }
+    if (!shown.token.empty() && access_.Knows(shown.token)) return absl::OkStatus();
+    return access_.Admit(head.path, shown);
+  }
+
+  static void HandOver(Acceptor& acceptor, int socket, std::string said) {
+    Acceptor::NewConnectionParameters connection;
+    connection.fd = socket;
+    if (!said.empty()) {
+      const grpc::Slice slice(said);
+      connection.read_buffer = grpc::ByteBuffer(&slice, 1);
+    }
+    acceptor.HandleNewConnection(&connection);
+  }
+
   const AccessControl& access_;
   Metrics& metrics_;
   TunerService service_;
@@ -189,6 +226,7 @@ class GrpcServerImpl final : public GrpcServer {
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> own_users_;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> others_;
   std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<GrpcDoor> door_;
   std::unique_ptr<SilentConnections> listener_;
 };
 

@@ -41,8 +41,9 @@ struct GrpcPlace {
 
 // The gRPC services: espalier.v1.Tuner (the table of tuner/api/operations.h), espalier.v1.Slots and
 // those of the frontends. The user of a connection is looked up when it comes (it waits outside
-// until its client says something), the rights of a call when its head has come. What the
-// frontends' services use must outlive it.
+// until its client says something); the service's own user's goes to gRPC at once, those of others
+// when the head of their first call has shown a token (GrpcDoor). The rights of a call are looked
+// up when its head has come. What the frontends' services use must outlive it.
 class GrpcServer {
  public:
   static absl::StatusOr<std::unique_ptr<GrpcServer>> Start(GrpcPlace place);

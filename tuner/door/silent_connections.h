@@ -5,9 +5,9 @@
 #include <memory>
 #include <string>
 
+#include "base/host_port.h"
 #include "base/status.h"
 #include "tuner/credentials/socket_owner.h"
-#include "tuner/server/access/listen_address.h"
 
 namespace espalier {
 
@@ -25,12 +25,12 @@ class SilentConnections {
   // Takes over the socket, which does not block. On the thread, must not wait.
   using Begun = std::function<void(int socket, bool trusted)>;
 
-  // Port 0 takes any free one. The error names the address and the remedy.
-  static absl::StatusOr<std::unique_ptr<SilentConnections>> Listen(ListenAddress address,
-                                                                   Trusts trusts, Begun begun);
+  // At all addresses of the host, with one port; 0 takes any free one. The error names the address.
+  static absl::StatusOr<std::unique_ptr<SilentConnections>> Listen(HostPort address, Trusts trusts,
+                                                                   Begun begun);
   virtual ~SilentConnections() = default;  // closes those that are silent still
 
-  virtual const ListenAddress& address() const = 0;  // with the port
+  virtual const HostPort& address() const = 0;  // with the port
 };
 
 }  // namespace espalier

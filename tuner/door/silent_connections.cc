@@ -1,4 +1,4 @@
-#include "tuner/server/access/silent_connections.h"
+#include "tuner/door/silent_connections.h"
 
 #include <netdb.h>
 #include <netinet/in.h>
@@ -82,8 +82,7 @@ class SilentConnectionsImpl final : public SilentConnections {
     close(epoll_);
   }
 
-  absl::Status Open(ListenAddress address) {
-    ESPALIER_RETURN_IF_ERROR(CheckFree(address));  // which says why not, and what to do
+  absl::Status Open(HostPort address) {
     // All addresses of a name such as localhost, with one port.
     addrinfo hints{};
     hints.ai_socktype = SOCK_STREAM;
@@ -121,7 +120,7 @@ class SilentConnectionsImpl final : public SilentConnections {
     return absl::OkStatus();
   }
 
-  const ListenAddress& address() const override { return address_; }
+  const HostPort& address() const override { return address_; }
 
  private:
   void Await(int socket, std::uint32_t events) const {
@@ -240,7 +239,7 @@ class SilentConnectionsImpl final : public SilentConnections {
   const Begun begun_;
   const int epoll_;
   const int stop_;
-  ListenAddress address_;
+  HostPort address_;
   std::vector<int> listeners_;
   // Used by the thread alone.
   std::map<int, Silent> silent_;  // by socket
@@ -252,7 +251,7 @@ class SilentConnectionsImpl final : public SilentConnections {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<SilentConnections>> SilentConnections::Listen(ListenAddress address,
+absl::StatusOr<std::unique_ptr<SilentConnections>> SilentConnections::Listen(HostPort address,
                                                                              Trusts trusts,
                                                                              Begun begun) {
   auto connections = std::make_unique<SilentConnectionsImpl>(std::move(trusts), std::move(begun));

@@ -1,4 +1,4 @@
-#include "tuner/server/access/silent_connections.h"
+#include "tuner/door/silent_connections.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -35,7 +35,7 @@ class SilentConnectionsTest : public testing::Test {
  protected:
   void Listen(bool trusted) {
     auto listening = SilentConnections::Listen(
-        {{"127.0.0.1", 0}}, [trusted](const Peer&) { return trusted; },
+        {"127.0.0.1", 0}, [trusted](const Peer&) { return trusted; },
         [this](int socket, bool known) {
           const std::lock_guard lock(mutex_);
           begun_.push_back(socket);
