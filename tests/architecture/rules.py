@@ -185,7 +185,7 @@ WALLS = {
     "grpc": {
         "includes": r"^(grpc|grpcpp|grpc\+\+)/|\.grpc\.pb\.h$",
         "sources": [*SERVER, "tuner/cli", "trial_runner/agent", "adapters/optuna",
-                    "tests/cli/verbs", "tests/e2e", "tests/benchmarks", "tests/protocol"],
+                    "tests/cli/verbs", "tests/door", "tests/e2e", "tests/benchmarks", "tests/protocol"],
         "headers": ["tuner/proto", *SERVER, "trial_runner/agent", "adapters/optuna"],
     },
     "json": {
@@ -230,7 +230,7 @@ WALLS = {
     },
     "log": {
         "includes": r"^(spdlog|fmt)/",
-        "sources": ["tuner/storage", *SERVER, *CLI, "trial_runner/agent",
+        "sources": ["tuner/storage", "tuner/door", *SERVER, *CLI, "trial_runner/agent",
                     "trial_runner/control", *TORCH, "adapters/adaptdl", "adapters/optuna",
                     "tests"],
         "headers": [],

@@ -38,9 +38,9 @@ def quantile(values, q):
 ANY_PORT = "127.0.0.1:0"  # what listens there says which port it got
 
 
-def serve(database, *options):
+def serve(database, *options, grpc=ANY_PORT):
     """A `tuner serve` with its gRPC endpoint at a port that the kernel gives: told_address says where."""
-    return subprocess.Popen([TUNER, "serve", "--grpc", ANY_PORT, "--db", str(database),
+    return subprocess.Popen([TUNER, "serve", "--grpc", grpc, "--db", str(database),
                              *map(str, [*PATIENT_SERVICE, *options])],
                             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
 

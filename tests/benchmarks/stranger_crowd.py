@@ -1,10 +1,12 @@
-"""Strangers without a token at a service's ports: silent, slow, endless, packed, deaf and malformed. Told the kind, how
-many connections and the addresses; says "ready" when all have been opened once, and ends with its standard input. What is
-closed on it comes again."""
+"""Strangers without a token at ports of ours: silent, slow, endless, packed, deaf and malformed. Told the kind, how many
+connections and the addresses, HOST:PORT, or tls://HOST:PORT where TLS is spoken; says "ready" when all have been opened once,
+and ends with its standard input. What is closed on it comes again."""
 import gzip
 import os
 import select
 import socket
+import ssl
+import struct
 import sys
 import time
 
@@ -14,6 +16,17 @@ PUT = b"PUT /nni/v1/channel/e/t/0123 HTTP/1.1\r\nHost: localhost\r\n"
 BOMB = gzip.compress(b" " * (32 << 20))
 DEEP = b"[" * 100_000
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes(3) + b"\4" + bytes(5)
+ACKNOWLEDGE = bytes(3) + b"\4\1" + bytes(4)
+HEADERS, CONTINUATION, PING = 1, 9, 6
+
+
+def frame(kind, payload, stream=1):
+    """Of HTTP/2; a header block does not end with it."""
+    return struct.pack(">I", len(payload))[1:] + bytes([kind, 0]) + struct.pack(">I", stream) + payload
+
+
+LONG = b"\x7f\x81\xff\xff\x03"  # a text of 8 MiB
+FIELD = b"\0\1a\1b"
 # By kind: what a connection says first, and what it goes on to say.
 KINDS = {
     "silent": (b"", b""),
@@ -27,7 +40,18 @@ KINDS = {
     "deaf": (b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n" * 50, b""),
     "malformed": (os.urandom(512), b"\0"),
     "http2": (PREFACE, b""),
+    "continuations": (PREFACE + frame(HEADERS, FIELD), frame(CONTINUATION, FIELD * 1024) * 8),
+    "huge_value": (PREFACE + frame(HEADERS, b"\0\1a" + LONG), frame(CONTINUATION, b"x" * 8192) * 8),
+    "huge_name": (PREFACE + ACKNOWLEDGE + frame(HEADERS, b"\0" + LONG), frame(CONTINUATION, b"x" * 8192) * 8),
+    "zeros": (PREFACE + ACKNOWLEDGE + frame(HEADERS, b"\xff"), frame(CONTINUATION, b"\x80" * 8192) * 8),
+    "pings": (PREFACE, frame(PING, bytes(8), 0) * 1000),
+    "slow_http2": (PREFACE + frame(HEADERS, b"\0\1a" + LONG), frame(CONTINUATION, b"x")),
 }
+HTTP2_KINDS = list(KINDS)[-7:]
+BLIND = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+BLIND.check_hostname = False
+BLIND.verify_mode = ssl.CERT_NONE
+BLIND.set_alpn_protocols(["h2"])
 
 
 class Crowd:
@@ -37,25 +61,41 @@ class Crowd:
         self.wanted = count
         self.opened = 0
         self.sockets = set()
+        self.shaking = set()
 
     def open(self):
-        host, port = self.addresses[self.opened % len(self.addresses)].rsplit(":", 1)
+        address = self.addresses[self.opened % len(self.addresses)]
+        tls = address.startswith("tls://")
+        host, port = address.removeprefix("tls://").rsplit(":", 1)
         self.opened += 1
         one = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
         one.settimeout(10)
         try:
             one.connect((host.strip("[]"), int(port)))
             one.setblocking(False)
-            self.say(one, self.first)
+            if tls:
+                one = BLIND.wrap_socket(one, do_handshake_on_connect=False)
+            self.begin(one)
             self.sockets.add(one)
         except OSError:
             one.close()
+
+    def begin(self, one):
+        """Its first words, once a handshake is done."""
+        try:
+            if isinstance(one, ssl.SSLSocket):
+                one.do_handshake()
+        except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            self.shaking.add(one)
+            return
+        self.shaking.discard(one)
+        self.say(one, self.first)
 
     def say(self, one, text):
         try:
             if text:
                 one.send(text)
-        except BlockingIOError:
+        except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
             pass
 
     def tick(self):
@@ -66,11 +106,15 @@ class Crowd:
         gone = {by_number[number] for number, _ in watch.poll(0)}
         for one in self.sockets - gone:
             try:
-                self.say(one, self.more)
+                if one in self.shaking:
+                    self.begin(one)
+                else:
+                    self.say(one, self.more)
             except OSError:
                 gone.add(one)
         for one in gone:
             self.sockets.discard(one)
+            self.shaking.discard(one)
             one.close()
         for _ in range(min(MOST_A_TICK, self.wanted - len(self.sockets))):
             self.open()

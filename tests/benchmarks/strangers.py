@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-# bench: strangers - every call of every endpoint with no, a wrong, an ended and a smaller token; 2,000 strangers of eleven kinds
+# bench: strangers - every call of every endpoint with no, a wrong, an ended and a smaller token; 2,000 strangers of each kind at every port
 # builds: tuner
 """The service is started with a word (`--token-file`), so that on loopback too nobody is let in by the kernel's word. What each
 call needs is read from the table of permissions; a call that its own role's token does not open counts as well, since else
 a service that refuses everybody would pass. Where the benchmark is root, another user of the machine also tries every call of HTTP
-at the port that `tuner connect` holds open for us with an administrator's token."""
+at the port that `tuner connect` holds open for us with an administrator's token. A second service speaks TLS, with two agents and
+a `tuner connect`: strangers of HTTP/2 are at its gRPC port and at those where agents fetch checkpoints, and other users at what is
+forwarded on loopback."""
 import http.client
 import json
 import os
@@ -18,7 +20,7 @@ import tempfile
 import time
 
 from bench_run import ANY_PORT, TUNER, quantile, resident_mb, serve, setup_optuna, told_address, usual_or_smoke
-from stranger_crowd import KINDS
+from stranger_crowd import HTTP2_KINDS, KINDS
 
 HERE = pathlib.Path(__file__).parent
 SOURCES = HERE.parents[1] / "tuner"
@@ -29,9 +31,12 @@ OPENED_BY = {"View": {"view", "submit", "administer"}, "Submit": {"submit", "adm
 SILENT = usual_or_smoke(2000, 50)
 CALLS = usual_or_smoke(2000, 50)
 CHECKS = usual_or_smoke(200, 10)
+OWN_PORTS = 7  # of two agents, three each, and of tuner connect
 CLOSED = 0  # no answer at all
 REFUSED = {"UNAUTHENTICATED", "PERMISSION_DENIED", 401, 403, CLOSED}
 NOBODY = 65534
+LISTENS = "0A"  # in /proc/net/tcp
+CROWD = (HERE / "stranger_crowd.py").read_text()
 # Prints the status of each call; run as another user.
 TRY_HTTP = """import http.client, sys
 for call in sys.argv[2:]:
@@ -52,16 +57,32 @@ def call_of_http(call):
     return (second, "/api/studies/1") if first == "dashboard" else (first, re.sub(r"\{\w+\}", "1", second))
 
 
+def listening_ports(pid):
+    """Of a process, by its address: ("127.0.0.1", 7077)."""
+    own = set()
+    for link in pathlib.Path(f"/proc/{pid}/fd").iterdir():
+        try:
+            own.add(os.readlink(link))
+        except OSError:
+            pass  # closed meanwhile
+    for line in pathlib.Path(f"/proc/{pid}/net/tcp").read_text().splitlines()[1:]:
+        _, local, _, state, *_, inode = line.split()[:10]
+        if state == LISTENS and f"socket:[{inode}]" in own:
+            host, port = local.split(":")
+            yield ".".join(str(byte) for byte in bytes.fromhex(host)[::-1]), int(port, 16)
+
+
 class Service:
-    def __init__(self, folder):
+    def __init__(self, folder, grpc=ANY_PORT):
         self.folder = folder
         self.word = secrets.token_hex(32)
         (folder / "word").write_text(self.word)
         (folder / "word").chmod(0o600)
         self.process = serve(folder / "pool.db", "--http", ANY_PORT, "--dashboard", ANY_PORT, "--token-file",
-                             folder / "word")
+                             folder / "word", grpc=grpc)
         self.grpc, self.http, self.dashboard = (told_address(self.process, endpoint)
                                                 for endpoint in ("gRPC", "HTTP", "dashboard"))
+        self.watched = [self.process]  # that strangers may not harm
 
     def end(self):
         self.process.terminate()
@@ -180,33 +201,91 @@ def healthz_s(service):
     return took
 
 
-def beside(service, kind):
-    """What others see while a crowd of strangers of that kind is at all ports."""
-    before = resident_mb(service.process.pid)
-    crowd = subprocess.Popen([sys.executable, HERE / "stranger_crowd.py", kind, str(SILENT), service.grpc, service.http,
-                              service.dashboard], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+class ReachableService(Service):
+    """With TLS at its gRPC port, two agents and a `tuner connect`, whose ports are found by what they listen at."""
+
+    def __init__(self, folder):
+        super().__init__(folder, "0.0.0.0:0")
+        self.grpc = f"127.0.0.1:{self.grpc.rpartition(':')[2]}"
+        token = folder / "pool.db.credentials" / "administer.token"
+        for name in ("one", "two"):
+            self.start("agent", "--join", self.grpc, "--slots", 1, "--name", name, "--dir", folder / name, "--http", self.http,
+                       "--token-file", token)
+        self.start("connect", self.grpc, "--listen", ANY_PORT, "--token-file", token)
+        while len(self.ports()) < OWN_PORTS:
+            assert all(process.poll() is None for process in self.watched), "agents and tuner connect run"
+            time.sleep(0.1)
+
+    def start(self, *arguments):
+        self.watched.append(subprocess.Popen([TUNER, *map(str, arguments)], stdout=subprocess.DEVNULL,
+                                             stderr=subprocess.DEVNULL))
+
+    def ports(self):
+        return [port for process in self.watched[1:] for port in listening_ports(process.pid)]
+
+    def tuner(self, *arguments):
+        token = self.folder / "pool.db.credentials" / "administer.token"
+        return subprocess.run([TUNER, *arguments, "--service", self.grpc, "--token-file", token], check=True,
+                              capture_output=True, text=True).stdout
+
+    def end(self):
+        for process in self.watched[1:]:
+            process.terminate()
+            process.wait()
+        super().end()
+
+
+def beside(service, kind, addresses, user=None):
+    """What others see while a crowd of strangers of that kind is at the addresses."""
+    before = [resident_mb(process.pid) for process in service.watched]
+    keys = {} if user is None else {"user": user, "group": user, "extra_groups": [], "cwd": "/"}
+    crowd = subprocess.Popen(["/usr/bin/python3", "-S", "-c", CROWD, kind, str(SILENT), *addresses], stdin=subprocess.PIPE,
+                             stdout=subprocess.PIPE, text=True, **keys)
     try:
         assert crowd.stdout.readline() == "ready\n"
         calls, checks = quantile(calls_s(service), 0.99), quantile(healthz_s(service), 0.99)
-        extra = resident_mb(service.process.pid) - before
+        begun = time.monotonic()
+        service.tuner("ls")
+        newcomer = time.monotonic() - begun
+        extra = max(resident_mb(process.pid) - mb for process, mb in zip(service.watched, before))
     finally:
         crowd.stdin.close()
         crowd.wait()
-    return calls, checks, extra, service.process.poll() is not None
+    return calls, checks, extra, any(process.poll() is not None for process in service.watched), newcomer
 
 
-def crowds(service):
-    alone = quantile(calls_s(service), 0.99)
-    print(f"alone: calls p99 {1000 * alone:.2f} ms")
+def crowds_of(service):
+    """(a name, the kind, its addresses, the user that it is) of each crowd that comes to a service."""
+    if not isinstance(service, ReachableService):
+        for kind in KINDS:
+            yield kind, kind, [service.grpc, service.http, service.dashboard], None
+        return
+    ports = service.ports()
+    fetched = [f"tls://{host}:{port}" for host, port in ports if host != "127.0.0.1"]
+    forwarded = [f"{host}:{port}" for host, port in ports if host == "127.0.0.1"]
+    for kind in HTTP2_KINDS:
+        yield f"{kind} (TLS)", kind, [f"tls://{service.grpc}", *fetched], None
+    for kind in ("silent", "malformed"):
+        yield f"{kind} (no TLS)", kind, [service.grpc, *(address.removeprefix("tls://") for address in fetched)], None
+    if os.geteuid() == 0:
+        for kind in ("silent", "endless_heads", "deaf", "malformed", "continuations"):
+            yield f"{kind} (forwarded)", kind, forwarded, NOBODY
+
+
+def crowds(services):
     rows = []
-    for kind in KINDS:
-        rows.append(beside(service, kind))
-        calls, checks, extra, _ = rows[-1]
-        print(f"{kind:15} calls p99 {1000 * calls:7.2f} ms   healthz p99 {1000 * checks:7.2f} ms   {extra:+6.1f} MB", flush=True)
+    for service in services:
+        alone = quantile(calls_s(service), 0.99)
+        print(f"alone: calls p99 {1000 * alone:.2f} ms")
+        for name, kind, addresses, user in crowds_of(service):
+            calls, checks, extra, fell, newcomer = beside(service, kind, addresses, user)
+            rows.append((calls / alone, calls, checks, extra, fell))
+            print(f"{name:25} calls p99 {1000 * calls:7.2f} ms   healthz p99 {1000 * checks:7.2f} ms   {extra:+6.1f} MB   "
+                  f"tuner ls {newcomer:5.2f} s", flush=True)
     most = [max(column) for column in zip(*rows)]
-    return {"others_p99_ratio": round(most[0] / alone, 2), "others_p99_ms": round(1000 * most[0], 2),
-            "healthz_p99_ms": round(1000 * most[1], 2), "extra_mb": round(most[2], 1),
-            "fell": sum(row[3] for row in rows), "strangers": SILENT}
+    return {"others_p99_ratio": round(most[0], 2), "others_p99_ms": round(1000 * most[1], 2),
+            "healthz_p99_ms": round(1000 * most[2], 2), "extra_mb": round(most[3], 1),
+            "fell": sum(row[4] for row in rows), "strangers": SILENT}
 
 
 def main():
@@ -214,11 +293,16 @@ def main():
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(most, 65536), most))
     python = setup_optuna("5.0.0")
     with tempfile.TemporaryDirectory() as name:
-        service = Service(pathlib.Path(name))
+        services = []
         try:
-            figures = {**try_all(service, python), **crowds(service)}
+            for kind in (Service, ReachableService):
+                folder = pathlib.Path(name) / kind.__name__
+                folder.mkdir()
+                services.append(kind(folder))
+            figures = {**try_all(services[0], python), **crowds(services)}
         finally:
-            service.end()
+            for service in services:
+                service.end()
     wrongly = figures.pop("wrongly")
     for line in wrongly:
         print(line)

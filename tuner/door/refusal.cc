@@ -54,10 +54,13 @@ std::string GoodbyeFrame(std::uint32_t last_stream) {
 std::string RefusalFrame(std::uint32_t stream, const absl::Status& status) {
   constexpr char kStatus200 = static_cast<char>(0x88);  // of the static table
   const std::string_view message(status.message().data(), status.message().size());
-  const std::string block = std::string(1, kStatus200) + LiteralField("content-type", "application/grpc") +
-                            LiteralField("grpc-status", absl::StrCat(static_cast<int>(status.code()))) +
-                            LiteralField("grpc-message", Escaped(message.substr(0, kMaxMessage)));
-  return http2::Frame(http2::kHeaders, http2::kEndStream | http2::kEndHeaders, stream, block);
+  const std::string block =
+      std::string(1, kStatus200) + LiteralField("content-type", "application/grpc") +
+      LiteralField("grpc-status", absl::StrCat(static_cast<int>(status.code()))) +
+      LiteralField("grpc-message", Escaped(message.substr(0, kMaxMessage)));
+  constexpr std::uint32_t kNoError = 0;  // it need not say what it has not said yet
+  return http2::Frame(http2::kHeaders, http2::kEndStream | http2::kEndHeaders, stream, block) +
+         http2::Frame(http2::kReset, 0, stream, http2::Number(kNoError));
 }
 
 }  // namespace espalier
