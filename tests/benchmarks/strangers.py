@@ -31,7 +31,6 @@ OPENED_BY = {"View": {"view", "submit", "administer"}, "Submit": {"submit", "adm
 SILENT = usual_or_smoke(2000, 50)
 CALLS = usual_or_smoke(2000, 50)
 CHECKS = usual_or_smoke(200, 10)
-OWN_PORTS = 7  # of two agents, three each, and of tuner connect
 CLOSED = 0  # no answer at all
 REFUSED = {"UNAUTHENTICATED", "PERMISSION_DENIED", 401, 403, CLOSED}
 NOBODY = 65534
@@ -209,19 +208,25 @@ class ReachableService(Service):
         self.grpc = f"127.0.0.1:{self.grpc.rpartition(':')[2]}"
         token = folder / "pool.db.credentials" / "administer.token"
         for name in ("one", "two"):
-            self.start("agent", "--join", self.grpc, "--slots", 1, "--name", name, "--dir", folder / name, "--http", self.http,
-                       "--token-file", token)
+            self.start("agent", "--join", self.grpc, "--slots", 1, "--name", name, "--dir", folder / name, "--token-file", token)
         self.start("connect", self.grpc, "--listen", ANY_PORT, "--token-file", token)
-        while len(self.ports()) < OWN_PORTS:
+        while len(self.fetched()) < 2 or len(self.forwarded()) < 3:
             assert all(process.poll() is None for process in self.watched), "agents and tuner connect run"
             time.sleep(0.1)
 
     def start(self, *arguments):
-        self.watched.append(subprocess.Popen([TUNER, *map(str, arguments)], stdout=subprocess.DEVNULL,
-                                             stderr=subprocess.DEVNULL))
+        with open(self.folder / f"told-{len(self.watched)}", "w") as told:
+            self.watched.append(subprocess.Popen([TUNER, *map(str, arguments)], stdout=told, stderr=told))
 
-    def ports(self):
-        return [port for process in self.watched[1:] for port in listening_ports(process.pid)]
+    def fetched(self):
+        """Where agents fetch checkpoints from one another."""
+        return [address for told in self.folder.glob("told-*")
+                for address in re.findall(r"fetch checkpoints of this node at (\S+:\d+)", told.read_text())]
+
+    def forwarded(self):
+        """Whose other ends the service is."""
+        ports = [f"{host}:{port}" for process in self.watched[1:] for host, port in listening_ports(process.pid)]
+        return [port for port in ports if port not in self.fetched()]
 
     def tuner(self, *arguments):
         token = self.folder / "pool.db.credentials" / "administer.token"
@@ -260,23 +265,21 @@ def crowds_of(service):
         for kind in KINDS:
             yield kind, kind, [service.grpc, service.http, service.dashboard], None
         return
-    ports = service.ports()
-    fetched = [f"tls://{host}:{port}" for host, port in ports if host != "127.0.0.1"]
-    forwarded = [f"{host}:{port}" for host, port in ports if host == "127.0.0.1"]
+    tls = [f"tls://{address}" for address in (service.grpc, *service.fetched())]
     for kind in HTTP2_KINDS:
-        yield f"{kind} (TLS)", kind, [f"tls://{service.grpc}", *fetched], None
+        yield f"{kind} (TLS)", kind, tls, None
     for kind in ("silent", "malformed"):
-        yield f"{kind} (no TLS)", kind, [service.grpc, *(address.removeprefix("tls://") for address in fetched)], None
+        yield f"{kind} (no TLS)", kind, [service.grpc, *service.fetched()], None
     if os.geteuid() == 0:
         for kind in ("silent", "endless_heads", "deaf", "malformed", "continuations"):
-            yield f"{kind} (forwarded)", kind, forwarded, NOBODY
+            yield f"{kind} (forwarded)", kind, service.forwarded(), NOBODY
 
 
 def crowds(services):
     rows = []
     for service in services:
         alone = quantile(calls_s(service), 0.99)
-        print(f"alone: calls p99 {1000 * alone:.2f} ms")
+        print(f"alone: calls p99 {1000 * alone:.2f} ms", flush=True)
         for name, kind, addresses, user in crowds_of(service):
             calls, checks, extra, fell, newcomer = beside(service, kind, addresses, user)
             rows.append((calls / alone, calls, checks, extra, fell))
