@@ -319,10 +319,12 @@ TEST_P(GrpcDoorTest, WhoeverGoesOnForEverIsCutOff) {
 TEST_P(GrpcDoorTest, DripsAreCounted) {
   GrpcDoorLimits limits;
   limits.pieces = 20;
+  const std::string half(8 << 10, 'x');
   Open(limits);
   RawClient client = Raw();
   ASSERT_TRUE(client.Say(kBegin));
   ASSERT_EQ(client.HearFrame(http2::kSettings), "");
+  client.Say(Frame(http2::kHeaders, 0, 1, half).substr(0, http2::kHeadBytes));
   for (int i = 0; i < limits.pieces; ++i) {
     client.Say("x");
     // Whoever comes after it is answered after it was read.

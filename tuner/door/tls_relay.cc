@@ -28,27 +28,35 @@ namespace {
 using SteadyClock = std::chrono::steady_clock;
 
 constexpr std::size_t kMovedAtOnce = 64 << 10;
-constexpr int kRoundsAtOnce = 8;  // of one connection, then others have their turn
 constexpr std::uint64_t kRelayWakes = 0;
 
 // Where both sides' bytes go through: what the other side takes at once is kept nowhere.
 using Scratch = std::array<char, kMovedAtOnce>;
 
+// Of a connection, at which something has happened.
+struct Ends {
+  bool outside = false;
+  bool inside = false;
+};
+
 class Connection {
  public:
-  explicit Connection(RelayedConnection of) : of_(std::move(of)) {}
+  explicit Connection(RelayedConnection of) : of_(std::move(of)) {
+    // Its buffers would come and go with each record.
+    SSL_clear_mode(of_.tls.get(), SSL_MODE_RELEASE_BUFFERS);
+  }
 
   int outside() const { return of_.socket.get(); }
   int inside() const { return of_.inside.get(); }
 
-  // As far as it goes without waiting. True: it is to be called again, though nothing comes.
-  bool Move(Scratch& scratch) {
-    for (int round = 0; round < kRoundsAtOnce; ++round) {
-      const bool up = MoveUp(scratch);
-      const bool down = MoveDown(scratch);
-      if (over_ || (!up && !down)) return false;
-    }
-    return true;
+  // Moves what can be moved at once, after something has happened at these ends. True: there is
+  // more to come from outside, of which nothing tells.
+  bool Move(Ends ready, Scratch& scratch) {
+    if (ready.outside) WriteOutside();
+    if (ready.inside) WriteInside();
+    const bool more = (ready.outside || SSL_has_pending(of_.tls.get()) != 0) && MoveUp(scratch);
+    if (ready.inside || inside_gone) MoveDown(scratch);
+    return more && !over();
   }
 
   // Both have said all, or one is gone.
@@ -71,9 +79,9 @@ class Connection {
     bool ended = false;  // its source has said all
   };
 
-  // Each returns whether it moved something.
+  // Whether more can be read at once.
   bool MoveUp(Scratch& scratch) {
-    if (over_ || !WriteInside() || up_.ended) return false;
+    if (over_ || !up_.left.empty() || up_.ended) return false;
     std::size_t got = 0;
     // One read gives a record of 16 KiB at most.
     while (got < scratch.size()) {
@@ -96,7 +104,7 @@ class Connection {
     }
     up_.left.assign(came.substr(SendInside(came)));
     WriteInside();
-    return got > 0;
+    return up_.left.empty() && got == scratch.size();
   }
 
   std::size_t SendInside(std::string_view bytes) {
@@ -110,27 +118,27 @@ class Connection {
     return static_cast<std::size_t>(std::max<ssize_t>(sent, 0));
   }
 
-  // Whether all has been taken.
-  bool WriteInside() {
-    if (!up_.left.empty()) up_.left.erase(0, SendInside(up_.left));
-    if (!up_.left.empty()) return false;
-    if (up_.left.capacity() > 0) up_.left = std::string();
+  // What was left, and that there is no more.
+  void WriteInside() {
+    if (!up_.left.empty()) {
+      up_.left.erase(0, SendInside(up_.left));
+      if (!up_.left.empty()) return;
+      up_.left = std::string();  // its memory too
+    }
     if (up_.ended && !std::exchange(told_inside_, true)) shutdown(inside(), SHUT_WR);
-    return true;
   }
 
-  bool MoveDown(Scratch& scratch) {
-    if (over_ || !WriteOutside() || down_.ended) return false;
+  void MoveDown(Scratch& scratch) {
+    if (over_ || !down_.left.empty() || down_.ended) return;
     const ssize_t got = recv(inside(), scratch.data(), scratch.size(), MSG_DONTWAIT);
     if (got < 0) {
       over_ = errno != EAGAIN && errno != EINTR;
-      return false;
+      return;
     }
     down_.ended = got == 0;
     const std::string_view came(scratch.data(), static_cast<std::size_t>(got));
     down_.left.assign(came.substr(SendOutside(came)));
     WriteOutside();
-    return got > 0;
   }
 
   std::size_t SendOutside(std::string_view bytes) {
@@ -149,18 +157,17 @@ class Connection {
     return sent;
   }
 
-  bool WriteOutside() {
-    if (!down_.left.empty()) down_.left.erase(0, SendOutside(down_.left));
-    if (!down_.left.empty()) return false;
-    if (down_.left.capacity() > 0) down_.left = std::string();
-    if (down_.ended && !std::exchange(told_outside_, true)) {
-      SSL_shutdown(of_.tls.get());
-      ERR_clear_error();
-      shutdown(outside(), SHUT_WR);
-      // The service closes both ways at once, and would hear nothing.
-      over_ = true;
+  void WriteOutside() {
+    if (!down_.left.empty()) {
+      down_.left.erase(0, SendOutside(down_.left));
+      if (!down_.left.empty()) return;
+      down_.left = std::string();
     }
-    return true;
+    if (!down_.ended) return;
+    SSL_shutdown(of_.tls.get());
+    ERR_clear_error();
+    shutdown(outside(), SHUT_WR);
+    over_ = true;  // the service ends both ways at once, and would hear nothing
   }
 
   static constexpr int kRecord = 16 << 10;
@@ -169,7 +176,6 @@ class Connection {
   Direction up_;    // to the service
   Direction down_;  // to the client
   bool told_inside_ = false;
-  bool told_outside_ = false;
   bool over_ = false;
 };
 
@@ -216,22 +222,22 @@ class TlsRelayImpl final : public TlsRelay {
       const int wait_ms = !again_.empty() ? 0 : ends_ ? kDrainLook_ms : -1;
       const int ready =
           epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), wait_ms);
-      std::vector<std::uint64_t> moved = std::exchange(again_, {});
+      std::map<std::uint64_t, Ends> moved = std::exchange(again_, {});
       for (int i = 0; i < ready; ++i) {
-        const std::uint64_t number = events[static_cast<std::size_t>(i)].data.u64;
+        const epoll_event& event = events[static_cast<std::size_t>(i)];
+        const std::uint64_t number = event.data.u64;
         if (number == kRelayWakes) continue;
-        moved.push_back(number / 2);
-        if ((events[static_cast<std::size_t>(i)].events & (EPOLLHUP | EPOLLERR)) != 0) {
-          HangUp(number);
-        }
+        Ends& ends = moved[number / 2];
+        (number % 2 == 0 ? ends.outside : ends.inside) = true;
+        if ((event.events & (EPOLLHUP | EPOLLERR)) != 0) HangUp(number);
       }
       TakeAdded(moved);
-      for (const std::uint64_t number : moved) Move(number);
+      for (const auto& [number, ends] : moved) Move(number, ends);
     }
   }
 
   // Connections have two numbers in epoll, one for each end.
-  void TakeAdded(std::vector<std::uint64_t>& moved) {
+  void TakeAdded(std::map<std::uint64_t, Ends>& moved) {
     std::uint64_t count = 0;
     [[maybe_unused]] const ssize_t got = read(wake_.get(), &count, sizeof(count));
     std::vector<RelayedConnection> added;
@@ -245,15 +251,15 @@ class TlsRelayImpl final : public TlsRelay {
       Connection& connection = connections_.try_emplace(number, std::move(one)).first->second;
       Await(EPOLL_CTL_ADD, connection.outside(), 2 * number, 0);
       Await(EPOLL_CTL_ADD, connection.inside(), 2 * number + 1, 0);
-      moved.push_back(number);
+      moved[number] = {true, true};
     }
   }
 
-  void Move(std::uint64_t number) {
+  void Move(std::uint64_t number, Ends ready) {
     const auto found = connections_.find(number);
     if (found == connections_.end()) return;
     Connection& connection = found->second;
-    if (connection.Move(scratch_)) again_.push_back(number);
+    if (connection.Move(ready, scratch_)) again_[number].outside = true;
     if (connection.over()) {
       connections_.erase(found);
       return;
@@ -303,7 +309,7 @@ class TlsRelayImpl final : public TlsRelay {
   // The thread's alone.
   std::map<std::uint64_t, Connection> connections_;
   std::uint64_t next_ = kRelayWakes + 1;
-  std::vector<std::uint64_t> again_;  // those that have more to move
+  std::map<std::uint64_t, Ends> again_;  // those that have more to move
   std::optional<SteadyClock::time_point> ends_;
   Scratch scratch_;
   std::thread thread_;

@@ -225,7 +225,10 @@ class Formation : public std::enable_shared_from_this<Formation> {
     if (!connected.ok()) return std::string(connected.status().message());
     auto group = Meet(options_, plan_, c10::make_intrusive<GlooTable>(*connected, sockets_));
     std::string error = Confirm(*group);
-    if (error.empty()) group_ = std::move(group);
+    if (error.empty()) {
+      sockets_->TurnNewcomersAway();
+      group_ = std::move(group);
+    }
     return error;
   }
 

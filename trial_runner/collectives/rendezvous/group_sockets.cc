@@ -2,14 +2,17 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <linux/filter.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
-#include <unistd.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cstdlib>
+#include <functional>
 
 #include "absl/cleanup/cleanup.h"
+#include "base/file_descriptor.h"
 
 namespace espalier {
 namespace {
@@ -27,17 +30,22 @@ std::string KeyOf(const sockaddr_storage& address) {
   }
 }
 
-std::vector<int> OpenDescriptors() {
-  std::vector<int> open;
+// Each open socket, by a descriptor of our own: its number may be somebody else's the next moment.
+void ForEachSocket(const std::function<void(int socket)>& visit) {
   DIR* folder = opendir("/proc/self/fd");
-  if (folder == nullptr) return open;
+  if (folder == nullptr) return;
   const absl::Cleanup close_folder = [&] { closedir(folder); };
   while (const dirent* entry = readdir(folder)) {
     char* end = nullptr;
-    const long fd = std::strtol(entry->d_name, &end, 10);
-    if (end != entry->d_name && *end == '\0') open.push_back(static_cast<int>(fd));
+    const int fd = static_cast<int>(std::strtol(entry->d_name, &end, 10));
+    struct stat about {};
+    if (end == entry->d_name || *end != '\0' || fstat(fd, &about) != 0 ||
+        !S_ISSOCK(about.st_mode)) {
+      continue;
+    }
+    const FileDescriptor socket(fcntl(fd, F_DUPFD_CLOEXEC, 0));
+    if (socket.open()) visit(socket.get());
   }
-  return open;
 }
 
 }  // namespace
@@ -47,30 +55,39 @@ void GroupSockets::Note(std::string_view told) {
   told_.emplace_back(told);
 }
 
-bool GroupSockets::Touches(int socket) const {
-  for (const auto name_of : {getpeername, getsockname}) {
-    sockaddr_storage address{};
-    socklen_t size = sizeof(address);
-    if (name_of(socket, reinterpret_cast<sockaddr*>(&address), &size) != 0) return false;
-    const std::string key = KeyOf(address);
-    const std::lock_guard lock(mutex_);
-    const bool noted = std::any_of(told_.begin(), told_.end(), [&](const std::string& told) {
-      return told.find(key) != std::string::npos;
-    });
-    if (!key.empty() && noted) return true;
-  }
-  return false;
+bool GroupSockets::Noted(int socket, decltype(&getsockname) name_of) const {
+  sockaddr_storage address{};
+  socklen_t size = sizeof(address);
+  if (name_of(socket, reinterpret_cast<sockaddr*>(&address), &size) != 0) return false;
+  const std::string key = KeyOf(address);
+  const std::lock_guard lock(mutex_);
+  return !key.empty() && std::any_of(told_.begin(), told_.end(), [&](const std::string& told) {
+    return told.find(key) != std::string::npos;
+  });
 }
 
 void GroupSockets::ShutDown() const {
-  for (const int fd : OpenDescriptors()) {
-    // A descriptor of our own for the same socket: the number may be somebody else's the next
-    // moment.
-    const int socket = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-    if (socket < 0) continue;
-    if (Touches(socket)) shutdown(socket, SHUT_RDWR);
-    close(socket);
-  }
+  ForEachSocket([this](int socket) {
+    // One that is not connected, as a listener is, has no peer.
+    sockaddr_storage peer{};
+    socklen_t size = sizeof(peer);
+    if (getpeername(socket, reinterpret_cast<sockaddr*>(&peer), &size) != 0) return;
+    if (Noted(socket, getpeername) || Noted(socket, getsockname)) shutdown(socket, SHUT_RDWR);
+  });
+}
+
+void GroupSockets::TurnNewcomersAway() const {
+  ForEachSocket([this](int socket) {
+    int listens = 0;
+    socklen_t size = sizeof(listens);
+    if (getsockopt(socket, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) != 0 || listens == 0 ||
+        !Noted(socket, getsockname)) {
+      return;
+    }
+    sock_filter nothing = BPF_STMT(BPF_RET | BPF_K, 0);  // of each packet
+    const sock_fprog filter{1, &nothing};
+    setsockopt(socket, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof(filter));
+  });
 }
 
 }  // namespace espalier

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/socket.h>
+
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -17,9 +19,14 @@ class GroupSockets {
   void Note(std::string_view told);
   // Shuts down the connected sockets of this process that begin or end at a noted address.
   void ShutDown() const;
+  // Lets nobody else connect to the noted addresses of this process, once all members have: Gloo's
+  // listener keeps whatever connects, and its descriptors would run out. The kernel drops what
+  // comes; where it cannot, nothing is changed.
+  void TurnNewcomersAway() const;
 
  private:
-  bool Touches(int socket) const;
+  // The socket's name is one of those noted.
+  bool Noted(int socket, decltype(&getsockname) name_of) const;
 
   mutable std::mutex mutex_;
   std::vector<std::string> told_;
