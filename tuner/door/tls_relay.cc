@@ -223,15 +223,17 @@ class TlsRelayImpl final : public TlsRelay {
       const int ready =
           epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), wait_ms);
       std::map<std::uint64_t, Ends> moved = std::exchange(again_, {});
+      bool woken = false;
       for (int i = 0; i < ready; ++i) {
         const epoll_event& event = events[static_cast<std::size_t>(i)];
         const std::uint64_t number = event.data.u64;
+        woken = woken || number == kRelayWakes;
         if (number == kRelayWakes) continue;
         Ends& ends = moved[number / 2];
         (number % 2 == 0 ? ends.outside : ends.inside) = true;
         if ((event.events & (EPOLLHUP | EPOLLERR)) != 0) HangUp(number);
       }
-      TakeAdded(moved);
+      if (woken) TakeAdded(moved);
       for (const auto& [number, ends] : moved) Move(number, ends);
     }
   }
