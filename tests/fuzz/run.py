@@ -25,7 +25,8 @@ QUIET = 0.1  # the last part of a target's runs, in which its coverage has not g
 # the service takes of one at a time.
 LENGTH = 600
 LENGTH_OF = {"http": 20_000, "optuna_file": 16_384}
-OPTIONS = ["-timeout=20", "-rss_limit_mb=2560", "-print_final_stats=1"]
+# By the clock, on machines that do other things too.
+OPTIONS = ["-timeout=60", "-report_slow_units=60", "-rss_limit_mb=2560", "-print_final_stats=1"]
 MEMORY = "/dev/shm"  # where targets make their files
 INTERRUPTED = 72  # libFuzzer's exit status
 LINE = re.compile(r"^#(\d+)\s+(INITED|NEW|REDUCE|RELOAD|pulse|DONE)\s+cov: (\d+) ft: (\d+)")
