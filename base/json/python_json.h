@@ -9,10 +9,11 @@
 
 namespace espalier {
 
-// JSON as Python writes it, with NaN and Infinity. Nothing here recurses: what is stored may have
-// any depth. What comes in is held to CheckJsonDepth before.
-inline constexpr unsigned kPythonJson =
-    rapidjson::kParseNanAndInfFlag | rapidjson::kParseIterativeFlag;
+// JSON as Python writes it, with NaN and Infinity; numbers are the nearest doubles. Nothing here
+// recurses: what is stored may have any depth. What comes in is held to CheckJsonDepth before.
+inline constexpr unsigned kPythonJson = rapidjson::kParseNanAndInfFlag |
+                                        rapidjson::kParseIterativeFlag |
+                                        rapidjson::kParseFullPrecisionFlag;
 
 // Where a zero byte is: the library ends there. Else what it has found.
 inline rapidjson::ParseResult WholeText(std::string_view text, rapidjson::ParseResult found) {

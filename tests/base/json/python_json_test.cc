@@ -29,6 +29,14 @@ TEST(PythonJson, MayHaveAnyDepth) {
   EXPECT_TRUE(Again(lists) == lists);
 }
 
+TEST(PythonJson, ReadsTheNearestDouble) {
+  for (const char* text : {"12345678901234690578e190", "0.1e-300", "1.7976931348623157e308"}) {
+    const std::string once = Again(text);
+    EXPECT_EQ(Again(once), once) << text;
+    EXPECT_EQ(std::stod(once), std::stod(text)) << text;
+  }
+}
+
 TEST(PythonJson, AZeroByteIsNoEnd) {
   for (const char* text : {"1@", "NaN@", "[1]@ garbage", R"({"a": "@"})"}) {
     const std::string whole = WithZeroBytes(text);
