@@ -75,6 +75,12 @@ absl::Status MakePrivateFolders(const std::string& path) {
   return absl::OkStatus();
 }
 
+absl::Status KeepPrivateFolders(const std::string& path) {
+  ESPALIER_RETURN_IF_ERROR(MakePrivateFolders(path));
+  const int error = SyncFoldersAbove(path);
+  return error == 0 ? absl::OkStatus() : CannotWrite(path, error);
+}
+
 absl::Status WritePrivateFile(const std::string& path, const std::string& text) {
   return Write(path, text, /*sync=*/false);
 }

@@ -16,15 +16,20 @@ int SyncPath(const std::string& path) {
   return there.open() && fsync(there.get()) == 0 ? 0 : errno;
 }
 
-void SyncFoldersAbove(const std::string& path) {
+int SyncFoldersAbove(const std::string& path) {
   namespace fs = std::filesystem;
   std::error_code error;
   fs::path folder = fs::absolute(path, error).lexically_normal();
   if (!error && !folder.has_filename()) folder = folder.parent_path();  // "a/b/"
+  int first_error = 0;
   while (!error && folder != folder.parent_path()) {
     folder = folder.parent_path();
-    SyncPath(folder.string());
+    const FileDescriptor there(open(folder.c_str(), O_RDONLY | O_CLOEXEC));
+    const bool synced = !there.open() || fsync(there.get()) == 0 || errno == EINVAL ||
+                        errno == EROFS || errno == ENOTSUP;
+    if (!synced && first_error == 0) first_error = errno;
   }
+  return first_error;
 }
 
 }  // namespace espalier

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "base/process_start.h"
+#include "tests/base/synced_paths.h"
 
 namespace espalier {
 namespace {
@@ -76,6 +77,19 @@ TEST_F(PrivateFiles, KeepsAFileUnderItsName) {
     EXPECT_FALSE(fs::exists(folder_ / "key.new"));
   }
   EXPECT_FALSE(KeepPrivateFile((folder_ / "absent/key").string(), "").ok());
+}
+
+// A folder whose name is not safe takes its files with it.
+TEST_F(PrivateFiles, KeptFoldersAreSyncedUpToTheRoot) {
+  TakeSyncedPaths();
+  ASSERT_TRUE(KeepPrivateFolders((folder_ / "a/b/c").string()).ok());
+  EXPECT_EQ(ModeOf("a/b/c"), fs::perms(0700));
+  const std::set<std::string> synced = TakeSyncedPaths();
+  for (const fs::path& above : {folder_ / "a/b", folder_ / "a", folder_, fs::path("/")}) {
+    EXPECT_TRUE(synced.contains(above.string())) << above;
+  }
+  std::ofstream(folder_ / "file") << "x";
+  EXPECT_FALSE(KeepPrivateFolders((folder_ / "file/below").string()).ok());
 }
 
 // As are files of /proc whose process has gone since they were opened.

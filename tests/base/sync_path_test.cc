@@ -25,9 +25,9 @@ TEST(SyncPath, TakesFilesAndFoldersAndSaysWhatIsWrong) {
 
 // Up to the root, relative names and a slash at the end as well; what is not there is no hindrance.
 TEST(SyncPath, FoldersAboveEndAtTheRoot) {
-  SyncFoldersAbove("absent/below/");
-  SyncFoldersAbove("/");
-  SyncFoldersAbove("");
+  EXPECT_EQ(SyncFoldersAbove("absent/below/"), 0);
+  EXPECT_EQ(SyncFoldersAbove("/"), 0);
+  EXPECT_EQ(SyncFoldersAbove(""), 0);
 }
 
 }  // namespace

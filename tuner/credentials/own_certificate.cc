@@ -59,7 +59,7 @@ std::vector<std::string> OwnNames() {
 
 absl::StatusOr<OwnCertificate> KeepOwnCertificate(const std::string& folder) {
   namespace fs = std::filesystem;
-  ESPALIER_RETURN_IF_ERROR(MakePrivateFolders(folder));
+  ESPALIER_RETURN_IF_ERROR(KeepPrivateFolders(folder));
   OwnCertificate own{
       (fs::path(folder) / "certificate.pem").string(), (fs::path(folder) / "key.pem").string(), {}};
   std::error_code error;

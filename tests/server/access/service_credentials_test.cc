@@ -11,6 +11,7 @@
 #include <string>
 
 #include "base/private_files.h"
+#include "tests/base/synced_paths.h"
 #include "tests/storage/scratch_folder.h"
 
 namespace espalier {
@@ -64,6 +65,17 @@ TEST_F(KeptCredentials, AreInABackupForTheUserAlone) {
   EXPECT_EQ(ModeOf(Folder("backup")), 0700);
   EXPECT_EQ(ModeOf(Folder("backup") + "/key.pem"), 0600);
   EXPECT_EQ(Folders(), 2U) << "nothing unfinished is left";
+}
+
+// Who has a token of a service has pinned its certificate, so that neither may go with its folder.
+TEST_F(KeptCredentials, AreInAFolderThatIsSafeItself) {
+  const std::string folder = Folder("new/tuner.db.credentials");
+  TakeSyncedPaths();
+  ASSERT_TRUE(PrepareCredentials({.folder = folder}, /*reachable=*/true).ok());
+  const std::set<std::string> synced = TakeSyncedPaths();
+  for (const std::string& path : {folder, Folder("new"), folder_.path()}) {
+    EXPECT_TRUE(synced.contains(path)) << path;
+  }
 }
 
 TEST_F(KeptCredentials, OverwriteNothingAndNeedNotBeThere) {

@@ -42,7 +42,7 @@ absl::StatusOr<std::string> KeepTrialKey(const std::string& folder) {
   const std::string path = InFolder(folder, kTrialKey);
   std::string key = FirstLineOf(path);
   if (IsHexadecimal(key, 2 * kTokenSecretBytes)) return key;
-  ESPALIER_RETURN_IF_ERROR(MakePrivateFolders(folder));
+  ESPALIER_RETURN_IF_ERROR(KeepPrivateFolders(folder));
   key = RandomHexadecimal(kTokenSecretBytes);
   ESPALIER_RETURN_IF_ERROR(KeepPrivateFile(path, key + "\n"));
   return key;
@@ -102,7 +102,7 @@ absl::Status CopyFolder(const std::string& from, const std::string& to,
   const std::string whole = fs::absolute(to, error).lexically_normal().string();
   const std::string unfinished = absl::StrCat(whole, ".unfinished-", getpid());
   fs::remove_all(unfinished, error);
-  ESPALIER_RETURN_IF_ERROR(MakePrivateFolders(unfinished));
+  ESPALIER_RETURN_IF_ERROR(KeepPrivateFolders(unfinished));
   absl::Status status = CopyFiles(from, unfinished, but);
   if (status.ok()) {
     fs::rename(unfinished, whole, error);

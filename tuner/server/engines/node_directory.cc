@@ -20,7 +20,7 @@ absl::StatusOr<NodeDirectory> NodeDirectory::Open(const std::string& path) {
   const auto error = [&path](absl::StatusCode code, const std::string& what) {
     return absl::Status(code, absl::StrCat("directory of nodes \"", path, "\"", what));
   };
-  if (const absl::Status made = MakePrivateFolders(path); !made.ok()) {
+  if (const absl::Status made = KeepPrivateFolders(path); !made.ok()) {
     return error(absl::StatusCode::kInvalidArgument, absl::StrCat(": ", made.message()));
   }
   const std::string absolute = fs::absolute(path).lexically_normal().string();
