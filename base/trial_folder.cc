@@ -22,6 +22,13 @@ constexpr int kClaimAttempts = 10;
 
 std::string MarkIn(const std::string& folder) { return absl::StrCat(folder, "/", kMarkOfStudy); }
 
+// The identity of the study that the folder is of; empty: it bears none. A mark that was on its way
+// to the disk when the power was lost may be zeros, and says nothing either.
+std::string OwnerOf(const std::string& folder) {
+  std::string owner = TextOfFile(MarkIn(folder));
+  return owner.find('\0') == std::string::npos ? owner : "";
+}
+
 std::string AsideFor(const std::string& folder, const std::string& identity) {
   return absl::StrCat(folder, ".old-", FolderName(identity));
 }
@@ -72,7 +79,7 @@ absl::StatusOr<std::string> ClaimTrialFolder(const std::string& directory, const
     std::error_code error;
     if (!fs::exists(folder, error)) fs::rename(AsideFor(folder, identity), folder, error);
     ESPALIER_RETURN_IF_ERROR(MakePrivateFolders(folder));
-    const std::string owner = TextOfFile(MarkIn(folder));
+    const std::string owner = OwnerOf(folder);
     if (owner == identity) return moved;
     if (owner.empty()) {
       trouble = WritePrivateFile(MarkIn(folder), identity);
@@ -100,7 +107,7 @@ std::string FindTrialFolder(const std::string& directory, const TrialName& trial
   if (identity.empty()) return folder;
   std::string aside = AsideFor(folder, identity);
   std::error_code error;
-  const std::string owner = TextOfFile(MarkIn(folder));
+  const std::string owner = OwnerOf(folder);
   const bool here =
       owner.empty() ? fs::exists(folder, error) || !fs::exists(aside, error) : owner == identity;
   return here ? folder : aside;

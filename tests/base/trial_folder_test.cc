@@ -97,6 +97,19 @@ TEST_F(ClaimedFolder, WithoutAnIdentityNothingIsTouched) {
   EXPECT_EQ(Claim(first_), "");
 }
 
+// As a loss of power may leave a file that was just made, or nothing of it.
+TEST_F(ClaimedFolder, AMarkOfZerosMovesNothingAway) {
+  for (const std::size_t zeros : {0, 1, 5}) {
+    Claim(first_);
+    Write("trial-7/checkpoint");
+    std::ofstream(Path("trial-7/.study"), std::ios::binary) << std::string(zeros, '\0');
+    EXPECT_EQ(Find(first_), Path("trial-7"));
+    EXPECT_EQ(Claim(first_), "");
+    EXPECT_TRUE(fs::exists(Path("trial-7/checkpoint")));
+  }
+  EXPECT_EQ(Claim(second_), Path("trial-7.old-1-100")) << "it bears its mark again";
+}
+
 TEST_F(ClaimedFolder, OneThatCannotBeMovedIsNamed) {
   Claim(first_);
   fs::create_directories(Path("trial-7.old-1-100/in the way"));
