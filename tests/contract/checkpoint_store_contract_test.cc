@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/checkpoint_seal.h"
 #include "base/checksum.h"
+#include "tests/base/synced_paths.h"
 #include "trial_runner/agent/checkpoints/checkpoint_manifest.h"
 #include "trial_runner/agent/checkpoints/checkpoint_server.h"
 #include "trial_runner/agent/checkpoints/checkpoint_store.h"
@@ -180,8 +181,11 @@ TEST(SharedFolders, TwoAgentsFetchTheSameAtOneTime) {
 
 TEST(SharedFolders, AllWhoSeeOneReadTheSameMark) {
   const fs::path root = fs::temp_directory_path() / absl::StrCat("espalier-mark-", getpid());
+  TakeSyncedPaths();
   const absl::StatusOr<std::string> first = MarkOfSharedFolder((root / "one").string());
   ASSERT_TRUE(first.ok()) << first.status();
+  const std::set<std::string> synced = TakeSyncedPaths();
+  EXPECT_TRUE(synced.contains(root / "one") && synced.contains(root)) << "it stays the mark";
   EXPECT_EQ(*MarkOfSharedFolder((root / "one").string()), *first);
   EXPECT_NE(*MarkOfSharedFolder((root / "two").string()), *first);
   std::ofstream(root / "file") << "in the way";

@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/file_descriptor.h"
 #include "base/private_files.h"
+#include "base/sync_path.h"
 #include "base/trial_folder.h"
 #include "spdlog/spdlog.h"
 #include "trial_runner/agent/checkpoints/checkpoint_damage.h"
@@ -238,6 +239,13 @@ absl::StatusOr<std::string> MarkOfSharedFolder(const std::string& directory) {
   const std::string why = strerror(errno);
   fs::remove(fresh, error);
   if (!linked) return CannotMark(path, why.c_str());
+  // Another mark after a loss of power would make another folder of it.
+  if (const int unsynced = SyncPath(directory); unsynced != 0) {
+    return CannotMark(path, strerror(unsynced));
+  }
+  if (const int unsynced = SyncFoldersAbove(directory); unsynced != 0) {
+    return CannotMark(path, strerror(unsynced));
+  }
   const std::optional<std::string> there = ReadSmallFile(path);
   if (!there) return CannotMark(path, "what is in it cannot be read");
   return *there;

@@ -5,10 +5,13 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <optional>
+#include <system_error>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/file_descriptor.h"
@@ -35,8 +38,25 @@ absl::Status Sync(const std::string& path) {
   return error == 0 ? absl::OkStatus() : DiskError(path, error);
 }
 
+absl::Status SyncAbove(const std::string& path) {
+  const int error = SyncFoldersAbove(path);
+  return error == 0 ? absl::OkStatus() : DiskError(path, error);
+}
+
 absl::Status Rename(const std::string& from, const std::string& to) {
   if (rename(from.c_str(), to.c_str()) != 0) return DiskError(to, errno);
+  return absl::OkStatus();
+}
+
+// The names in a folder and in those below it.
+absl::Status SyncNamesBelow(const std::string& folder) {
+  std::error_code error;
+  std::vector<std::string> folders = {folder};
+  for (const auto& entry : fs::recursive_directory_iterator(folder, error)) {
+    if (entry.is_directory()) folders.push_back(entry.path().string());
+  }
+  if (error) return DiskError(folder, error.value());
+  for (const std::string& one : folders) ESPALIER_RETURN_IF_ERROR(Sync(one));
   return absl::OkStatus();
 }
 
@@ -179,18 +199,33 @@ absl::Status IncomingCheckpoint::PutInPlace() {
 }
 
 absl::Status IncomingCheckpoint::PutFileInPlace() {
-  const bool is_new = !fs::exists(folder_);
   ESPALIER_RETURN_IF_ERROR(MakePrivateFolders(folder_));
   ESPALIER_RETURN_IF_ERROR(
       Rename(absl::StrCat(staging_, "/", name_), absl::StrCat(folder_, "/", name_)));
   ESPALIER_RETURN_IF_ERROR(Sync(folder_));
-  if (is_new) SyncFoldersAbove(folder_);
+  ESPALIER_RETURN_IF_ERROR(SyncAbove(folder_));
   std::error_code ignored;  // what else is under way there is of older checkpoints
   fs::remove_all(fs::path(staging_).parent_path(), ignored);
   return absl::OkStatus();
 }
 
-// By two renames: a crash between them leaves the old folder beside, and the fetch is done again.
+// The new folder takes the place of the old one in one call, where the file system can do that.
+// Elsewhere by two renames: a crash between them leaves the old folder beside, and the fetch is
+// done again.
+absl::Status IncomingCheckpoint::TakePlace() const {
+  if (!fs::exists(folder_)) return Rename(staging_, folder_);
+  const auto exchanged = [this] {
+    return renameat2(AT_FDCWD, staging_.c_str(), AT_FDCWD, folder_.c_str(), RENAME_EXCHANGE) == 0;
+  };
+  if (exchanged()) return absl::OkStatus();
+  if (errno != EINVAL && errno != ENOSYS && errno != ENOTSUP) return DiskError(folder_, errno);
+  const std::string old = StagingOf("old");
+  std::error_code ignored;
+  fs::remove_all(old, ignored);
+  ESPALIER_RETURN_IF_ERROR(Rename(folder_, old));
+  return Rename(staging_, folder_);
+}
+
 absl::Status IncomingCheckpoint::PutFolderInPlace() {
   std::error_code ignored;
   const absl::StatusOr<CheckpointManifest> there = ReadManifest(folder_, name_);
@@ -199,14 +234,9 @@ absl::Status IncomingCheckpoint::PutFolderInPlace() {
     fs::remove_all(fs::path(staging_).parent_path(), ignored);
     return absl::OkStatus();
   }
-  const std::string old = absl::StrCat(StagingOf("old"));
-  fs::remove_all(old, ignored);
-  const bool is_new = !fs::exists(folder_);
-  if (!is_new) ESPALIER_RETURN_IF_ERROR(Rename(folder_, old));
-  ESPALIER_RETURN_IF_ERROR(Rename(staging_, folder_));
-  const std::string above = fs::path(folder_).parent_path().string();
-  ESPALIER_RETURN_IF_ERROR(Sync(above));
-  if (is_new) SyncFoldersAbove(above);
+  ESPALIER_RETURN_IF_ERROR(SyncNamesBelow(staging_));
+  ESPALIER_RETURN_IF_ERROR(TakePlace());
+  ESPALIER_RETURN_IF_ERROR(SyncAbove(folder_));
   fs::remove_all(fs::path(staging_).parent_path(), ignored);
   return absl::OkStatus();
 }

@@ -43,6 +43,7 @@ class IncomingCheckpoint {
   absl::Status AppendToPart(std::string_view bytes);
   absl::Status PutFileInPlace();
   absl::Status PutFolderInPlace();
+  absl::Status TakePlace() const;
 
   const std::string folder_;
   const std::string name_;

@@ -212,7 +212,6 @@ absl::StatusOr<std::string> WriteCheckpointFile(const CheckpointFile& file,
     return absl::UnavailableError(
         absl::StrCat("checkpoint folder ", file.folder, ": ", made.message()));
   }
-  const bool first = FilesByStep(file.folder).empty();
   std::error_code failed;
   const std::string path = absl::StrCat(file.folder, "/step-", file.step, ".pt");
   // Replicas that leave a broken group may all be writing the same step, from several machines into
@@ -228,7 +227,10 @@ absl::StatusOr<std::string> WriteCheckpointFile(const CheckpointFile& file,
   if (const int error = SyncPath(file.folder); error != 0) {
     return FileError(file.folder, "cannot sync", error);
   }
-  if (first) SyncFoldersAbove(file.folder);
+  // Each time: what made the folders, or wrote here first, may have been killed before it did so.
+  if (const int error = SyncFoldersAbove(file.folder); error != 0) {
+    return FileError(file.folder, "cannot sync what is above", error);
+  }
   RemoveOldCheckpoints(file);
   RemoveLeftovers(file.folder);
   return path;

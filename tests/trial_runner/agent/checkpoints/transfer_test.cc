@@ -2,8 +2,11 @@
 
 #include <gmock/gmock.h>
 #include <grpcpp/grpcpp.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <array>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -11,6 +14,8 @@
 #include "absl/strings/str_cat.h"
 #include "base/checkpoint_seal.h"
 #include "base/checksum.h"
+#include "base/file_descriptor.h"
+#include "tests/base/synced_paths.h"
 #include "transfer.grpc.pb.h"
 #include "trial_runner/agent/checkpoints/checkpoint_fetch.h"
 #include "trial_runner/agent/checkpoints/checkpoint_manifest.h"
@@ -119,6 +124,47 @@ TEST_F(TransferTest, FetchesAFolderAsItIs) {
   EXPECT_TRUE(fs::exists(mine_ + "/weights/empty"));
   EXPECT_FALSE(fs::exists(mine_ + "/of-epoch-9"));
   EXPECT_FALSE(fs::exists(mine_ + "/half.tmp"));
+}
+
+// Names that are not synced may be gone after a loss of power, and with them a part of what came.
+TEST_F(TransferTest, AllNamesOfAFolderAreSafeBeforeItIsThere) {
+  Write(holder_ + "/weights/part-1", "learnt");
+  Write(holder_ + "/epoch", "12");
+  const fs::path staging = root_ / "b/trial-2/incoming" / ReadManifest(holder_, "")->fingerprint;
+  TakeSyncedPaths();
+  ASSERT_EQ(Fetch(OrderFor("")), absl::OkStatus());
+  const std::set<std::string> synced = TakeSyncedPaths();
+  for (const fs::path& path : {staging, staging / "weights", staging / "epoch",
+                               staging / "weights/part-1", root_ / "b/trial-2", root_ / "b"}) {
+    EXPECT_TRUE(synced.contains(path.string())) << path;
+  }
+}
+
+// The folder of the trial's own machine, and thus its names, may be new without anybody's notice.
+TEST_F(TransferTest, TheFoldersAboveAFileAreSafeAlsoWhereOthersMadeThem) {
+  Write(holder_ + "/step-7.pt", "learnt");
+  fs::create_directories(mine_);
+  TakeSyncedPaths();
+  ASSERT_EQ(Fetch(OrderFor("step-7.pt")), absl::OkStatus());
+  const std::set<std::string> synced = TakeSyncedPaths();
+  for (const fs::path& path : {fs::path(mine_), root_ / "b/trial-2", root_ / "b", root_}) {
+    EXPECT_TRUE(synced.contains(path.string())) << path;
+  }
+}
+
+TEST_F(TransferTest, AFolderThatIsReplacedIsAlwaysThere) {
+  Write(holder_ + "/epoch", "12");
+  Write(mine_ + "/epoch", "9");
+  const fs::path above = fs::path(mine_).parent_path();
+  const FileDescriptor watch(inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
+  ASSERT_GE(inotify_add_watch(watch.get(), above.c_str(), IN_MOVED_FROM | IN_MOVED_TO), 0);
+  ASSERT_EQ(Fetch(OrderFor("")), absl::OkStatus());
+  EXPECT_EQ(Read(mine_ + "/epoch"), "12");
+  alignas(inotify_event) std::array<char, 4096> events{};
+  ASSERT_GT(read(watch.get(), events.data(), events.size()), 0);
+  const auto* first = reinterpret_cast<const inotify_event*>(events.data());
+  EXPECT_STREQ(first->name, "checkpoints");
+  EXPECT_EQ(first->mask & IN_MOVED_TO, IN_MOVED_TO) << "it goes before the new one comes";
 }
 
 TEST_F(TransferTest, WhatIsThereAlreadyIsNotFetched) {
