@@ -14,6 +14,7 @@
 #include "tests/storage/change_source.h"
 #include "tests/storage/raw_sql.h"
 #include "tests/storage/scratch_folder.h"
+#include "tests/storage/undo_schema.h"
 #include "tuner/storage/storage.h"
 #include "tuner/storage/upkeep.h"
 
@@ -119,6 +120,8 @@ TEST_F(Restore, KeepsTheLogOfADatabaseThatNobodyClosed) {
   const auto restored = RestoreDatabase(backup(), killed, {.now = now_});
   ASSERT_TRUE(restored.ok()) << restored.status();
   EXPECT_THAT(MustLoad(killed).studies, ElementsAre(Key(StudyId(3))));
+  // At no moment has the file one name and its log another: the log went back into it first.
+  EXPECT_FALSE(std::filesystem::exists(restored->former + "-wal"));
   EXPECT_THAT(MustLoad(restored->former).studies, ElementsAre(Key(StudyId(3)), Key(StudyId(4))));
 }
 

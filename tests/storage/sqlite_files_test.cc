@@ -14,10 +14,12 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "tests/base/synced_paths.h"
 #include "tests/storage/change_source.h"
 #include "tests/storage/raw_sql.h"
 #include "tests/storage/same_state.h"
 #include "tests/storage/scratch_folder.h"
+#include "tests/storage/undo_schema.h"
 #include "tuner/storage/storage.h"
 #include "tuner/storage/upkeep.h"
 #include "tuner/study_file/study_file.h"
@@ -105,6 +107,16 @@ TEST_F(SqliteFiles, AServiceReadsTheNewestDecisionsAndWhoOnlyReadsAllOfThem) {
   EXPECT_EQ(study.decisions.size(), kDecisionsShown + kMore);
   EXPECT_EQ(study.decisions.front().reason, "first");
   EXPECT_EQ(study.decisions_made, served->studies.at(StudyId(1)).decisions_made);
+}
+
+// What is committed is in the log, and goes with its name.
+TEST_F(SqliteFiles, TheNameOfTheLogIsSafeBeforeAnythingIsCommitted) {
+  for (int start = 0; start < 2; ++start) {
+    TakeSyncedPaths();
+    const auto storage = MustOpen();
+    EXPECT_TRUE(std::filesystem::exists(Database() + "-wal"));
+    EXPECT_TRUE(TakeSyncedPaths().contains(folder_.path())) << "by us: SQLite uses fdatasync";
+  }
 }
 
 TEST_F(SqliteFiles, ANewDatabaseIsForItsUserAloneWhateverTheUmask) {

@@ -15,6 +15,7 @@
 #include "tests/storage/raw_sql.h"
 #include "tests/storage/same_state.h"
 #include "tests/storage/scratch_folder.h"
+#include "tests/storage/undo_schema.h"
 #include "tuner/storage/storage.h"
 
 namespace espalier {

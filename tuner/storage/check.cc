@@ -184,7 +184,8 @@ absl::StatusOr<std::vector<Finding>> CheckDatabase(const std::string& path) {
   if (absl::IsDataLoss(version.status())) {
     return std::vector<Finding>{{"structure", false, std::string(version.status().message())}};
   }
-  if (version.ok() && *version<kLatestSchema&& * version> 0) {
+  ESPALIER_RETURN_IF_ERROR(version.status());
+  if (const std::int64_t is = *version; is > 0 && is < kLatestSchema) {
     return std::vector<Finding>{
         CheckStructure(*database),
         {"schema", true,

@@ -79,6 +79,15 @@ absl::StatusOr<std::int64_t> MakeGoOn(const std::string& path, const RestoreOpti
   return revoked;
 }
 
+// Writes the log of a database that nobody closed back into it, so that no loss of power finds one
+// without the other while they are moved. What is too damaged for that is moved as it is.
+void PutLogBack(const std::string& path) {
+  std::error_code error;
+  if (!fs::exists(path + "-wal", error)) return;
+  const auto database = Database::Open(path, /*read_only=*/false);
+  if (database.ok()) (*database)->Execute("PRAGMA wal_checkpoint(TRUNCATE)").IgnoreError();
+}
+
 // Gives the database another name, and its log, which is nothing without it: where the database is
 // gone, it goes too. Returns that name, "" if there is none.
 absl::StatusOr<std::string> MoveAway(const std::string& path) {
@@ -87,6 +96,7 @@ absl::StatusOr<std::string> MoveAway(const std::string& path) {
     for (const char* beside : {"-wal", "-journal", "-shm"}) fs::remove(path + beside, error);
     return "";
   }
+  PutLogBack(path);
   const std::string former = FreeName(path + ".replaced");
   const auto refuse = [&path](const char* beside, const char* what) {
     return RefuseRestore(path, absl::StrCat(path, beside, " cannot be ", what, ": ",

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/sync_path.h"
 #include "tuner/storage/change_writer.h"
 #include "tuner/storage/database.h"
 #include "tuner/storage/database_file.h"
@@ -106,6 +107,17 @@ absl::Status CheckQuickly(Database& database) {
       database.path(), "` puts a backup in its place, `tuner db check` tells more"));
 }
 
+// The log has been made by now, and with its name would go all that is committed to it. SQLite
+// syncs the folder, too, but takes no notice where that fails.
+absl::Status SyncNames(const std::string& path) {
+  const std::string folder = std::filesystem::path(path).parent_path().string();
+  const int error = SyncPath(folder);
+  if (error == 0) return absl::OkStatus();
+  return absl::InternalError(
+      absl::StrCat("database ", path, ": its folder ", folder,
+                   " cannot be synced: ", std::generic_category().message(error)));
+}
+
 // A migration cannot be taken back: the file as it was stays beside it.
 absl::Status KeepFormerSchema(Database& database) {
   ESPALIER_ASSIGN_OR_RETURN(const std::int64_t version, SchemaVersion(database));
@@ -148,6 +160,7 @@ absl::StatusOr<std::unique_ptr<Storage>> OpenSqliteStorage(const std::string& pa
     writer.emplace(std::move(made));
     ESPALIER_ASSIGN_OR_RETURN(DeletedStudies remover, DeletedStudies::Make(*database));
     deleted.emplace(std::move(remover));
+    ESPALIER_RETURN_IF_ERROR(SyncNames(canonical));
     lock->ShowOwner();
   }
   return std::make_unique<SqliteStorage>(std::move(lock), std::move(database), std::move(writer),
