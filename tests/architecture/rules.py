@@ -219,7 +219,7 @@ WALLS = {
     },
     "prometheus": {
         "includes": r"^prometheus/",
-        "sources": [*SERVER, "tests/adapters/adaptdl", "tests/adapters/nni"],
+        "sources": [*SERVER, "tests/adapters/adaptdl", "tests/adapters/nni", "tests/benchmarks"],
         "headers": [*SERVER],
     },
     # Its header is what made a quarter of the build of `tuner`, when each verb included it.
