@@ -2,6 +2,7 @@
 import json
 import os
 import pathlib
+import re
 
 from espalier.errors import UsageError
 
@@ -48,11 +49,17 @@ def _with_paths(spec, folder):
 
 def _read(path):
     try:
-        return json.loads(path.read_text(), object_pairs_hook=_without_doubles(path))
+        return json.loads(_without_comments(path.read_text()), object_pairs_hook=_without_doubles(path))
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}") from error
     except ValueError as error:
         raise UsageError(f"{path}: {error}") from error
+
+
+def _without_comments(text):
+    """With blanks in their place, so that errors name the lines and columns of the file."""
+    return re.sub(r'"(?:\\.|[^"\\])*"|//[^\n]*|/\*.*?\*/',
+                  lambda found: found[0] if found[0][0] == '"' else re.sub(r"[^\n]", " ", found[0]), text, flags=re.DOTALL)
 
 
 def _without_doubles(path):

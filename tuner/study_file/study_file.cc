@@ -35,7 +35,9 @@ absl::StatusOr<StudyForService> ReadText(const std::string& path) {
   }
   const std::string folder = absolute.lexically_normal().parent_path().string();
   const std::string suffix = absolute.extension().string();
-  if (suffix != ".yaml" && suffix != ".yml") return StudyForService{*std::move(text), folder, {}};
+  if (suffix != ".yaml" && suffix != ".yml") {
+    return StudyForService{WithoutComments(*text), folder, {}};
+  }
   ESPALIER_ASSIGN_OR_RETURN(AdaptDLJob job, ReadAdaptDLJob(*text, path));
   return StudyForService{std::move(job.study_json), folder, std::move(job.unused)};
 }

@@ -1,5 +1,6 @@
 #include "tuner/study_file/text_file.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
@@ -8,6 +9,19 @@
 #include "absl/strings/str_cat.h"
 
 namespace espalier {
+
+namespace {
+
+// Of the one that begins there; `at` itself: none does, or it does not end.
+std::size_t EndOfComment(std::string_view text, std::size_t at) {
+  const std::string_view rest = text.substr(at);
+  if (rest.starts_with("//")) return std::min(text.find('\n', at), text.size());
+  const std::size_t closing =
+      rest.starts_with("/*") ? text.find("*/", at + 2) : std::string_view::npos;
+  return closing == std::string_view::npos ? at : closing + 2;
+}
+
+}  // namespace
 
 absl::StatusOr<std::string> ReadTextFile(const std::string& path) {
   std::error_code error;
@@ -31,6 +45,20 @@ absl::StatusOr<std::string> ReadTextFile(const std::string& path) {
     return absl::InvalidArgumentError(absl::StrCat("has more than ", kMaxTextFileBytes, " bytes"));
   }
   return text;
+}
+
+std::string WithoutComments(std::string_view text) {
+  std::string plain(text);
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    if (text[at] == '"') {
+      for (++at; at < text.size() && text[at] != '"'; ++at) at += text[at] == '\\' ? 1 : 0;
+      continue;
+    }
+    for (const std::size_t end = EndOfComment(text, at); at < end; ++at) {
+      if (plain[at] != '\n') plain[at] = ' ';
+    }
+  }
+  return plain;
 }
 
 }  // namespace espalier
