@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "tuner/cli/exit_codes.h"
@@ -18,6 +19,7 @@ struct RunArguments {
   bool plaintext = false;  // also on addresses that other machines reach
   TrialTimeouts timeouts;
   std::string report;
+  std::int64_t trials = 0;  // 0: as the study file says
   bool memory = false;
   bool fresh = false;
   bool quiet = false;

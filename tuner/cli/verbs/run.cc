@@ -29,6 +29,10 @@ VerbAction AddRun(CliCommand& command) {
   command.AddFlag("--plaintext", a->plaintext,
                   "Allow addresses other than loopback, without encryption: `tuner run` has none, "
                   "`tuner serve` has");
+  command
+      .AddOption("--trials", a->trials,
+                 "End after this many trials, whatever \"trials\" of the study file says")
+      .Positive();
   AddTimeoutsTo(command, a->timeouts);
   command.AddOption("--report", a->report,
                     "Report to write (default: DIR/report.html, or "
