@@ -211,6 +211,11 @@ WALLS = {
                     "tests/fuzz"],
         "headers": ["tuner/storage"],
     },
+    "patterns": {
+        "includes": r"^re2/",
+        "sources": ["base/patterns"],
+        "headers": [],
+    },
     "http": {
         "includes": r"^httplib\.h$",
         "sources": [*SERVER, "adapters/optuna/dashboard", "tests/e2e", "tests/fuzz"],
