@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "base/protocol.h"
 #include "base/trial_folder.h"
@@ -15,6 +17,7 @@ namespace espalier {
 namespace {
 
 constexpr std::chrono::seconds kLogPace{1};
+constexpr std::chrono::milliseconds kOutputPace{200};
 
 }  // namespace
 
@@ -33,16 +36,40 @@ void AgentLoop::SendOutput(const v1::ReadOutput& request) {
 void AgentLoop::LimitLogs(Clock::time_point now) {
   if (options_.max_log_bytes == 0 || now < logs_at_) return;
   logs_at_ = now + kLogPace;
-  for (const auto& [id, replica] : running_) LimitLog(*replica);
+  for (const auto& [id, replica] : running_) {
+    OutputWatch* output = replica->output();
+    // What is cut out has been read before, also while the service cannot be told.
+    if (output != nullptr && output->IsLongerThan(options_.max_log_bytes)) {
+      std::vector<v1::ReplicaMessage> values = output->Look(OutputWatch::HowMuch::kAll);
+      if (!values.empty()) Forward(id, std::move(values));
+    }
+    const LogCut cut = LimitLog(*replica);
+    if (output != nullptr) output->Cut(cut);
+  }
   spares_.ForEach([this](const ReplicaProcess& spare) { LimitLog(spare); });
 }
 
-void AgentLoop::LimitLog(const ReplicaProcess& replica) {
-  if (options_.max_log_bytes == 0) return;
-  const absl::Status trimmed = TrimLog(replica.log_path(), options_.max_log_bytes);
-  if (trimmed.ok() || log_trouble_) return;
-  log_trouble_ = true;
-  spdlog::warn("{}; no more is said of such", std::string(trimmed.message()));
+LogCut AgentLoop::LimitLog(const ReplicaProcess& replica) {
+  if (options_.max_log_bytes == 0) return {};
+  const absl::StatusOr<LogCut> trimmed = TrimLog(replica.log_path(), options_.max_log_bytes);
+  if (trimmed.ok()) return *trimmed;
+  if (!log_trouble_) {
+    log_trouble_ = true;
+    spdlog::warn("{}; no more is said of such", std::string(trimmed.status().message()));
+  }
+  return {};
+}
+
+void AgentLoop::LookAtOutputs(Clock::time_point now) {
+  if (now < outputs_at_) return;
+  outputs_at_ = Clock::time_point::max();
+  for (const auto& [id, replica] : running_) {
+    if (replica->output() == nullptr) continue;
+    outputs_at_ = now + kOutputPace;
+    if (outbox_.full()) continue;
+    std::vector<v1::ReplicaMessage> values = replica->output()->Look(OutputWatch::HowMuch::kSome);
+    if (!values.empty()) Forward(id, std::move(values));
+  }
 }
 
 }  // namespace espalier

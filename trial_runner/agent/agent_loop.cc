@@ -144,6 +144,7 @@ bool AgentLoop::Turn() {
   TakeCheckpoints();
   LookAtFolders(now);
   LimitLogs(now);
+  LookAtOutputs(now);
   SendEvents();
   NoteWhetherEmpty();
   if (Finished(now)) return false;
@@ -221,6 +222,7 @@ int AgentLoop::WaitMs(Clock::time_point now) const {
   if (!leaving_.empty()) until = std::min(until, now + kLeftoverPace);
   if (knows_orphans_) until = std::min(until, sweep_at_);
   if (options_.max_log_bytes > 0 && !running_.empty()) until = std::min(until, logs_at_);
+  until = std::min(until, outputs_at_);
   if (const auto look = keeper_.folders().NextLook()) until = std::min(until, *look);
   for (const auto& [id, replica] : running_) {
     if (replica->kill_at()) until = std::min(until, *replica->kill_at());
@@ -526,6 +528,7 @@ void AgentLoop::Running(std::unique_ptr<ReplicaProcess> replica) {
   started.set_trial_id(identity.trial_id());
   started.set_pid(identity.pid());
   outbox_.Add(std::move(event));
+  if (replica->output() != nullptr) outputs_at_ = Clock::now();
   running_.emplace(identity.replica_id(), std::move(replica));
 }
 
@@ -535,7 +538,7 @@ absl::StatusOr<std::unique_ptr<ReplicaProcess>> AgentLoop::LaunchReplica(
   if (!made.ok()) return OfTheMachine(made.status());
   const TrialFiles& files = *made;
   LaunchOrder order;
-  order.command.assign(start.command().begin(), start.command().end());
+  ESPALIER_ASSIGN_OR_RETURN(order.command, TrialCommand(start, files));
   order.directory = start.directory().empty() ? files.directory : start.directory();
   order.log_path = files.log;
   // What goes to its GPU need not cross the machine.

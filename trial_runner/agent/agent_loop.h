@@ -127,7 +127,9 @@ class AgentLoop : public Agent {
   void SendOutput(const v1::ReadOutput& request);
   // Keeps the logs of what runs within their limit.
   void LimitLogs(Clock::time_point now);
-  void LimitLog(const ReplicaProcess& replica);
+  LogCut LimitLog(const ReplicaProcess& replica);
+  // Reads what has values of the metric.
+  void LookAtOutputs(Clock::time_point now);
   void Welcomed(const v1::Welcome& welcome);
   // Called for each new stream, because the machine may have moved to another network.
   void LearnHostAddress(const std::string& service_peer);
@@ -216,7 +218,8 @@ class AgentLoop : public Agent {
   Clock::time_point sweep_at_ = Clock::now();
   bool knows_orphans_ = false;
   Clock::time_point logs_at_ = Clock::now();
-  bool log_trouble_ = false;  // and it was said
+  Clock::time_point outputs_at_ = Clock::time_point::max();  // none is read
+  bool log_trouble_ = false;                                 // and it was said
   OutOfMemory out_of_memory_;
   Outbox outbox_;
   std::int64_t node_id_ = 0;

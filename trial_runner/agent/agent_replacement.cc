@@ -122,6 +122,7 @@ void AgentLoop::TakeOver(const v1::AgentHandover& handover) {
     running_.emplace(handed.identity().replica_id(), std::make_unique<ReplicaProcess>(handed));
     if (!handed.leased() && !handed.identity().has_ready()) keeper_.TrialRunsHere(handed.start());
   }
+  outputs_at_ = Clock::now();
   spares_.TakeOver(handover);
   watch_.TakeOver(static_cast<pid_t>(handover.watch()));
   for (const v1::LiveReplica& replica : handover.unfinished()) {

@@ -50,10 +50,12 @@ std::optional<std::string> ReadFrom(int file, off_t begin, std::size_t most) {
   return text;
 }
 
-bool CutOut(int file, off_t head, off_t tail, off_t block) {
+// What it has cut out; nullopt: it cannot.
+std::optional<LogCut> CutOut(int file, off_t head, off_t tail, off_t block) {
   const off_t begin = (head + block - 1) / block * block;
   const off_t size = (tail - begin) / block * block;
-  return size > 0 && fallocate(file, FALLOC_FL_COLLAPSE_RANGE, begin, size) == 0;
+  if (size <= 0 || fallocate(file, FALLOC_FL_COLLAPSE_RANGE, begin, size) != 0) return std::nullopt;
+  return LogCut{begin, size};
 }
 
 bool CopyEnd(int file, off_t head, off_t tail, std::size_t most) {
@@ -65,12 +67,13 @@ bool CopyEnd(int file, off_t head, off_t tail, std::size_t most) {
 
 }  // namespace
 
-absl::Status TrimLog(const std::string& path, std::int64_t limit, TrimBy by) {
+absl::StatusOr<LogCut> TrimLog(const std::string& path, std::int64_t limit, TrimBy by) {
   struct stat status {};
   if (lstat(path.c_str(), &status) != 0) {
-    return errno == ENOENT ? absl::OkStatus() : LogError(path);
+    if (errno == ENOENT) return LogCut{};
+    return LogError(path);
   }
-  if (!S_ISREG(status.st_mode) || status.st_size <= limit) return absl::OkStatus();
+  if (!S_ISREG(status.st_mode) || status.st_size <= limit) return LogCut{};
   const FileDescriptor file(open(path.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   if (!file.open()) return LogError(path);
   const off_t head = limit / kHeadShare;
@@ -80,9 +83,11 @@ absl::Status TrimLog(const std::string& path, std::int64_t limit, TrimBy by) {
   const auto note = static_cast<off_t>(notice.size());
   // Over the end of the head, which stays where it is.
   if (pwrite(file.get(), notice.data(), notice.size(), head - note) != note) return LogError(path);
-  const bool cut_out = by == TrimBy::kAnyMeans && CutOut(file.get(), head, tail, status.st_blksize);
-  if (cut_out || CopyEnd(file.get(), head, tail, static_cast<std::size_t>(limit))) {
-    return absl::OkStatus();
+  if (by == TrimBy::kAnyMeans) {
+    if (const auto cut = CutOut(file.get(), head, tail, status.st_blksize)) return *cut;
+  }
+  if (CopyEnd(file.get(), head, tail, static_cast<std::size_t>(limit))) {
+    return LogCut{head, tail - head};
   }
   return LogError(path);
 }

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <iterator>
 #include <limits>
 #include <utility>
 
@@ -47,7 +48,8 @@ ReplicaProcess::ReplicaProcess(LaunchedProcess process, v1::StartReplica start,
       start_(std::move(start)),
       identity_(IdentityOf(start_)),
       ids_{start_.replica_id()},
-      log_path_(std::move(log_path)) {
+      log_path_(std::move(log_path)),
+      output_(OutputWatch::Of(start_, log_path_)) {
   identity_.set_pid(process_.pid);
 }
 
@@ -63,7 +65,8 @@ ReplicaProcess::ReplicaProcess(const v1::HandedReplica& handed)
       leased_(handed.leased()),
       silence_(std::chrono::nanoseconds(handed.silence_ns())),
       error_(handed.error()),
-      protocol_(handed.protocol()) {
+      protocol_(handed.protocol()),
+      output_(OutputWatch::Of(handed)) {
   ids_.insert(start_.replica_id());
   reader_.Append(handed.unread());
   if (handed.has_kill_at_ns()) {
@@ -87,6 +90,7 @@ v1::HandedReplica ReplicaProcess::HandOver() const {
   handed.set_silence_ns(silence_.count());
   handed.set_error(error_);
   handed.set_protocol(protocol_);
+  if (output_ != nullptr) *handed.mutable_output() = output_->HandOver();
   return handed;
 }
 
@@ -142,6 +146,9 @@ void ReplicaProcess::Parse(std::vector<v1::ReplicaMessage>& messages) {
         return KillFor(std::string(spoken.message()));
       }
       continue;
+    }
+    if ((message.has_report() || message.has_finished()) && output_ != nullptr) {
+      output_->ProgramSpeaks();
     }
     if (message.has_ready()) *identity_.mutable_ready() = message.ready();
     if (message.has_regrouped()) identity_.set_generation(message.regrouped().generation());
@@ -228,6 +235,7 @@ void ReplicaProcess::Adopt(v1::StartReplica start) {
   identity_ = IdentityOf(start_);
   identity_.set_pid(process_.pid);
   ids_.insert(start_.replica_id());
+  if (start_.joins() > 0) output_.reset();  // another process is the trial's first one now
   v1::ReplicaCommand command;
   command.mutable_adopt()->set_replica_id(start_.replica_id());
   command.mutable_adopt()->set_checkpoint(start_.checkpoint());
@@ -238,7 +246,7 @@ ReplicaProcess::Ending ReplicaProcess::Reap() {
   ESPALIER_CHECK(!reaped_, "a replica is reaped once");
   KillGroup();
   Ending ending;
-  ending.messages = ReadUpTo(std::numeric_limits<int>::max());
+  std::vector<v1::ReplicaMessage> said = ReadUpTo(std::numeric_limits<int>::max());
   int status = 0;
   while (waitpid(process_.pid, &status, 0) < 0 && errno == EINTR) {
   }
@@ -246,6 +254,11 @@ ReplicaProcess::Ending ReplicaProcess::Reap() {
   if (WIFEXITED(status)) ending.exit_code = WEXITSTATUS(status);
   if (WIFSIGNALED(status)) ending.signal = WTERMSIG(status);
   ending.error = error_;
+  // Before its own last words, which may end the trial.
+  if (output_ != nullptr) {
+    ending.messages = output_->End(ending.exit_code == 0 && error_.empty() && !kill_at_);
+  }
+  std::move(said.begin(), said.end(), std::back_inserter(ending.messages));
   ending.last_output = LastOutput(log_path_);
   return ending;
 }

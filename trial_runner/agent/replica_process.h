@@ -2,12 +2,14 @@
 
 #include <chrono>
 #include <deque>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "handover.pb.h"
 #include "trial_runner/agent/frames.h"
+#include "trial_runner/agent/output_watch.h"
 #include "trial_runner/agent/processes/launch.h"
 #include "tuner.pb.h"
 
@@ -63,6 +65,8 @@ class ReplicaProcess {
   // The messages that have arrived, without heartbeats. A replica that breaks the protocol is
   // killed, and Ending says why.
   std::vector<v1::ReplicaMessage> Read();
+  // Null: its output is not read for values.
+  OutputWatch* output() { return output_.get(); }
   void Send(const v1::ReplicaCommand& command);
   // Goes on sending what the socket had no room for.
   void Flush();
@@ -111,6 +115,7 @@ class ReplicaProcess {
   std::string error_;
   std::string protocol_;  // of its Greeting; empty: it has not said
   std::optional<std::string> fork_obstacle_;
+  std::unique_ptr<OutputWatch> output_;
   bool reaped_ = false;
 };
 

@@ -13,6 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "base/environment.h"
+#include "base/json/command_words.h"
 #include "base/json/parse_json.h"
 #include "base/launcher_variables.h"
 #include "base/nested_choice.h"
@@ -155,6 +156,17 @@ absl::StatusOr<TrialFiles> MakeTrialFiles(const AgentOptions& options, const Ser
   return files;
 }
 
+absl::StatusOr<std::vector<std::string>> TrialCommand(const v1::StartReplica& start,
+                                                      const TrialFiles& files) {
+  return FillCommand({start.command().begin(), start.command().end()},
+                     {.parameters_json = start.parameters_json(),
+                      .study = start.study(),
+                      .number = start.trial_number(),
+                      .seed = start.seed(),
+                      .folder = files.directory,
+                      .checkpoints = files.checkpoints});
+}
+
 absl::StatusOr<Variables> TrialEnvironment(const Variables& inherited, const AgentOptions& options,
                                            const ServiceAccess& access, std::int64_t node_id,
                                            const HostAddress& host, const v1::StartReplica& start,
@@ -168,6 +180,8 @@ absl::StatusOr<Variables> TrialEnvironment(const Variables& inherited, const Age
   ESPALIER_RETURN_IF_ERROR(AddParameters(start.parameters_json(), variables));
   AddThreads(options, variables);
   AddGpu(options, start.slot(), variables);
+  // Into a file Python would print only now and then, and values are to be read at once.
+  if (start.has_output_metric()) variables.emplace("PYTHONUNBUFFERED", "1");
   AddToolPath(options, variables);
   AddNetwork(options, host, variables);
   variables["ESPALIER_CONTROL_FD"] = absl::StrCat(kControlFd);

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "trial_runner/agent/agent.h"
 #include "trial_runner/agent/host_address.h"
@@ -24,6 +25,10 @@ struct TrialFiles {
 // Makes the trial's folders and its parameter file.
 absl::StatusOr<TrialFiles> MakeTrialFiles(const AgentOptions& options, const ServiceAccess& access,
                                           const v1::StartReplica& start);
+
+// The command that the replica runs: base/json/command_words.h.
+absl::StatusOr<std::vector<std::string>> TrialCommand(const v1::StartReplica& start,
+                                                      const TrialFiles& files);
 
 // The replica's whole environment: `inherited`, then the study's, then ours. Fails if the
 // parameters are not a JSON object. Pure.
