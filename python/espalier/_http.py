@@ -14,7 +14,7 @@ _REPLICA_OR_USER_TOKEN = re.compile(r"esp1\.[^.]+\.[^.]+\.([0-9a-f]{64})")
 _NOT_JSON = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
 # Fields that are texts: everywhere else "NaN" is what a reply has in place of a number that JSON does not have.
 _TEXTS = frozenset((
-    "address", "checkpoint", "checkpoint_nodes", "code", "directions", "directory", "error", "from", "gpu_type",
+    "address", "checkpoint", "checkpoint_nodes", "code", "command", "directions", "directory", "error", "from", "gpu_type",
     "group_phase", "json", "kind", "last_output", "metric", "name", "node", "node_template", "not_growing",
     "not_rehearsed", "note", "notice", "policy", "pruner", "reason", "sampler", "state", "study", "study_json", "to", "uuid",
     "waits_for", "warnings"))

@@ -37,7 +37,7 @@ def command_of(objective, python):
     if isinstance(objective, (str, os.PathLike)):
         path = pathlib.Path(objective)
         if path.is_file():
-            return [python, str(path.absolute())] if path.suffix == ".py" else [str(path.absolute())]
+            return [python, _literal(str(path.absolute()))] if path.suffix == ".py" else [str(path.absolute())]
         if path.suffix == ".py" and len(str(objective).split()) == 1:
             raise UsageError(f"objective {str(objective)!r}: there is no such script in {os.getcwd()}")
         try:
@@ -53,7 +53,12 @@ def _of_a_script(words, python):
     """The command of a Python script with its arguments; None if the first word is no such file."""
     if not words or not words[0].endswith(".py") or not os.path.isfile(words[0]):
         return None
-    return [python, os.path.abspath(words[0]), *words[1:]]
+    return [python, _literal(os.path.abspath(words[0])), *words[1:]]
+
+
+def _literal(path):
+    """A word of a command, without what braces in it would mean."""
+    return path.replace("{", "{{").replace("}", "}}")
 
 
 def in_file(pickled, python, folder):
@@ -61,7 +66,7 @@ def in_file(pickled, python, folder):
     part = path.with_suffix(".part")
     part.write_bytes(pickled)
     os.replace(part, path)  # at once: a replica may be reading the former one
-    return [python, "-m", "espalier._call", str(path)]
+    return [python, "-m", "espalier._call", _literal(str(path))]
 
 
 def in_environment(pickled, python, study):

@@ -25,7 +25,7 @@ class _Name(typing.NamedTuple):
 
 
 def tune(objective: typing.Callable | str | os.PathLike | list[str], space: dict | str | os.PathLike, *,
-         metric: str = "value", direction: str = "minimize", trials: int | None = None,
+         metric: str | dict = "value", direction: str = "minimize", trials: int | None = None,
          time_limit_s: float | None = None, target: float | None = None, sampler: str | dict | None = None,
          pruner: str | dict | None = None, policy: str | dict | None = None, seed: int | None = None,
          slots: int | None = None, min_slots: int | None = None, max_slots: int | None = None,
@@ -35,11 +35,12 @@ def tune(objective: typing.Callable | str | os.PathLike | list[str], space: dict
     """Runs a study until it ends, shows its trials meanwhile, and returns its Result.
 
     objective: a function of the trial (`espalier.trial()`) that reports values, returns the final one, or both; or the
-        path of a script; or a command, as one string or a list of words. Each replica of a trial is a process of its
-        own that runs it.
+        path of a script; or a command, as one string or a list of words, in which {lr} is the trial's value of the
+        parameter (docs/existing_scripts.md). Each replica of a trial is a process of its own that runs it.
     space: {"lr": space.loguniform(1e-5, 1), ...}, in NNI's format (docs/search_spaces.md); or the path of such a JSON
         file.
-    metric, direction: the name of what is reported, and whether to "minimize" or "maximize" it.
+    metric, direction: the name of what is reported, and whether to "minimize" or "maximize" it. Of a command, metric
+        may be {"name": "loss", "from_output": "loss=([0-9.]+)"}: values are read from what it prints.
     trials, time_limit_s, target: what ends the study.
     sampler, pruner, policy: a name, or {"name": ..., option: number} (`tuner plugins` lists them).
     slots: slots of this machine (default: its GPUs, else its CPU cores). min_slots, max_slots: those of one trial.
@@ -119,7 +120,8 @@ def _finish(run, display, earlier):
 
 
 def _study(space, metric, direction, min_slots, max_slots, keys, **absent_or_given):
-    spec = {"metric": {"name": metric, "direction": direction}, **keys, "search_space": space,
+    told = metric if isinstance(metric, dict) else {"name": metric}
+    spec = {"metric": {"direction": direction, **told}, **keys, "search_space": space,
             **{key: value for key, value in absent_or_given.items() if value is not None}}
     if isinstance(space, (str, os.PathLike)):
         spec["search_space"] = os.path.abspath(space)

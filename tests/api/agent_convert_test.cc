@@ -207,6 +207,8 @@ TEST(AgentConvert, FillsStartReplicaFromTheState) {
   study.spec.directory = "/work";
   study.spec.preload = {"transformers"};
   study.spec.batch_mode = BatchMode::kAdaptive;
+  study.spec.from_output = {"loss=(.*)", "Epoch (.*)"};
+  study.spec.seed = (std::uint64_t{1} << 31) + 40;
   Trial& trial = state.trials[TrialId(4)];
   trial.id = TrialId(4);
   trial.study = StudyId(1);
@@ -230,12 +232,17 @@ TEST(AgentConvert, FillsStartReplicaFromTheState) {
   EXPECT_EQ(start.study(), "mnist");
   EXPECT_EQ(start.study_identity(), "1-1700000000000001");
   EXPECT_EQ(start.trial_number(), 3);
+  EXPECT_EQ(start.seed(), 43);
+  EXPECT_EQ(start.output_metric().pattern(), "loss=(.*)");
+  EXPECT_EQ(start.output_metric().step(), "Epoch (.*)");
   EXPECT_EQ(start.checkpoint(), "/runs/3.pt");
   EXPECT_FALSE(start.environment().contains("ESPALIER_LAST_STEP"));
   EXPECT_FALSE(start.own_interpreter());
   EXPECT_THAT(start.preload(), testing::ElementsAre("transformers"));
   study.spec.preload = std::nullopt;
+  study.spec.from_output = {};
   EXPECT_TRUE(ToProto(command, state).start().own_interpreter());
+  EXPECT_FALSE(ToProto(command, state).start().has_output_metric());
   trial.values.push_back({2, 0.5, 0, {}, 0});
   trial.values.push_back({7, 0.4, 0, {}, 0});
   EXPECT_EQ(ToProto(command, state).start().environment().at("ESPALIER_LAST_STEP"), "7");

@@ -75,6 +75,35 @@ TEST(Convert, ATrialKeepsItsCurveSpansAndResizes) {
   EXPECT_EQ(brief.value(), 0.75);
 }
 
+TEST(Convert, ATrialShowsTheCommandThatItRunsOnceItHasStarted) {
+  StudySpec spec;
+  spec.name = "mnist";
+  spec.command = {"train", "--lr={lr}", "{seed}", "--out", "{trial_dir}/out", "{checkpoint_dir}"};
+  spec.seed = 4;
+  TunerState state;
+  state.nodes[NodeId(2)] = "oak";
+  state.Apply(StudyCreated{StudyId(1), spec, TimeFromSeconds(1)});
+  state.Apply(TrialCreated{TrialId(5), StudyId(1), 0, {{"lr", 2.0}}, TimeFromSeconds(2)});
+  const Trial waits = state.trials.at(TrialId(5));
+  state.Apply(TrialStateChanged{TrialId(5), TrialState::kRunning, TimeFromSeconds(3), "", {}, ""});
+  state.Apply(SlotsHeldChanged{TrialId(5), TimeFromSeconds(5), {{NodeId(2), 1}}});
+  const Core core(state, CoreOptions{});
+  const std::map<ReplicaId, int> no_pids;
+  const std::map<std::string, std::vector<NodeGpu>> no_gpus;
+  const std::map<std::string, std::string> none;
+  std::map<std::string, std::string> folders = {{"oak", "/pool"}};
+  const View view{core, TimeFromSeconds(10), no_pids, no_gpus, folders, none};
+  const Trial& runs = state.trials.at(TrialId(5));
+  const auto words = testing::ElementsAre("train", "--lr=2", "4", "--out",
+                                          "/pool/mnist/trial-0/out", "{checkpoint_dir}");
+  EXPECT_THAT(ToProto(runs, view).command(), words);
+  EXPECT_THAT(ToRecord(runs, view).command(), words);
+  EXPECT_EQ(ToProto(runs, view, /*with_curves=*/false).command_size(), 0);
+  EXPECT_EQ(ToRecord(waits, view).command_size(), 0);
+  folders.clear();  // of a node that is gone
+  EXPECT_EQ(ToProto(runs, view).command(4), "{trial_dir}/out");
+}
+
 // A walk over the trials would find that there is one, and that it has no value.
 TEST(Convert, AStudyIsShownByItsTallyAndItsText) {
   TunerState state;

@@ -115,11 +115,14 @@ class OfThisMachine(TuneTest):
         self.assertEqual(result.name, "trial-2")  # "sh" before; "script" and "script-2"
 
     def test_a_python_script_gets_its_arguments(self):
-        self.write("script.py", "import subprocess, sys\n"
-                                "subprocess.run(['tuner', 'tell', '--step', '1', '--value', sys.argv[2]], check=True)\n")
-        for objective in (["script.py", "--value", 7], "script.py --value '7'"):
+        (self.dir / "{x}").mkdir()  # which is the name of a folder
+        self.write("{x}/script.py", "import sys\nprint(f'loss={sys.argv[2]}')\n")
+        metric = {"name": "loss", "from_output": "loss=(.*)"}
+        for objective, value in ((["{x}/script.py", "--value", 7], lambda x: 7),
+                                 ("{x}/script.py --value {x}", lambda x: x)):
             with self.subTest(objective):
-                self.assertEqual(self.tune(objective, trials=1, show=False)[0].best_value, 7)
+                result, _ = self.tune(objective, trials=1, metric=metric, show=False)
+                self.assertEqual(result.best_value, value(result.trials[0]["parameters"]["x"]))
 
     def test_an_earlier_run_is_taken_up_by_its_name(self):
         program = self.program()

@@ -78,6 +78,13 @@ TEST(AdaptDLJob, BecomesOneElasticTrial) {
               ElementsAre(Pair("CACHE", "/data/cache"), Pair("DATA", "/data"), Pair("EMPTY", "")));
 }
 
+TEST(AdaptDLJob, HasBracesOfItsOwn) {
+  const StudySpec spec = StudyOf(
+      Replaced(kJob, "command: [python3, \"main.py\"]", "command: [python3, \"{seed}.py\"]"));
+  EXPECT_THAT(spec.command[1], "{{seed}}.py");
+  EXPECT_TRUE(CheckPlaceholders(spec).ok());
+}
+
 TEST(AdaptDLJob, TellsWhatAPoolHasNoUseFor) {
   EXPECT_THAT(
       ReadAdaptDLJob(kJob, "job.yaml")->unused,

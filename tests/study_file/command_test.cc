@@ -69,7 +69,10 @@ TEST_F(CheckCommandTest, TheScriptOfAnInterpreterIsThere) {
     spec_.command = words;
     return CheckCommand(spec_);
   };
+  Program("{a}.py");
   for (const Words& good : {Words{"python3", "train.py"},
+                            {"python3", "{script}.py"},  // another one in each trial
+                            {"python3", "{{a}}.py"},
                             {"interpreters/python3.11", "-u", "-W", "no.py", "train.py", "no.py"},
                             {"python3", folder_.File("train.py")},
                             {"python3", "lib"},
@@ -90,6 +93,7 @@ TEST_F(CheckCommandTest, TheScriptOfAnInterpreterIsThere) {
   for (const Words& bad : {Words{"python3", "no.py"},
                            {"interpreters/python3.11", "-u", "-W", "ignore", "no.py"},
                            {"python3", "sub/no"},
+                           {"python3", "{{no}}.py"},
                            {"bash", "-e", "-o", "pipefail", "no.py"},
                            {"perl", "-I", "lib", "no.py"},
                            {"torchrun", "--standalone", "no.py"},

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/protocol.h"
 #include "tuner/api/convert.h"
+#include "tuner/api/trial_command.h"
 #include "tuner/core/state/refusals.h"
 #include "tuner/messages/wire/replica_wire.h"
 
@@ -246,14 +247,15 @@ v1::ServiceMessage ToMessage(const StartReplicaCommand& command, const TunerStat
   for (const auto& [name, value] : trial->second.environment) {
     (*start.mutable_environment())[name] = value;
   }
-  const auto& attributes = trial->second.attributes.system;
-  const auto verbatim = attributes.find(kTrialParameters);
-  start.set_parameters_json(verbatim == attributes.end()
-                                ? study.spec.space.NestedJson(trial->second.parameters)
-                                : verbatim->second);
+  start.set_parameters_json(ParametersJsonOf(trial->second, study));
   start.set_study(study.spec.name);
   start.set_study_identity(IdentityOf(study));
   start.set_trial_number(trial->second.number);
+  if (!study.spec.from_output.value.empty()) {
+    start.mutable_output_metric()->set_pattern(study.spec.from_output.value);
+    start.mutable_output_metric()->set_step(study.spec.from_output.step);
+  }
+  start.set_seed(SeedOf(trial->second, study));
   start.set_joins(command.replicas);
   if (command.joins) return message;
   if (!trial->second.values.empty()) {

@@ -11,6 +11,7 @@
 #include "tuner/api/pool_warnings.h"
 #include "tuner/api/shown_attributes.h"
 #include "tuner/api/study_notice.h"
+#include "tuner/api/trial_command.h"
 #include "tuner/core/state/payments.h"
 #include "tuner/messages/wire/figures_wire.h"
 #include "tuner/study_file/study_file.h"
@@ -32,6 +33,13 @@ template <typename Message>
 void AddAttributes(const Attributes& attributes, Message& out) {
   out.mutable_user_attributes()->insert(attributes.user.begin(), attributes.user.end());
   out.mutable_system_attributes()->insert(attributes.system.begin(), attributes.system.end());
+}
+
+// Where it is not the study's own, which has a place of its own: a study may have many trials.
+void AddCommand(const Trial& trial, const Study& study, const View& view, v1::Trial& out) {
+  const auto has_brace = [](const std::string& word) { return word.find('{') != word.npos; };
+  if (!std::any_of(study.spec.command.begin(), study.spec.command.end(), has_brace)) return;
+  for (std::string& word : CommandOf(trial, study, view)) out.add_command(std::move(word));
 }
 
 // JSON has no other numbers than finite ones, and Optuna's choices may be such.
@@ -282,6 +290,7 @@ v1::Trial ToProto(const Trial& trial, const View& view, bool with_curves) {
   // An ended trial may hold slots for a moment longer, and that is worth seeing too.
   AddActivity(view.core.Activity(trial.id), out);
   if (with_curves) {
+    AddCommand(trial, study, view, out);
     AddPayments(PaymentsFor(view.core.state(), trial, view.now), out);
     AddCurves(trial, out);
   }
@@ -311,6 +320,7 @@ v1::TrialRecord ToRecord(const Trial& trial, const View& view) {
   out.set_started_at(SecondsOrZero(trial.started));
   out.set_ended_at(SecondsOrZero(trial.ended));
   out.set_reason(trial.reason);
+  for (std::string& word : CommandOf(trial, study, view)) out.add_command(std::move(word));
   return out;
 }
 

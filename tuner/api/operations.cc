@@ -79,6 +79,9 @@ absl::StatusOr<CreatedStudy> CreateOrFindStudy(Tuner& tuner,
   const std::string label = request.label().empty() ? kStudyLabel : request.label();
   ESPALIER_ASSIGN_OR_RETURN(StudySpec spec, ParseStudy(request.study_json(), label,
                                                        request.directory(), SpaceFiles::kRefused));
+  if (const absl::Status named = CheckPlaceholders(spec); !named.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat(label, ": ", std::string(named.message())));
+  }
   if (!IsReadable(spec.name)) {
     return absl::InvalidArgumentError(
         "name: want a text that is not blank and has no control characters");

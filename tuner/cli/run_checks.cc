@@ -143,13 +143,15 @@ absl::Status OrInUse(const absl::Status& error, const std::string& directory,
 
 absl::StatusOr<RunPlan> CheckRun(const RunArguments& arguments) {
   ESPALIER_ASSIGN_OR_RETURN(StudySpec spec, ReadStudyFile(arguments.study_file));
+  if (arguments.trials > 0) spec.max_trials = arguments.trials;
   if (spec.by_clients()) {
     return absl::InvalidArgumentError(fmt::format(
         "{}: \"ask_and_tell\": clients run the trials of such a study, and `tuner run` would run "
         "them itself: start a service with `tuner serve`, and give it the file with `tuner submit`",
         arguments.study_file));
   }
-  for (const absl::Status& status : {Validate(spec), CheckCommand(spec), CheckNeeds(spec)}) {
+  for (const absl::Status& status :
+       {Validate(spec), CheckPlaceholders(spec), CheckCommand(spec), CheckNeeds(spec)}) {
     ESPALIER_RETURN_IF_ERROR(InFile(arguments.study_file, status));
   }
   if (const std::string note = DirectionNote(spec); !note.empty()) {

@@ -12,6 +12,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/json/command_words.h"
 #include "base/random.h"
 #include "search_spaces/json_text.h"
 #include "tuner/study_file/near_name.h"
@@ -250,6 +251,8 @@ absl::Status JobReader::Container(const YAML::Node& pod, const std::string& path
                  container["command"]);
   }
   words.insert(words.end(), more.begin(), more.end());
+  // Braces mean nothing there.
+  std::transform(words.begin() + 1, words.end(), words.begin() + 1, LiteralWord);
   study_["command"] = std::move(words);
   const YAML::Node folder = container["workingDir"];
   if (folder.IsDefined() && folder.IsScalar()) study_["directory"] = folder.Scalar();

@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "base/json/command_words.h"
 #include "tuner/study_file/study_file.h"
 
 namespace espalier {
@@ -162,7 +163,11 @@ absl::Status CheckScript(const StudySpec& spec) {
     std::error_code error;
     return std::filesystem::exists(path, error);
   };
-  const std::string script = ScriptOf(spec.command);
+  const std::string word = ScriptOf(spec.command);
+  if (!PlaceholdersOf(word).empty()) return absl::OkStatus();  // each trial runs another one
+  ESPALIER_ASSIGN_OR_RETURN(const std::vector<std::string> words,
+                            FillCommand({"", word}, {.parameters_json = "{}"}));
+  const std::string& script = words[1];
   const std::string path = Below(spec.directory, script);
   if (script.empty() || exists(path)) return absl::OkStatus();
   // A shell looks for it there too.

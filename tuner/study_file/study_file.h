@@ -85,6 +85,11 @@ std::string DirectionNote(const StudySpec& spec);
 // A study whose trials its clients run, as Optuna's users make them: the name may be any text.
 absl::StatusOr<StudySpec> StudyOfClients(std::string name, std::vector<Direction> directions);
 
+// Whether the names in braces in the study's command are of parameters or of any trial
+// (base/json/command_words.h). For studies that are to be created: of one that is stored already
+// only its trials are refused.
+absl::Status CheckPlaceholders(const StudySpec& spec);
+
 // Whether the study's command can be started: found in its directory or PATH, and executable. Of
 // `python3 train.py` and the like, also whether the script is there.
 absl::Status CheckCommand(const StudySpec& spec);

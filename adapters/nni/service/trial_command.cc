@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "absl/strings/str_cat.h"
+#include "base/json/command_words.h"
 
 namespace espalier::nni {
 
@@ -36,7 +37,8 @@ exec /bin/sh -c "$0"
 }  // namespace
 
 std::vector<std::string> TrialCommand(const std::string& command) {
-  return {"/bin/sh", "-c", kPrelude, command};
+  // NNI replaces nothing in it.
+  return {"/bin/sh", "-c", kPrelude, LiteralWord(command)};
 }
 
 std::map<std::string, std::string> TrialVariables(const TrialPlace& place) {

@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/json/command_words.h"
+#include "tuner/study_file/study_file.h"
+
 namespace espalier::nni {
 namespace {
 
@@ -28,6 +31,20 @@ TEST(Definition, AnExperimentIsAStudyThatDrawsNothing) {
   EXPECT_EQ(spec.pruner.name, "none");
   EXPECT_EQ(spec.batch_mode, BatchMode::kFixed);
   EXPECT_EQ(spec.direction(), Direction::kMinimize);
+}
+
+TEST(Definition, TheCommandsBracesAreItsOwn) {
+  const std::string command = R"(python3 train.py '{"a": {"b": 1}}' {lr} ${HOME} {{x}})";
+  const auto definition =
+      ReadDefinition("e", R"({"directory": "/code", "command": )"
+                          R"("python3 train.py '{\"a\": {\"b\": 1}}' {lr} ${HOME} {{x}}"})");
+  ASSERT_TRUE(definition.ok()) << definition.status();
+  const std::vector<std::string>& words = definition->study.command;
+  EXPECT_TRUE(CheckPlaceholders(definition->study).ok());
+  const auto run = FillCommand(words, {.parameters_json = R"({"lr": 1, "x": 2})"});
+  ASSERT_TRUE(run.ok()) << run.status();
+  EXPECT_EQ(run->back(), command);
+  EXPECT_EQ((*run)[2], words[2]) << "the prelude";
 }
 
 TEST(Definition, EverySettingReachesTheStudy) {

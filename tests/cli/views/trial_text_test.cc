@@ -34,6 +34,15 @@ TEST(TrialText, CutsNeitherNamesNorNumbers) {
                             "  lr                 0.018319905063275035"}));
 }
 
+TEST(TrialText, ShowsTheCommandAsAShellWouldTakeIt) {
+  v1::StudyDetails details = SampleStudy();
+  for (const char* word : {"python3", "train.py", "--lr=0.1", "a b", "it's", ""}) {
+    details.mutable_trials(0)->add_command(word);
+  }
+  EXPECT_THAT(TrialText(details, details.trials(0), kSampleStart + 20),
+              Contains(R"(command         python3 train.py --lr=0.1 'a b' 'it'\''s' '')"));
+}
+
 TEST(TrialText, ShowsFurtherFiguresBesideTheValues) {
   v1::StudyDetails details = SampleStudy();
   (*details.mutable_trials(0)->mutable_values(0)->mutable_extra())["loss"] = 1.25;

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "tuner/cli/views/record.h"
 #include "tuner/cli/views/study_text.h"
 #include "tuner/cli/views/text.h"
@@ -54,6 +55,19 @@ std::string SlotNames(const v1::SlotSpan& span, const std::vector<Lane>& lanes) 
     }
   }
   return names;
+}
+
+// As a shell would take them.
+std::string ShellWords(const google::protobuf::RepeatedPtrField<std::string>& words) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=.,:/@%";
+  std::string text;
+  for (const std::string& word : words) {
+    if (!text.empty()) text += ' ';
+    const bool plain = !word.empty() && word.find_first_not_of(kPlain) == std::string::npos;
+    text += plain ? word : "'" + absl::StrReplaceAll(word, {{"'", R"('\'')"}}) + "'";
+  }
+  return text;
 }
 
 void AddHistory(const v1::StudyDetails& details, const v1::Trial& trial, double now, Lines& lines) {
@@ -162,6 +176,7 @@ std::vector<std::string> TrialText(const v1::StudyDetails& details, const v1::Tr
   for (const v1::Parameter& parameter : trial.parameters()) {
     lines.Add("  " + parameter.name(), Cut(ExactParameter(parameter), 1000));
   }
+  lines.Add("command", Cut(ShellWords(trial.command()), 1000));
   lines.Add("slots", trial.slots() > 0 ? std::to_string(trial.slots()) : "");
   lines.Add("group", GroupPhase(trial));
   lines.Add("pinned to", trial.pinned_slots() > 0 ? std::to_string(trial.pinned_slots()) : "");

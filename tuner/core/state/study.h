@@ -78,9 +78,18 @@ struct StudyWording {
   friend bool operator==(const StudyWording&, const StudyWording&) { return true; }
 };
 
+// Where the trials' program prints its metric (base/patterns); empty: it reports otherwise.
+struct MetricPatterns {
+  std::string value;
+  std::string step;  // empty: in `value`, or values are counted
+
+  friend bool operator==(const MetricPatterns&, const MetricPatterns&) = default;
+};
+
 struct StudySpec {
   std::string name;
   std::string metric = "value";  // only shown; a trial reports one metric
+  MetricPatterns from_output;
   bool has_metric = true;        // false: jobs, which may end well without having reported anything
   StudyKind kind = StudyKind::kTuned;
   std::vector<Direction> directions{Direction::kMinimize};  // several: of a study of clients

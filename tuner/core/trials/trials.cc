@@ -135,7 +135,9 @@ void Trials::EndWell(TrialId id, std::optional<double> value, const std::string&
     EndTrial(id, TrialState::kFail,
              absl::StrCat("ended without reporting \"", spec.metric,
                           "\": its program has to report it, by `tuner tell --value V`, "
-                          "trial.report in Python or trial.Report in C++"),
+                          "trial.report in Python or trial.Report in C++; or the "
+                          "study finds it in what the program prints, by \"metric\": "
+                          "{\"from_output\": ...}"),
              std::nullopt, last_output);
   }
 }

@@ -1,0 +1,123 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "tuner/study_file/study_file.h"
+
+namespace espalier {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+constexpr char kSpace[] = R"({"lr": {"_type": "uniform", "_value": [0, 1]},
+  "amp": {"_type": "choice", "_value": [true, false]},
+  "learning rate": {"_type": "uniform", "_value": [0, 1]},
+  "optimizer": {"_type": "choice", "_value": [
+    {"_name": "sgd", "momentum": {"_type": "uniform", "_value": [0, 1]}}, {"_name": "adam"}]}})";
+
+absl::Status Check(const std::string& command,
+                   const std::string& rest = absl::StrCat(R"("trials": 3, "search_space": )",
+                                                          kSpace)) {
+  const auto spec = ParseStudy(
+      absl::StrCat(R"({"name": "s", "command": )", command, ", ", rest, "}"), "s", "/home/me");
+  EXPECT_TRUE(spec.ok()) << spec.status();
+  return spec.ok() ? CheckPlaceholders(*spec) : spec.status();
+}
+
+std::string Refusal(const std::string& command) { return std::string(Check(command).message()); }
+
+TEST(CheckPlaceholders, KnowsParametersByTheirPathAndTheTrial) {
+  EXPECT_TRUE(
+      Check(R"(["t", "{lr}", "{optimizer}", "{optimizer/sgd/momentum}", "{amp?--amp}"])").ok());
+  EXPECT_TRUE(Check(R"(["t", "{trial}{study}{seed}{trial_dir}{checkpoint_dir}"])").ok());
+  EXPECT_TRUE(Check(R"("t --lr {lr} '{\"a\": 1}' {} {{print}}")").ok());
+  EXPECT_TRUE(Check(R"(["sh", "-c", "echo ${HOME} $1", "sh", "{lr}"])").ok());
+}
+
+TEST(CheckPlaceholders, ProposesTheNearestName) {
+  EXPECT_THAT(
+      Refusal(R"("t --lr={lrr}")"),
+      AllOf(
+          StartsWith(R"("command": "--lr={lrr}": there is no parameter "lrr", did you mean {lr}?)"),
+          HasSubstr("Known: lr, amp, learning rate, optimizer, optimizer/sgd/momentum, trial, "),
+          HasSubstr("write {{lrr}}")));
+  EXPECT_THAT(Refusal(R"(["t", "{momentum}"])"),
+              HasSubstr(R"(there is no parameter "momentum"; Known)"));
+  EXPECT_THAT(Refusal(R"(["t", "{ampp?--amp}"])"), HasSubstr("did you mean {amp}?"));
+}
+
+TEST(CheckPlaceholders, RefusesAFlagOfWhatIsNeitherTrueNorFalse) {
+  EXPECT_THAT(
+      Refusal(R"(["t", "{lr?--fast}"])"),
+      HasSubstr(R"({NAME?WORD} is for a choice of true and false, "lr" is another uniform)"));
+  EXPECT_THAT(Refusal(R"(["t", "{trial?--fast}"])"), HasSubstr("\"trial\" is no parameter"));
+}
+
+TEST(CheckPlaceholders, RefusesANameThatCannotBeInBraces) {
+  EXPECT_THAT(Refusal(R"(["t", "--lr={learning rate}"])"), HasSubstr("got \"learning rate\""));
+}
+
+TEST(CheckPlaceholders, LeavesAQueueWithoutASpaceItsParameters) {
+  EXPECT_TRUE(Check(R"(["t", "{anything}"])", R"("sampler": "queue")").ok());
+}
+
+TEST(MetricFromOutput, IsReadAndWritten) {
+  const std::string text = absl::StrCat(
+      R"({"name": "s", "command": "t", "trials": 3, "search_space": )", kSpace,
+      R"x(, "metric": {"name": "loss", "from_output": "loss=(.*)", "step": "Epoch (\\d+)"}})x");
+  const auto spec = ParseStudy(text, "s", "/home/me");
+  ASSERT_TRUE(spec.ok()) << spec.status();
+  EXPECT_EQ(spec->from_output, (MetricPatterns{"loss=(.*)", "Epoch (\\d+)"}));
+  EXPECT_EQ(spec->direction(), Direction::kMinimize);
+  StudySpec unworded = *spec;
+  unworded.wording = {};
+  const auto again = ParseStudy(WriteStudy(unworded), "s", "/home/me");
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(*again, *spec);
+}
+
+std::string MetricRefusal(const std::string& metric,
+                          const std::string& rest = R"("command": "t", "trials": 3)") {
+  return std::string(ParseStudy(absl::StrCat(R"({"name": "s", "search_space": )", kSpace,
+                                             R"(, "metric": )", metric, ", ", rest, "}"),
+                                "s", "/home/me")
+                         .status()
+                         .message());
+}
+
+TEST(MetricFromOutput, IsRefusedInRe2sWords) {
+  EXPECT_EQ(
+      MetricRefusal(R"x({"from_output": "loss=([0-9"})x"),
+      R"x(s: "metric.from_output": needs a pattern (RE2): missing ]: [0-9, got "loss=([0-9")x");
+  EXPECT_THAT(MetricRefusal(R"x({"from_output": "loss="})x"),
+              HasSubstr("needs one group, for the value"));
+  EXPECT_THAT(MetricRefusal(R"x({"from_output": 3})x"), HasSubstr("\"metric.from_output\": needs"));
+  EXPECT_THAT(MetricRefusal(R"x({"from_output": "a(.)", "step": "b"})x"),
+              HasSubstr("\"step\": needs one group"));
+  EXPECT_THAT(MetricRefusal(R"x({"step": "(b)"})x"),
+              HasSubstr("is for \"from_output\", which is missing"));
+  EXPECT_THAT(MetricRefusal(R"x({"from_output": "a(.)"})x", R"("ask_and_tell": true)"),
+              HasSubstr("is for trials that the pool runs"));
+}
+
+TEST(ThePageOnExistingScripts, HasStudyFilesThatAreAccepted) {
+  std::ostringstream page;
+  page << std::ifstream(SCRIPTS_PAGE).rdbuf();
+  const std::vector<std::string> blocks = absl::StrSplit(page.str(), "```json\n");
+  ASSERT_GE(blocks.size(), 7U);
+  for (std::size_t i = 1; i < blocks.size(); ++i) {
+    const std::string text = blocks[i].substr(0, blocks[i].find("```"));
+    const auto spec = ParseStudy(text, "page", "/home/me");
+    ASSERT_TRUE(spec.ok()) << spec.status() << "\n" << text;
+    EXPECT_TRUE(CheckPlaceholders(*spec).ok()) << CheckPlaceholders(*spec) << "\n" << text;
+  }
+}
+
+}  // namespace
+}  // namespace espalier
