@@ -1,0 +1,102 @@
+"""`tuner run` with scripts that know nothing of it: parameters in their command, values from what they print."""
+import json
+import unittest
+
+from harness import ROOT, TunerTest, wait_for
+
+SPACE = {"x": {"_type": "quniform", "_value": [1, 9, 1]},
+         "kind": {"_type": "choice", "_value": [{"_name": "plain"},
+                                                {"_name": "deep", "layers": {"_type": "choice", "_value": [2, 3]}}]}}
+# Never flushes, and stays until it is told to end.
+STAYS = """import sys, time
+print("Epoch 1/2\\r\\033[32mloss=%s\\033[0m" % sys.argv[1])
+while True:
+    time.sleep(100)
+"""
+
+
+class ExistingScripts(TunerTest):
+    def run_study(self, study, code=0):
+        self.said = self.run_tuner("run", study, "--dir", self.dir / "run", "--slots", 2, code=code)
+        name = json.loads(study.read_text())["name"]
+        return self.export("--db", self.dir / "run/espalier.db", study=name)
+
+    def test_the_example_is_tuned_by_its_options_and_its_output(self):
+        script = (ROOT / "examples/argparse/train.py").read_text()
+        self.assertNotIn("espalier", script.lower())
+        record = self.run_study(ROOT / "examples/argparse/study.json")
+        self.assertEqual(record["study"]["state"], "STUDY_COMPLETE")
+        self.assertEqual(len(record["trials"]), 16)
+        kinds = set()
+        for trial in record["trials"]:
+            self.assertIn(trial["state"], ("TRIAL_COMPLETE", "TRIAL_PRUNED"))
+            steps = [int(value["step"]) for value in trial["values"]]
+            self.assertEqual(steps, list(range(1, len(steps) + 1)))
+            if trial["state"] == "TRIAL_COMPLETE":
+                self.assertEqual(len(steps), 12)
+                self.assertEqual(trial["value"], trial["values"][-1]["value"])
+            given = {p["name"]: json.loads(p["json"]) for p in trial["parameters"]}
+            expected = ["python3", "train.py", "--lr", json.dumps(given["lr"]), "--degree", str(int(given["degree"]))]
+            expected += ["--nesterov"] if given["nesterov"] else []
+            if given["optimizer"] == "momentum":
+                expected += ["--momentum", json.dumps(given["optimizer/momentum/momentum"])]
+            kinds.add((given["nesterov"], given["optimizer"]))
+            self.assertEqual(trial["command"], expected + ["--seed", str(1 + int(trial["number"]))])
+            log = self.run_tuner("logs", "argparse", trial["number"], "--dir", self.dir / "run").stdout.splitlines()
+            self.assertEqual([line.split("val_loss=")[1] for line in log[:len(steps)]],
+                             ["%.5f" % value["value"] for value in trial["values"]])
+        self.assertGreater(len(kinds), 2)
+        shown = self.run_tuner("show", "argparse", 0, "--dir", self.dir / "run").stdout
+        self.assertIn("python3 train.py --lr ", shown)
+
+    def test_a_value_counts_while_its_program_keeps_its_output(self):
+        study = self.study(["python3", self.write("stays.py", STAYS), "{x}"], search_space=SPACE, target=100,
+                           metric={"name": "loss", "from_output": "^loss=([0-9.]+)$"})
+        record = self.run_study(study)
+        self.assertIn("reached the target", record["study"]["reason"])
+
+    def test_no_value_is_a_failure_that_shows_what_was_printed(self):
+        study = self.study(["echo", "loss: {x}", "{{x}}", '{"a": {"b": 1}}'], search_space=SPACE, trials=1,
+                           metric={"name": "loss", "from_output": "loss=(.*)"})
+        record = self.run_study(study, code=1)
+        x = int(json.loads(record["trials"][0]["parameters"][0]["json"]))
+        printed = 'loss: %d {x} {"a": {"b": 1}}' % x
+        self.assertEqual(record["trials"][0]["reason"],
+                         'it ended, and nothing that it printed has a value by "from_output": "loss=(.*)"; '
+                         f'the nearest lines: "{printed}"')
+        self.assertEqual(self.run_tuner("logs", "e2e", 0, "--dir", self.dir / "run").stdout, printed + "\n")
+
+    def test_what_is_wrong_is_refused_when_it_is_submitted(self):
+        self.serve(self.dir / "espalier.db")
+        for keys, told in (({"command": ["echo", "{xx}"]}, '"command": "{xx}": there is no parameter "xx", did you mean {x}?'),
+                           ({"metric": {"from_output": "loss=([0-9"}}, '"metric.from_output": needs a pattern (RE2): missing ]')):
+            study = self.study(**{"command": ["true"], "search_space": SPACE, **keys})
+            for verb in (("run", study, "--dir", self.dir / "run"), ("submit", study, "--service", self.grpc)):
+                with self.subTest(verb[0], told=told):
+                    self.assertIn(f"{study}: {told}", self.run_tuner(*verb, code=2).stderr)
+
+    def test_a_trial_that_is_started_again_counts_anew(self):
+        script = self.write("again.sh", f"""#!/bin/sh
+echo loss=1; echo loss=2
+until [ -e {self.dir}/go ]; do sleep 0.05; done
+echo loss=3
+""", 0o755)
+        self.serve(self.dir / "espalier.db")
+        self.agent(1)
+        study = self.study([script], search_space=SPACE, trials=1, metric={"name": "loss", "from_output": "loss=(.*)"})
+        self.run_tuner("submit", study, "--service", self.grpc)
+
+        def values():
+            trials = self.export("--service", self.grpc)["trials"]
+            return [(int(v["step"]), v["value"]) for v in trials[0]["values"]] if trials else []
+
+        wait_for(lambda: len(values()) == 2, "two values")
+        self.run_tuner("stop", "e2e", "--service", self.grpc)
+        (self.dir / "go").touch()
+        self.run_tuner("resume", "e2e", "--service", self.grpc)
+        wait_for(lambda: self.export("--service", self.grpc)["study"]["state"] == "STUDY_COMPLETE", "the study to end")
+        self.assertEqual(values(), [(1, 1), (2, 2), (3, 3)])
+
+
+if __name__ == "__main__":
+    unittest.main()
