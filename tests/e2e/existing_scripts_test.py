@@ -1,5 +1,6 @@
 """`tuner run` with scripts that know nothing of it: parameters in their command, values from what they print."""
 import json
+import pathlib
 import unittest
 
 from harness import ROOT, TunerTest, wait_for
@@ -18,7 +19,7 @@ while True:
 class ExistingScripts(TunerTest):
     def run_study(self, study, code=0):
         self.said = self.run_tuner("run", study, "--dir", self.dir / "run", "--slots", 2, code=code)
-        name = json.loads(study.read_text())["name"]
+        name = json.loads(pathlib.Path(study).read_text())["name"]
         return self.export("--db", self.dir / "run/espalier.db", study=name)
 
     def test_the_example_is_tuned_by_its_options_and_its_output(self):
@@ -46,7 +47,7 @@ class ExistingScripts(TunerTest):
             self.assertEqual([line.split("val_loss=")[1] for line in log[:len(steps)]],
                              ["%.5f" % value["value"] for value in trial["values"]])
         self.assertGreater(len(kinds), 2)
-        shown = self.run_tuner("show", "argparse", 0, "--dir", self.dir / "run").stdout
+        shown = self.run_tuner("show", "argparse", "--trial", 0, "--dir", self.dir / "run").stdout
         self.assertIn("python3 train.py --lr ", shown)
 
     def test_a_value_counts_while_its_program_keeps_its_output(self):

@@ -15,61 +15,65 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-constexpr char kSpace[] = R"({"lr": {"_type": "uniform", "_value": [0, 1]},
+constexpr char kNamedSpace[] = R"({"lr": {"_type": "uniform", "_value": [0, 1]},
   "amp": {"_type": "choice", "_value": [true, false]},
   "learning rate": {"_type": "uniform", "_value": [0, 1]},
   "optimizer": {"_type": "choice", "_value": [
     {"_name": "sgd", "momentum": {"_type": "uniform", "_value": [0, 1]}}, {"_name": "adam"}]}})";
 
-absl::Status Check(const std::string& command,
-                   const std::string& rest = absl::StrCat(R"("trials": 3, "search_space": )",
-                                                          kSpace)) {
+absl::Status CheckNames(const std::string& command,
+                        const std::string& rest = absl::StrCat(R"("trials": 3, "search_space": )",
+                                                               kNamedSpace)) {
   const auto spec = ParseStudy(
       absl::StrCat(R"({"name": "s", "command": )", command, ", ", rest, "}"), "s", "/home/me");
   EXPECT_TRUE(spec.ok()) << spec.status();
   return spec.ok() ? CheckPlaceholders(*spec) : spec.status();
 }
 
-std::string Refusal(const std::string& command) { return std::string(Check(command).message()); }
+std::string CommandRefusal(const std::string& command) {
+  return std::string(CheckNames(command).message());
+}
 
 TEST(CheckPlaceholders, KnowsParametersByTheirPathAndTheTrial) {
   EXPECT_TRUE(
-      Check(R"(["t", "{lr}", "{optimizer}", "{optimizer/sgd/momentum}", "{amp?--amp}"])").ok());
-  EXPECT_TRUE(Check(R"(["t", "{trial}{study}{seed}{trial_dir}{checkpoint_dir}"])").ok());
-  EXPECT_TRUE(Check(R"("t --lr {lr} '{\"a\": 1}' {} {{print}}")").ok());
-  EXPECT_TRUE(Check(R"(["sh", "-c", "echo ${HOME} $1", "sh", "{lr}"])").ok());
+      CheckNames(R"(["t", "{lr}", "{optimizer}", "{optimizer/sgd/momentum}", "{amp?--amp}"])")
+          .ok());
+  EXPECT_TRUE(CheckNames(R"(["t", "{trial}{study}{seed}{trial_dir}{checkpoint_dir}"])").ok());
+  EXPECT_TRUE(CheckNames(R"("t --lr {lr} '{\"a\": 1}' {} {{print}}")").ok());
+  EXPECT_TRUE(CheckNames(R"(["sh", "-c", "echo ${HOME} $1", "sh", "{lr}"])").ok());
 }
 
 TEST(CheckPlaceholders, ProposesTheNearestName) {
   EXPECT_THAT(
-      Refusal(R"("t --lr={lrr}")"),
+      CommandRefusal(R"("t --lr={lrr}")"),
       AllOf(
           StartsWith(R"("command": "--lr={lrr}": there is no parameter "lrr", did you mean {lr}?)"),
           HasSubstr("Known: lr, amp, learning rate, optimizer, optimizer/sgd/momentum, trial, "),
           HasSubstr("write {{lrr}}")));
-  EXPECT_THAT(Refusal(R"(["t", "{momentum}"])"),
+  EXPECT_THAT(CommandRefusal(R"(["t", "{momentum}"])"),
               HasSubstr(R"(there is no parameter "momentum"; Known)"));
-  EXPECT_THAT(Refusal(R"(["t", "{ampp?--amp}"])"), HasSubstr("did you mean {amp}?"));
+  EXPECT_THAT(CommandRefusal(R"(["t", "{ampp?--amp}"])"), HasSubstr("did you mean {amp}?"));
 }
 
 TEST(CheckPlaceholders, RefusesAFlagOfWhatIsNeitherTrueNorFalse) {
   EXPECT_THAT(
-      Refusal(R"(["t", "{lr?--fast}"])"),
+      CommandRefusal(R"(["t", "{lr?--fast}"])"),
       HasSubstr(R"({NAME?WORD} is for a choice of true and false, "lr" is another uniform)"));
-  EXPECT_THAT(Refusal(R"(["t", "{trial?--fast}"])"), HasSubstr("\"trial\" is no parameter"));
+  EXPECT_THAT(CommandRefusal(R"(["t", "{trial?--fast}"])"), HasSubstr("\"trial\" is no parameter"));
 }
 
 TEST(CheckPlaceholders, RefusesANameThatCannotBeInBraces) {
-  EXPECT_THAT(Refusal(R"(["t", "--lr={learning rate}"])"), HasSubstr("got \"learning rate\""));
+  EXPECT_THAT(CommandRefusal(R"(["t", "--lr={learning rate}"])"),
+              HasSubstr("got \"learning rate\""));
 }
 
 TEST(CheckPlaceholders, LeavesAQueueWithoutASpaceItsParameters) {
-  EXPECT_TRUE(Check(R"(["t", "{anything}"])", R"("sampler": "queue")").ok());
+  EXPECT_TRUE(CheckNames(R"(["t", "{anything}"])", R"("sampler": "queue")").ok());
 }
 
 TEST(MetricFromOutput, IsReadAndWritten) {
   const std::string text = absl::StrCat(
-      R"({"name": "s", "command": "t", "trials": 3, "search_space": )", kSpace,
+      R"({"name": "s", "command": "t", "trials": 3, "search_space": )", kNamedSpace,
       R"x(, "metric": {"name": "loss", "from_output": "loss=(.*)", "step": "Epoch (\\d+)"}})x");
   const auto spec = ParseStudy(text, "s", "/home/me");
   ASSERT_TRUE(spec.ok()) << spec.status();
@@ -84,7 +88,7 @@ TEST(MetricFromOutput, IsReadAndWritten) {
 
 std::string MetricRefusal(const std::string& metric,
                           const std::string& rest = R"("command": "t", "trials": 3)") {
-  return std::string(ParseStudy(absl::StrCat(R"({"name": "s", "search_space": )", kSpace,
+  return std::string(ParseStudy(absl::StrCat(R"({"name": "s", "search_space": )", kNamedSpace,
                                              R"(, "metric": )", metric, ", ", rest, "}"),
                                 "s", "/home/me")
                          .status()

@@ -31,7 +31,7 @@ std::vector<std::string> Filled(std::vector<std::string> words) {
   return {filled->begin() + 1, filled->end()};
 }
 
-std::string Refusal(const std::string& word) {
+std::string WordRefusal(const std::string& word) {
   return std::string(FillCommand({"train", word}, kTrial).status().message());
 }
 
@@ -85,7 +85,7 @@ TEST(FillCommand, LeavesTheProgramAsItIs) {
 TEST(FillCommand, HasFlagsForTrueOnly) {
   EXPECT_THAT(Filled({"{amp?--amp}", "{nesterov?--nesterov}", "{none?--none}", "{amp?--a {lr}}"}),
               ElementsAre("--amp", "--a {lr}"));
-  EXPECT_THAT(Refusal("{layers?--deep}"), HasSubstr("needs true or false, layers is 3"));
+  EXPECT_THAT(WordRefusal("{layers?--deep}"), HasSubstr("needs true or false, layers is 3"));
 }
 
 TEST(FillCommand, LeavesOutWhatTheTrialDoesNotHaveWithItsOption) {
@@ -100,12 +100,12 @@ TEST(FillCommand, LeavesOutWhatTheTrialDoesNotHaveWithItsOption) {
 
 TEST(FillCommand, RefusesNamesThatTheTrialCannotHave) {
   EXPECT_THAT(
-      Refusal("--lr={lrr}"),
+      WordRefusal("--lr={lrr}"),
       HasSubstr(R"(command: "--lr={lrr}": the trial has no parameter "lrr", it has amp, )"));
-  EXPECT_THAT(Refusal("{print}"), HasSubstr("write {{print}}"));
+  EXPECT_THAT(WordRefusal("{print}"), HasSubstr("write {{print}}"));
   // Of the option that it has.
-  EXPECT_THAT(Refusal("{optimizer/sgd/momentun}"), HasSubstr("no parameter"));
-  EXPECT_THAT(Refusal("{layers/3/x}"), HasSubstr("no parameter"));
+  EXPECT_THAT(WordRefusal("{optimizer/sgd/momentun}"), HasSubstr("no parameter"));
+  EXPECT_THAT(WordRefusal("{layers/3/x}"), HasSubstr("no parameter"));
 }
 
 TEST(FillCommand, RefusesWhatNoArgumentCanHold) {

@@ -11,69 +11,70 @@ namespace {
 using testing::HasSubstr;
 using testing::Optional;
 
-OutputPattern::Line Read(const std::string& pattern, const std::string& line,
-                         const std::string& step = "") {
+OutputPattern::Line LineOf(const std::string& pattern, const std::string& line,
+                           const std::string& step = "") {
   const auto made = OutputPattern::Make(pattern, step);
   EXPECT_TRUE(made.ok()) << made.status();
   return made.ok() ? made->Read(line) : OutputPattern::Line{};
 }
 
-std::string Refusal(const std::string& pattern, const std::string& step = "") {
+std::string PatternRefusal(const std::string& pattern, const std::string& step = "") {
   return std::string(OutputPattern::Make(pattern, step).status().message());
 }
 
 TEST(OutputPattern, FindsANumberAnywhereInTheLine) {
-  const auto read = Read("val_loss=([0-9.e+-]+)", "epoch 3: loss=0.5 val_loss=2.5e-3 (best)");
+  const auto read = LineOf("val_loss=([0-9.e+-]+)", "epoch 3: loss=0.5 val_loss=2.5e-3 (best)");
   EXPECT_THAT(read.value, Optional(0.0025));
   EXPECT_FALSE(read.step);
-  EXPECT_FALSE(Read("val_loss=([0-9.]+)", "loss=0.5").value);
+  EXPECT_FALSE(LineOf("val_loss=([0-9.]+)", "loss=0.5").value);
 }
 
 TEST(OutputPattern, TakesWhatIsNotFiniteForAValue) {
-  EXPECT_TRUE(std::isnan(*Read(R"(loss (\S+))", "loss nan").value));
-  EXPECT_TRUE(std::isinf(*Read(R"(loss (\S+))", "loss -inf").value));
-  EXPECT_TRUE(std::isinf(*Read(R"(loss (\S+))", "loss Infinity").value));
+  EXPECT_TRUE(std::isnan(*LineOf(R"(loss (\S+))", "loss nan").value));
+  EXPECT_TRUE(std::isinf(*LineOf(R"(loss (\S+))", "loss -inf").value));
+  EXPECT_TRUE(std::isinf(*LineOf(R"(loss (\S+))", "loss Infinity").value));
 }
 
 TEST(OutputPattern, HasTheStepInASecondGroupOrInOneOfThatName) {
-  const auto second = Read(R"(loss (\S+) at (\d+))", "loss 0.5 at 12");
+  const auto second = LineOf(R"(loss (\S+) at (\d+))", "loss 0.5 at 12");
   EXPECT_THAT(second.value, Optional(0.5));
   EXPECT_THAT(second.step, Optional(12));
-  const auto named = Read(R"(epoch (?P<step>\d+).*loss (\S+))", "epoch 12 of 20, loss 0.5");
+  const auto named = LineOf(R"(epoch (?P<step>\d+).*loss (\S+))", "epoch 12 of 20, loss 0.5");
   EXPECT_THAT(named.value, Optional(0.5));
   EXPECT_THAT(named.step, Optional(12));
 }
 
 TEST(OutputPattern, HasTheStepInALineOfItsOwn) {
-  const auto step = Read("loss (.+)", "Epoch 3/10", R"(Epoch (\d+))");
+  const auto step = LineOf("loss (.+)", "Epoch 3/10", R"(Epoch (\d+))");
   EXPECT_FALSE(step.value);
   EXPECT_THAT(step.step, Optional(3));
 }
 
 TEST(OutputPattern, TellsWhatIsNoNumberAndNoStep) {
-  const auto value = Read("loss=(.*)", "loss=None");
+  const auto value = LineOf("loss=(.*)", "loss=None");
   EXPECT_FALSE(value.value);
   EXPECT_EQ(value.no_number, "\"None\" is no number");
   for (const char* step : {"-1", "1.5", "x", "1e300", ""}) {
-    const auto read = Read("loss (.+) at (.*)", std::string("loss 1 at ") + step);
+    const auto read = LineOf("loss (.+) at (.*)", std::string("loss 1 at ") + step);
     EXPECT_FALSE(read.value) << step;
     EXPECT_THAT(read.no_number, HasSubstr("is no step"));
   }
 }
 
 TEST(OutputPattern, RefusesInRe2sWords) {
-  EXPECT_EQ(Refusal("loss=([0-9"), "missing ]: [0-9");
-  EXPECT_THAT(Refusal("(?=x)(y)"), HasSubstr("invalid perl operator"));
-  EXPECT_THAT(Refusal("loss=(.*)", "Epoch (["), HasSubstr("\"step\": missing ]"));
+  EXPECT_EQ(PatternRefusal("loss=([0-9"), "missing ]: [0-9");
+  EXPECT_THAT(PatternRefusal("(?=x)(y)"), HasSubstr("invalid perl operator"));
+  EXPECT_THAT(PatternRefusal("loss=(.*)", "Epoch (["), HasSubstr("\"step\": missing ]"));
 }
 
 TEST(OutputPattern, RefusesOtherNumbersOfGroups) {
-  EXPECT_THAT(Refusal("loss="), HasSubstr("needs one group, for the value, as in "));
-  EXPECT_THAT(Refusal("(a)(b)(c)"), HasSubstr("got 3"));
-  EXPECT_THAT(Refusal("(?P<step>a)"), HasSubstr("named \"step\""));
-  EXPECT_THAT(Refusal("(a)(b)", "(c)"), HasSubstr("another pattern for it"));
-  EXPECT_THAT(Refusal("(a)", "c"), HasSubstr("\"step\": needs one group"));
-  EXPECT_THAT(Refusal(std::string(kMaxPattern_bytes + 1, 'a')), HasSubstr("at most 1024 bytes"));
+  EXPECT_THAT(PatternRefusal("loss="), HasSubstr("needs one group, for the value, as in "));
+  EXPECT_THAT(PatternRefusal("(a)(b)(c)"), HasSubstr("got 3"));
+  EXPECT_THAT(PatternRefusal("(?P<step>a)"), HasSubstr("named \"step\""));
+  EXPECT_THAT(PatternRefusal("(a)(b)", "(c)"), HasSubstr("another pattern for it"));
+  EXPECT_THAT(PatternRefusal("(a)", "c"), HasSubstr("\"step\": needs one group"));
+  EXPECT_THAT(PatternRefusal(std::string(kMaxPattern_bytes + 1, 'a')),
+              HasSubstr("at most 1024 bytes"));
 }
 
 }  // namespace
