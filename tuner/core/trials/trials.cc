@@ -88,6 +88,8 @@ void Trials::EndTrial(TrialId id, TrialState state, const std::string& reason,
   RecordFigures(id);
   const auto group = pool_.groups.find(id);
   const bool elastic = group != pool_.groups.end() && group->second.elastic;
+  // One whose output alone is read, as at the target, is not told that it may end.
+  const bool hears_nothing = !elastic && !turn_.StudyAt(trial.study).spec.from_output.value.empty();
   std::string output = last_output;
   if (output.size() > kMaxLastOutput_bytes) output.erase(0, output.size() - kMaxLastOutput_bytes);
   turn_.Emit(TrialStateChanged{.id = id,
@@ -102,7 +104,7 @@ void Trials::EndTrial(TrialId id, TrialState state, const std::string& reason,
     Replica& replica = pool_.replicas.at(replica_id);
     // One that has not trained yet waits for a group that will not come.
     const bool waits = elastic && replica.generation == 0;
-    if (state == TrialState::kComplete && !waits) {
+    if (state == TrialState::kComplete && !waits && !hears_nothing) {
       // The program is on its own way out; it is only helped if it does not get there.
       pool_.replicas.SetDeadline(replica, After(turn_.now(), timeouts.exit_s));
       replica.grace_s = turn_.StudyAt(trial.study).spec.stop_grace_s;
