@@ -21,6 +21,12 @@ std::size_t EndOfComment(std::string_view text, std::size_t at) {
   return closing == std::string_view::npos ? at : closing + 2;
 }
 
+// Of the one that begins there, behind its closing quote.
+std::size_t EndOfString(std::string_view text, std::size_t at) {
+  for (++at; at < text.size() && text[at] != '"'; ++at) at += text[at] == '\\' ? 1 : 0;
+  return at + 1;
+}
+
 }  // namespace
 
 absl::StatusOr<std::string> ReadTextFile(const std::string& path) {
@@ -49,12 +55,13 @@ absl::StatusOr<std::string> ReadTextFile(const std::string& path) {
 
 std::string WithoutComments(std::string_view text) {
   std::string plain(text);
-  for (std::size_t at = 0; at < text.size(); ++at) {
-    if (text[at] == '"') {
-      for (++at; at < text.size() && text[at] != '"'; ++at) at += text[at] == '\\' ? 1 : 0;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = EndOfComment(text, at);
+    if (end <= at) {
+      at = text[at] == '"' ? EndOfString(text, at) : at + 1;
       continue;
     }
-    for (const std::size_t end = EndOfComment(text, at); at < end; ++at) {
+    for (; at < end; ++at) {
       if (plain[at] != '\n') plain[at] = ' ';
     }
   }
