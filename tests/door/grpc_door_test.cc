@@ -325,14 +325,17 @@ TEST_P(GrpcDoorTest, DripsAreCounted) {
   ASSERT_TRUE(client.Say(kBegin));
   ASSERT_EQ(client.HearFrame(http2::kSettings), "");
   client.Say(Frame(http2::kHeaders, 0, 1, half).substr(0, http2::kHeadBytes));
-  for (int i = 0; i < limits.pieces; ++i) {
-    client.Say("x");
-    // Whoever comes after it is answered after it was read.
+  // Some may be read together.
+  const int most = 10 * limits.pieces;
+  int drips = 0;
+  while (drips < most && client.Say("x")) {
+    ++drips;
+    // Whoever comes after it is answered, mostly, after it was read.
     RawClient other = Raw();
     ASSERT_TRUE(other.Say(kBegin));
     ASSERT_EQ(other.HearFrame(http2::kSettings), "");
   }
-  EXPECT_EQ(client.Hear(), "");
+  EXPECT_LT(drips, most);
   EXPECT_TRUE(Call(Channel(), "good").ok());
 }
 
