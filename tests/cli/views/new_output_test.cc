@@ -18,7 +18,7 @@ TEST(NewOutput, IsFoundWhereTheBeginningOrTheMiddleIsGone) {
   std::string lines;
   for (int i = 0; i < 1000; ++i) lines += "line " + std::to_string(i) + "\n";
   EXPECT_EQ(NewOutput(lines, lines.substr(5000) + "new\n"), "new\n");
-  const std::string cut = lines.substr(0, 100) + "[left out]\n" + lines.substr(9000);
+  const std::string cut = lines.substr(0, 100) + "[left out]\n" + lines.substr(5000);
   EXPECT_EQ(NewOutput(lines, cut + "new\n"), "new\n");
   EXPECT_EQ(NewOutput(lines, "all of it is new\n"), "all of it is new\n");
 }
