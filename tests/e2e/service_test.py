@@ -58,7 +58,8 @@ class Service(TunerTest):
         for verb in (["ls"], ["show", "e2e"]):
             self.run_tuner(*verb, "--service", self.grpc)
         self.assertEqual(self.texts_parsed(), 1, "who looks at it parses nothing")
-        kill(service.pid)
+        service.kill()
+        service.wait()  # until then it has the database
         self.serve(database)
         self.assertEqual(self.texts_parsed(), 1, "it is read from the database once")
 
