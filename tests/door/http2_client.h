@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include "tuner/door/http2_frame.h"
+#include "base/http2_frame.h"
 
 namespace espalier {
 

@@ -5,9 +5,9 @@
 #include <string>
 #include <string_view>
 
+#include "base/http2_frame.h"
 #include "base/status.h"
 #include "tuner/door/call_head.h"
-#include "tuner/door/http2_frame.h"
 
 namespace espalier {
 

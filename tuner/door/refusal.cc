@@ -3,7 +3,7 @@
 #include <string_view>
 
 #include "absl/strings/str_cat.h"
-#include "tuner/door/http2_frame.h"
+#include "base/http2_frame.h"
 
 namespace espalier {
 namespace {

@@ -1,21 +1,12 @@
 #include <algorithm>
-#include <array>
 #include <cstdint>
 
 #include "absl/strings/str_cat.h"
+#include "base/http2_frame.h"
 #include "tuner/forwarding/added_token.h"
 
 namespace espalier {
 namespace {
-
-constexpr std::string_view kPreface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-constexpr std::size_t kFrameHead = 9;
-constexpr std::uint8_t kHeaders = 1;
-constexpr std::uint8_t kContinuation = 9;
-constexpr std::uint8_t kEndHeaders = 4;
-constexpr std::size_t kTypeAt = 3;
-constexpr std::size_t kFlagsAt = 4;
-constexpr std::size_t kStreamAt = 5;
 
 // A length with a prefix of seven bits (RFC 7541, 5.1), of a text that is not Huffman coded.
 std::string LengthPrefix(std::size_t length) {
@@ -44,7 +35,8 @@ class Http2Token final : public AddedToken {
     while (!in.empty()) {
       if (preface_left_ > 0) {
         const std::size_t n = std::min(preface_left_, in.size());
-        if (in.substr(0, n) != kPreface.substr(kPreface.size() - preface_left_, n)) {
+        if (!http2::kPreface.substr(http2::kPreface.size() - preface_left_)
+                 .starts_with(in.substr(0, n))) {
           return absl::InvalidArgumentError("neither HTTP/1.1 nor HTTP/2 is spoken here");
         }
         preface_left_ -= n;
@@ -55,8 +47,8 @@ class Http2Token final : public AddedToken {
         Move(in, n, out);
         if (payload_left_ == 0) EndFrame(out);
       } else {
-        Move(in, std::min(kFrameHead - head_.size(), in.size()), head_);
-        if (head_.size() == kFrameHead) BeginFrame(out);
+        Move(in, std::min(http2::kHeadBytes - head_.size(), in.size()), head_);
+        if (head_.size() == http2::kHeadBytes) BeginFrame(out);
       }
     }
     return absl::OkStatus();
@@ -68,43 +60,34 @@ class Http2Token final : public AddedToken {
     from.remove_prefix(n);
   }
 
-  std::uint8_t Byte(std::size_t at) const { return static_cast<std::uint8_t>(head_[at]); }
-
   void BeginFrame(std::string& out) {
-    payload_left_ =
-        static_cast<std::size_t>(Byte(0)) << 16 | static_cast<std::size_t>(Byte(1)) << 8 | Byte(2);
-    std::uint32_t stream = Byte(kStreamAt) & 0x7fU;
-    for (std::size_t i = 1; i < 4; ++i) stream = stream << 8 | Byte(kStreamAt + i);
-    // Streams of a client have growing numbers; headers of one that there was are its trailers.
-    if (Byte(kTypeAt) == kHeaders) {
-      opens_stream_ = stream > newest_stream_;
-      newest_stream_ = std::max(newest_stream_, stream);
-    }
-    const bool of_headers = Byte(kTypeAt) == kHeaders || Byte(kTypeAt) == kContinuation;
-    adds_ = of_headers && opens_stream_ && (Byte(kFlagsAt) & kEndHeaders) != 0;
-    stream_ = head_.substr(kStreamAt);
-    if (adds_) head_[kFlagsAt] = static_cast<char>(Byte(kFlagsAt) & ~kEndHeaders);
-    out.append(head_);
+    http2::FrameHead frame = http2::ReadFrameHead(head_);
     head_.clear();
+    payload_left_ = frame.payload;
+    stream_ = frame.stream;
+    // Streams of a client have growing numbers; headers of one that there was are its trailers.
+    if (frame.type == http2::kHeaders) {
+      opens_stream_ = frame.stream > newest_stream_;
+      newest_stream_ = std::max(newest_stream_, frame.stream);
+    }
+    const bool of_headers = frame.type == http2::kHeaders || frame.type == http2::kContinuation;
+    adds_ = of_headers && opens_stream_ && frame.has(http2::kEndHeaders);
+    if (adds_) frame.flags &= static_cast<std::uint8_t>(~http2::kEndHeaders);
+    out.append(http2::Bytes(frame));
     if (payload_left_ == 0) EndFrame(out);
   }
 
   void EndFrame(std::string& out) {
     if (!adds_) return;
     adds_ = opens_stream_ = false;
-    const auto size = static_cast<std::uint32_t>(field_.size());
-    out.append(std::string{static_cast<char>(size >> 16), static_cast<char>(size >> 8 & 0xff),
-                           static_cast<char>(size & 0xff), static_cast<char>(kContinuation),
-                           static_cast<char>(kEndHeaders)});
-    out.append(stream_);
-    out.append(field_);
+    out.append(http2::Frame(http2::kContinuation, http2::kEndHeaders, stream_, field_));
   }
 
   const std::string field_;
-  std::size_t preface_left_ = kPreface.size();
+  std::size_t preface_left_ = http2::kPreface.size();
   std::string head_;  // of a frame, as far as it has come
   std::size_t payload_left_ = 0;
-  std::string stream_;  // four bytes
+  std::uint32_t stream_ = 0;
   std::uint32_t newest_stream_ = 0;
   bool opens_stream_ = false;  // the header block that is under way
   bool adds_ = false;          // when this frame has ended

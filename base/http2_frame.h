@@ -54,12 +54,17 @@ inline std::string Number(std::uint32_t number) {
   return bytes;
 }
 
+inline std::string Bytes(const FrameHead& head) {
+  std::string bytes = Number(static_cast<std::uint32_t>(head.payload)).substr(1);
+  bytes.push_back(static_cast<char>(head.type));
+  bytes.push_back(static_cast<char>(head.flags));
+  return bytes.append(Number(head.stream));
+}
+
 inline std::string Frame(std::uint8_t type, std::uint8_t flags, std::uint32_t stream,
                          std::string_view payload) {
-  std::string bytes = Number(static_cast<std::uint32_t>(payload.size())).substr(1);
-  bytes.push_back(static_cast<char>(type));
-  bytes.push_back(static_cast<char>(flags));
-  return bytes.append(Number(stream)).append(payload);
+  return Bytes({.payload = payload.size(), .type = type, .flags = flags, .stream = stream})
+      .append(payload);
 }
 
 }  // namespace espalier::http2
