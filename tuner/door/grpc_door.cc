@@ -363,7 +363,7 @@ class GrpcDoorImpl final : public GrpcDoor {
 absl::StatusOr<std::unique_ptr<GrpcDoor>> GrpcDoor::Open(GrpcDoorOptions options) {
   TlsContextPtr tls;
   if (!options.certificate.pem.empty()) {
-    ESPALIER_ASSIGN_OR_RETURN(tls, MakeTlsServer(options.certificate));
+    ESPALIER_ASSIGN_OR_RETURN(tls, MakeHttp2TlsServer(options.certificate));
   }
   return std::make_unique<GrpcDoorImpl>(std::move(options), std::move(tls));
 }

@@ -90,10 +90,12 @@ class ServiceImpl final : public Service {
                              .trial_key = credentials_.trial_key,
                              .own_token_file = credentials_.own_user_token_file()});
     access_->Load(state);
-    TlsPair tls;
-    if (const TlsFiles& files = credentials_.TlsAt(addresses.grpc); files.on()) {
-      ESPALIER_ASSIGN_OR_RETURN(tls, ReadTls(files));
-    }
+    // Before anything is started that would have to be stopped.
+    Certificates certificates;
+    ESPALIER_ASSIGN_OR_RETURN(certificates.grpc, ReadTls(credentials_.TlsAt(addresses.grpc)));
+    ESPALIER_ASSIGN_OR_RETURN(certificates.http, ReadTls(credentials_.TlsAt(addresses.http)));
+    ESPALIER_ASSIGN_OR_RETURN(certificates.dashboard,
+                              ReadTls(credentials_.TlsAt(addresses.dashboard)));
 
     if (options.policy) ESPALIER_RETURN_IF_ERROR(CheckPolicy(*options.policy, state));
     for (const auto& frontend : frontends_) frontend->Load(state);
@@ -103,7 +105,7 @@ class ServiceImpl final : public Service {
       ESPALIER_RETURN_IF_ERROR(
           PrepareTokens(options.credentials_folder, *access_, *loop_, credentials_));
     }
-    ESPALIER_RETURN_IF_ERROR(Listen(options, addresses, tls));
+    ESPALIER_RETURN_IF_ERROR(Listen(options, addresses, certificates));
     for (const auto& frontend : frontends_) frontend->Start(*loop_);
     spdlog::info("event=service_started grpc={} http={} dashboard={} database=\"{}\"",
                  grpc_address_, http_address_, dashboard_address_, options.database);
@@ -141,6 +143,13 @@ class ServiceImpl final : public Service {
     ListenAddress dashboard{{"localhost", 0}};
 
     bool reachable() const { return !grpc.loopback() || !http.loopback() || !dashboard.loopback(); }
+  };
+
+  // Empty: the endpoint speaks in the clear.
+  struct Certificates {
+    Certificate grpc;
+    Certificate http;
+    Certificate dashboard;
   };
 
   // Before anything is opened or written.
@@ -190,9 +199,9 @@ class ServiceImpl final : public Service {
   }
 
   absl::Status Listen(const ServiceOptions& options, const Addresses& addresses,
-                      const TlsPair& tls) {
+                      const Certificates& certificates) {
     GrpcPlace place{.address = addresses.grpc,
-                    .tls = tls,
+                    .tls = certificates.grpc,
                     .access = *access_,
                     .tuner = *loop_,
                     .agents = agents_,
@@ -202,12 +211,12 @@ class ServiceImpl final : public Service {
     ESPALIER_ASSIGN_OR_RETURN(grpc_, start(std::move(place)));
     grpc_address_ = grpc_->address();
     if (!options.dashboard_address.empty()) {
-      ESPALIER_RETURN_IF_ERROR(OpenDashboard(addresses.dashboard, options.start_dashboard));
+      ESPALIER_RETURN_IF_ERROR(
+          OpenDashboard(addresses.dashboard, certificates.dashboard, options.start_dashboard));
     }
     if (!options.http_address.empty()) {
-      ESPALIER_ASSIGN_OR_RETURN(
-          http_, HttpServer::Start(addresses.http, credentials_.TlsAt(addresses.http), *access_,
-                                   Routes(), *loop_, metrics_));
+      ESPALIER_ASSIGN_OR_RETURN(http_, HttpServer::Start(addresses.http, certificates.http,
+                                                         *access_, Routes(), *loop_, metrics_));
       http_address_ = http_->address();
     }
     for (const ListenAddress& address : {addresses.grpc, addresses.http, addresses.dashboard}) {
@@ -251,13 +260,14 @@ class ServiceImpl final : public Service {
     return loop_options;
   }
 
-  absl::Status OpenDashboard(const ListenAddress& address, const StartDashboard& start) {
+  absl::Status OpenDashboard(const ListenAddress& address, const Certificate& certificate,
+                             const StartDashboard& start) {
     ESPALIER_CHECK(start != nullptr, "a dashboard's address comes with a dashboard");
     const auto answered = [this](const std::string& route, int status) {
       metrics_.CountRequest("dashboard", route, std::to_string(status));
     };
     ESPALIER_ASSIGN_OR_RETURN(dashboard_, start({.address = address,
-                                                 .tls = credentials_.TlsAt(address),
+                                                 .tls = certificate,
                                                  .access = *access_,
                                                  .tuner = *loop_,
                                                  .answered = answered}));

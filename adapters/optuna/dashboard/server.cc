@@ -16,10 +16,10 @@ constexpr std::size_t kMaxBody = kMaxArtifactBytes / 3 * 4 + (1 << 20);  // base
 
 class DashboardServerImpl final : public DashboardServer {
  public:
-  DashboardServerImpl(const DashboardPlace& place, const Options& options)
+  DashboardServerImpl(const DashboardPlace& place, TlsContextPtr tls, const Options& options)
       : access_(place.access),
         dashboard_(place.tuner, options, place.answered),
-        listener_(place.tls, place.access, kMaxBody) {}
+        listener_(std::move(tls), place.access, kMaxBody) {}
   ~DashboardServerImpl() override { Stop(); }
 
   absl::Status Listen(const ListenAddress& address) {
@@ -100,7 +100,8 @@ StartDashboard Server(Options options) {
   return [options = std::move(options)](
              const DashboardPlace& place) -> absl::StatusOr<std::unique_ptr<DashboardServer>> {
     ESPALIER_RETURN_IF_ERROR(Check(options));
-    auto server = std::make_unique<DashboardServerImpl>(place, options);
+    ESPALIER_ASSIGN_OR_RETURN(TlsContextPtr tls, MakeTlsServer(place.tls));
+    auto server = std::make_unique<DashboardServerImpl>(place, std::move(tls), options);
     ESPALIER_RETURN_IF_ERROR(server->Listen(place.address));
     return server;
   };

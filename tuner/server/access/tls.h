@@ -3,6 +3,7 @@
 #include <string>
 
 #include "base/status.h"
+#include "tuner/credentials/certificate.h"
 
 namespace espalier {
 
@@ -15,12 +16,8 @@ struct TlsFiles {
   bool on() const { return !certificate.empty(); }
 };
 
-struct TlsPair {
-  std::string certificate;
-  std::string key;
-};
-
-// Reads both and checks that they belong together. The error names the file and what is wrong.
-absl::StatusOr<TlsPair> ReadTls(const TlsFiles& files);
+// Reads both and checks that they belong together; an empty certificate where both are empty. The
+// error names the file and what is wrong.
+absl::StatusOr<Certificate> ReadTls(const TlsFiles& files);
 
 }  // namespace espalier

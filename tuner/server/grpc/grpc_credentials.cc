@@ -46,7 +46,7 @@ void Free(void* state) { delete static_cast<Guard*>(state); }
 
 class GuardedServerCredentials final : public grpc::ServerCredentials {
  public:
-  GuardedServerCredentials(TlsPair tls, Guard guard)
+  GuardedServerCredentials(Certificate tls, Guard guard)
       : tls_(std::move(tls)), guard_(std::move(guard)) {}
 
   void SetAuthMetadataProcessor(const std::shared_ptr<grpc::AuthMetadataProcessor>&) override {}
@@ -63,20 +63,20 @@ class GuardedServerCredentials final : public grpc::ServerCredentials {
   }
 
   grpc_server_credentials* Make() const {
-    if (tls_.certificate.empty()) return grpc_insecure_server_credentials_create();
-    grpc_ssl_pem_key_cert_pair pair{tls_.key.c_str(), tls_.certificate.c_str()};
+    if (tls_.pem.empty()) return grpc_insecure_server_credentials_create();
+    grpc_ssl_pem_key_cert_pair pair{tls_.key_pem.c_str(), tls_.pem.c_str()};
     return grpc_ssl_server_credentials_create_ex(nullptr, &pair, 1,
                                                  GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE, nullptr);
   }
 
-  const TlsPair tls_;
+  const Certificate tls_;
   const Guard guard_;
 };
 
 }  // namespace
 
 std::shared_ptr<grpc::ServerCredentials> GuardedCredentials(
-    const TlsPair& tls, const AccessControl& access, bool own_user,
+    const Certificate& tls, const AccessControl& access, bool own_user,
     std::function<void(const absl::Status&)> refused) {
   return std::make_shared<GuardedServerCredentials>(tls,
                                                     Guard{access, own_user, std::move(refused)});

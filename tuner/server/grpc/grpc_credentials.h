@@ -4,8 +4,8 @@
 #include <memory>
 
 #include "grpcpp/security/server_credentials.h"
+#include "tuner/credentials/certificate.h"
 #include "tuner/server/access/access_control.h"
-#include "tuner/server/access/tls.h"
 
 namespace espalier {
 
@@ -14,7 +14,7 @@ namespace espalier {
 // where `tls` is empty. `own_user`: all connections of the port are the service's own user's.
 // `refused` is called with each call that is not let in. AccessControl must outlive the server.
 std::shared_ptr<grpc::ServerCredentials> GuardedCredentials(
-    const TlsPair& tls, const AccessControl& access, bool own_user,
+    const Certificate& tls, const AccessControl& access, bool own_user,
     std::function<void(const absl::Status&)> refused);
 
 }  // namespace espalier

@@ -134,7 +134,7 @@ class GrpcServerImpl final : public GrpcServer {
   }
   ~GrpcServerImpl() override { Stop(); }
 
-  absl::Status Listen(const ListenAddress& address, const TlsPair& tls) {
+  absl::Status Listen(const ListenAddress& address, const Certificate& tls) {
     grpc::ServerBuilder builder;
     grpc::ResourceQuota quota("espalier");
     quota.SetMaxThreads(kMaxGrpcThreads);
@@ -161,7 +161,7 @@ class GrpcServerImpl final : public GrpcServer {
     server_ = builder.BuildAndStart();
     if (!server_) return absl::InternalError("gRPC does not start; the log says why");
     GrpcDoorOptions door;
-    door.certificate = {tls.certificate, tls.key};
+    door.certificate = tls;
     door.admits = [this](const CallHead& head) { return Admits(head); };
     door.let_in = [this](int socket, std::string said) {
       HandOver(*others_, socket, std::move(said));
@@ -234,7 +234,7 @@ class GrpcServerImpl final : public GrpcServer {
 
 absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(GrpcPlace place) {
   const ListenAddress address = place.address;
-  const TlsPair tls = place.tls;
+  const Certificate tls = place.tls;
   auto server = std::make_unique<GrpcServerImpl>(std::move(place));
   ESPALIER_RETURN_IF_ERROR(server->Listen(address, tls));
   return server;

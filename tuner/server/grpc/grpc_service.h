@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "base/status.h"
+#include "tuner/credentials/certificate.h"
 #include "tuner/server/access/access_control.h"
 #include "tuner/server/access/listen_address.h"
-#include "tuner/server/access/tls.h"
 
 namespace grpc {
 class Service;
@@ -31,7 +31,7 @@ using GrpcServices = std::vector<std::unique_ptr<grpc::Service>>;
 // What is served, and where. All that is referred to must outlive the server.
 struct GrpcPlace {
   ListenAddress address;  // port 0: any free one
-  TlsPair tls;            // an empty pair: it speaks in the clear
+  Certificate tls;        // empty: it speaks in the clear
   const AccessControl& access;
   Tuner& tuner;
   Agents& agents;

@@ -6,9 +6,9 @@
 
 #include "base/status.h"
 #include "tuner/api/tuner.h"
+#include "tuner/credentials/certificate.h"
 #include "tuner/server/access/access_control.h"
 #include "tuner/server/access/listen_address.h"
-#include "tuner/server/access/tls.h"
 
 namespace espalier {
 
@@ -25,7 +25,7 @@ class DashboardServer {
 // What a dashboard is started with. AccessControl and tuner outlive it.
 struct DashboardPlace {
   ListenAddress address;  // port 0: any free one
-  TlsFiles tls;           // empty: it speaks in the clear
+  Certificate tls;        // empty: it speaks in the clear
   // Asked about each request before its body is read, as "dashboard METHOD".
   const AccessControl& access;
   Tuner& tuner;

@@ -291,15 +291,12 @@ class HttpConnection final : public httplib::Stream {
     return true;
   }
 
-  struct FreeTls {
-    void operator()(SSL* tls) const { SSL_free(tls); }
-  };
   static constexpr std::size_t kTlsPiece = 64 << 10;
 
   const int socket_;
   SSL_CTX* const tls_context_;
   const bool own_user_;
-  std::unique_ptr<SSL, FreeTls> tls_;
+  TlsPtr tls_;
   bool shaking_;
   bool proven_;
   bool known_ = false;

@@ -178,7 +178,7 @@ class IdleConnections {
 
 class KeepAliveServer final : public HttpRequestServer {
  public:
-  KeepAliveServer(SSL_CTX* tls, HttpDoor door) : tls_(tls), door_(std::move(door)) {
+  KeepAliveServer(TlsContextPtr tls, HttpDoor door) : tls_(std::move(tls)), door_(std::move(door)) {
     set_keep_alive_timeout(kHttpIdle_s);
     set_keep_alive_max_count(kManyRequests);  // which is only told
     new_task_queue = [this] {
@@ -275,29 +275,15 @@ class KeepAliveServer final : public HttpRequestServer {
   static constexpr int kBacklog = 512;
   static constexpr std::size_t kManyRequests = 1'000'000;
 
-  struct FreeContext {
-    void operator()(SSL_CTX* context) const { SSL_CTX_free(context); }
-  };
-
-  const std::unique_ptr<SSL_CTX, FreeContext> tls_;
+  const TlsContextPtr tls_;
   const HttpDoor door_;
   Threads* threads_ = nullptr;
 };
 
 }  // namespace
 
-std::unique_ptr<httplib::Server> MakeHttpServer(SSL_CTX* tls, HttpDoor door) {
-  return std::make_unique<KeepAliveServer>(tls, std::move(door));
-}
-
-std::unique_ptr<httplib::Server> MakeHttpServer(const TlsFiles& files, HttpDoor door) {
-  if (!files.on()) return MakeHttpServer(nullptr, std::move(door));
-  SSL_CTX* context = SSL_CTX_new(TLS_server_method());
-  SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
-  SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
-  SSL_CTX_use_certificate_chain_file(context, files.certificate.c_str());
-  SSL_CTX_use_PrivateKey_file(context, files.key.c_str(), SSL_FILETYPE_PEM);
-  return MakeHttpServer(context, std::move(door));
+std::unique_ptr<httplib::Server> MakeHttpServer(TlsContextPtr tls, HttpDoor door) {
+  return std::make_unique<KeepAliveServer>(std::move(tls), std::move(door));
 }
 
 }  // namespace espalier

@@ -7,9 +7,7 @@
 #include <string_view>
 
 #include "tuner/credentials/socket_owner.h"
-#include "tuner/server/access/tls.h"
-
-struct ssl_ctx_st;
+#include "tuner/credentials/tls_context.h"
 
 namespace httplib {
 class Server;
@@ -48,10 +46,8 @@ struct HttpDoor {
 // The library's server, changed so that a connection holds a thread only while a request is under
 // way: a client may keep its connection as long as it likes. Connections are closed that are idle
 // for kHttpIdle_s, that are too many (strangers first), or after an answer with "Connection:
-// close". The same holds with TLS (a context of OpenSSL's, which it takes over): no thread waits
-// for a handshake, or for the head of a request.
-std::unique_ptr<httplib::Server> MakeHttpServer(ssl_ctx_st* tls, HttpDoor door);
-// The same, over TLS where there are files, which must have been read before (ReadTls).
-std::unique_ptr<httplib::Server> MakeHttpServer(const TlsFiles& files, HttpDoor door);
+// close". The same holds with TLS (`tls` is not null): no thread waits for a handshake, or for the
+// head of a request.
+std::unique_ptr<httplib::Server> MakeHttpServer(TlsContextPtr tls, HttpDoor door);
 
 }  // namespace espalier

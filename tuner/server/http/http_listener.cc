@@ -13,9 +13,9 @@
 namespace espalier {
 
 HttpListener::HttpListener(
-    const TlsFiles& tls, const AccessControl& access, std::size_t max_body,
+    TlsContextPtr tls, const AccessControl& access, std::size_t max_body,
     std::function<bool(std::string_view method, std::string_view target)> opens)
-    : server_(MakeHttpServer(tls,
+    : server_(MakeHttpServer(std::move(tls),
                              {.trusts = [&access](const Peer& peer) { return access.Trusts(peer); },
                               .knows =
                                   [&access](const std::string& authorization) {
@@ -24,8 +24,8 @@ HttpListener::HttpListener(
                                   },
                               .opens = std::move(opens)})) {
   // No other site may show a page of ours within its own, or take an answer for a page.
-  server_->set_default_headers({{"X-Content-Type-Options", "nosniff"},
-                                {"X-Frame-Options", "SAMEORIGIN"}});
+  server_->set_default_headers(
+      {{"X-Content-Type-Options", "nosniff"}, {"X-Frame-Options", "SAMEORIGIN"}});
   server_->set_payload_max_length(max_body);
   server_->set_tcp_nodelay(true);
   // Not SO_REUSEPORT, which the library sets: a second service on the port must be noticed.

@@ -8,9 +8,9 @@
 #include <thread>
 
 #include "base/status.h"
+#include "tuner/credentials/tls_context.h"
 #include "tuner/server/access/access_control.h"
 #include "tuner/server/access/listen_address.h"
-#include "tuner/server/access/tls.h"
 
 namespace httplib {
 class Server;
@@ -23,9 +23,9 @@ namespace espalier {
 // before Listen, and calls Stop before what they use is gone.
 class HttpListener {
  public:
-  // Bodies of more than max_body bytes are refused. `opens` finds clients by secrets in their URL,
-  // as HttpDoor has it. AccessControl must outlive it.
-  HttpListener(const TlsFiles& tls, const AccessControl& access, std::size_t max_body,
+  // Null `tls`: it speaks in the clear. Bodies of more than max_body bytes are refused. `opens`
+  // finds clients by secrets in their URL, as HttpDoor has it. AccessControl must outlive it.
+  HttpListener(TlsContextPtr tls, const AccessControl& access, std::size_t max_body,
                std::function<bool(std::string_view method, std::string_view target)> opens = {});
   ~HttpListener();
 

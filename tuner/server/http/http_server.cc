@@ -68,15 +68,15 @@ std::string RequestKey(const httplib::Request& request) {
 
 class HttpServerImpl final : public HttpServer {
  public:
-  HttpServerImpl(const TlsFiles& tls, const AccessControl& access, std::vector<HttpRoute> routes,
+  HttpServerImpl(TlsContextPtr tls, const AccessControl& access, std::vector<HttpRoute> routes,
                  Tuner& tuner, Metrics& metrics)
       : access_(access),
-        scheme_(tls.on() ? "https://" : "http://"),
+        scheme_(tls != nullptr ? "https://" : "http://"),
         tuner_(tuner),
         masking_(tuner),
         metrics_(metrics),
         routes_(std::move(routes)),
-        listener_(tls, access, kMaxHttpBody,
+        listener_(std::move(tls), access, kMaxHttpBody,
                   [this](std::string_view method, std::string_view target) {
                     const FoundRoute found = FindRoute(routes_, method, target);
                     return found.route != nullptr && found.route->open && Open(found).ok();
@@ -226,11 +226,13 @@ class HttpServerImpl final : public HttpServer {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const ListenAddress& address,
-                                                              const TlsFiles& tls,
+                                                              const Certificate& tls,
                                                               const AccessControl& access,
                                                               std::vector<HttpRoute> routes,
                                                               Tuner& tuner, Metrics& metrics) {
-  auto server = std::make_unique<HttpServerImpl>(tls, access, std::move(routes), tuner, metrics);
+  ESPALIER_ASSIGN_OR_RETURN(TlsContextPtr context, MakeTlsServer(tls));
+  auto server = std::make_unique<HttpServerImpl>(std::move(context), access, std::move(routes),
+                                                 tuner, metrics);
   ESPALIER_RETURN_IF_ERROR(server->Listen(address));
   return server;
 }

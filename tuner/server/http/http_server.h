@@ -7,9 +7,9 @@
 
 #include "base/status.h"
 #include "tuner/api/tuner.h"
+#include "tuner/credentials/certificate.h"
 #include "tuner/server/access/access_control.h"
 #include "tuner/server/access/listen_address.h"
-#include "tuner/server/access/tls.h"
 #include "tuner/server/http/http_route.h"
 #include "tuner/server/loop/metrics.h"
 
@@ -23,9 +23,10 @@ inline constexpr std::size_t kMaxHttpBody = 1 << 20;  // bytes
 // {"error": message, "code": name of the status}.
 class HttpServer {
  public:
-  // Port 0 takes any free one. AccessControl, tuner and metrics must outlive the server.
+  // Port 0 takes any free one; an empty certificate: it speaks in the clear. AccessControl, tuner
+  // and metrics must outlive the server.
   static absl::StatusOr<std::unique_ptr<HttpServer>> Start(const ListenAddress& address,
-                                                           const TlsFiles& tls,
+                                                           const Certificate& tls,
                                                            const AccessControl& access,
                                                            std::vector<HttpRoute> routes,
                                                            Tuner& tuner, Metrics& metrics);
