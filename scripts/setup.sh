@@ -12,6 +12,7 @@ PACKAGES=(
   libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc
   nlohmann-json3-dev rapidjson-dev libcpp-httplib-dev libsqlite3-dev libspdlog-dev libcli11-dev libyaml-cpp-dev
   prometheus-cpp-dev libgloo-dev libgtest-dev libgmock-dev zlib1g-dev libssl-dev libre2-dev
+  libnghttp2-dev
   # LibTorch's virtual environment, scripts and tests
   python3 python3-venv sqlite3 curl
   # the images of examples/fashion_mnist

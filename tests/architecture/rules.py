@@ -216,6 +216,11 @@ WALLS = {
         "sources": ["base/patterns"],
         "headers": [],
     },
+    "header blocks": {
+        "includes": r"^nghttp2/",
+        "sources": ["tuner/door"],
+        "headers": [],
+    },
     "http": {
         "includes": r"^httplib\.h$",
         "sources": [*SERVER, "adapters/optuna/dashboard", "tests/e2e", "tests/fuzz"],

@@ -17,7 +17,7 @@ struct CallHead {
 
 // Reads the first header block of a connection (HPACK, RFC 7541), whole: no table of an earlier one
 // is needed. The time that it takes is proportional to the block; of fields that are not asked for
-// it keeps nothing but the dynamic table's 4 KiB. INVALID_ARGUMENT says what is malformed.
+// nothing is kept. INVALID_ARGUMENT: the block is malformed.
 absl::StatusOr<CallHead> ReadCallHead(std::string_view block);
 
 }  // namespace espalier
