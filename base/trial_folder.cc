@@ -6,6 +6,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/folder_entries.h"
 #include "base/private_files.h"
 #include "base/status.h"
 
@@ -115,9 +116,11 @@ std::string FindTrialFolder(const std::string& directory, const TrialName& trial
 
 void RemoveEmptyTrialFolder(const std::string& folder) {
   std::error_code ignored;  // what stays does no harm
-  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+  std::error_code error;
+  for (const auto& entry : FolderEntries(folder, error)) {
     if (entry.path().filename() != kMarkOfStudy) return;
   }
+  if (error) return;  // there may be more in it
   fs::remove(MarkIn(folder), ignored);
   fs::remove(folder, ignored);
   fs::remove(fs::path(folder).parent_path(), ignored);

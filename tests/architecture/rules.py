@@ -296,6 +296,9 @@ BANNED = [
      # The one with its own count of levels says also where they stand; programs of users have their own texts.
      "except": ["base/json", "search_spaces/json_text.cc", "examples", "tests"],
      "instead": "ParseJson or ParsePythonJson, which hold every door to one limit of depth"},
+    {"pattern": r"\bfor\s*\([^;{]*:\s*(?:std::filesystem::|fs::)?(?:recursive_)?directory_iterator\b", "where": ["*"],
+     "except": ["examples", "tests"],
+     "instead": "FolderEntries: going on to the next entry throws where the disk fails"},
     {"pattern": r"\busing\s+namespace\s+std\b", "where": ["*"], "instead": "name what you use"},
     {"pattern": r"\bGTEST_SKIP\b|\bDISABLED_\w|\bunittest\.skip|\bpytest\.mark\.skip", "where": ["*"],
      "instead": "a test that runs, or none"},

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "absl/strings/str_cat.h"
+#include "base/folder_entries.h"
 #include "trial_runner/agent/last_output.h"
 
 namespace espalier {
@@ -30,12 +31,11 @@ std::optional<std::int64_t> ReplicaOf(std::string_view name) {
 std::map<std::int64_t, std::filesystem::path> LogsIn(const std::string& folder) {
   std::map<std::int64_t, std::filesystem::path> logs;
   std::error_code error;
-  for (std::filesystem::directory_iterator it(folder, error), end; !error && it != end;
-       it.increment(error)) {
+  for (const auto& entry : FolderEntries(folder, error)) {
     // A link, which the trial may have made, could lead anywhere.
-    if (it->is_symlink(error) || !it->is_regular_file(error)) continue;
-    const std::string name = it->path().filename().string();
-    if (const auto replica = ReplicaOf(name)) logs.emplace(*replica, it->path());
+    if (entry.is_symlink(error) || !entry.is_regular_file(error)) continue;
+    const std::string name = entry.path().filename().string();
+    if (const auto replica = ReplicaOf(name)) logs.emplace(*replica, entry.path());
   }
   return logs;
 }

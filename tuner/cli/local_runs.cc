@@ -18,6 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/connect.h"
 #include "base/file_descriptor.h"
+#include "base/folder_entries.h"
 #include "base/host_port.h"
 
 namespace espalier {
@@ -82,7 +83,7 @@ std::string RunFolder(const std::string& study) {
 std::vector<std::string> LocalRuns() {
   std::error_code error;
   std::multimap<fs::file_time_type, std::string, std::greater<>> runs;
-  for (const fs::directory_entry& entry : fs::directory_iterator(kRunsFolder, error)) {
+  for (const fs::directory_entry& entry : FolderEntries(kRunsFolder, error)) {
     const fs::path database = DatabasePath(entry.path().string());
     const fs::file_time_type written = fs::last_write_time(database, error);
     if (!error) runs.emplace(written, entry.path().string());

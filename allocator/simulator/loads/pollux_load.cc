@@ -15,6 +15,7 @@
 #include "absl/strings/str_join.h"
 #include "allocator/simulator/application.h"
 #include "allocator/simulator/loads/csv_table.h"
+#include "base/folder_entries.h"
 #include "base/status.h"
 
 namespace espalier {
@@ -38,10 +39,10 @@ constexpr std::array kApplications = {
 absl::StatusOr<std::vector<std::string>> FilesOf(const std::string& folder, std::string_view start,
                                                  std::string_view end) {
   std::error_code error;
-  std::filesystem::directory_iterator files(folder, error);
+  const auto entries = FolderEntries(folder, error);
   if (error) return absl::NotFoundError(absl::StrCat("folder \"", folder, "\" cannot be read"));
   std::vector<std::string> names;
-  for (const auto& entry : files) {
+  for (const auto& entry : entries) {
     const std::string name = entry.path().filename().string();
     if (name.size() <= start.size() + end.size() || !name.starts_with(start) ||
         !name.ends_with(end)) {

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/checkpoint_seal.h"
 #include "base/file_descriptor.h"
+#include "base/folder_entries.h"
 
 namespace espalier {
 namespace {
@@ -50,7 +51,7 @@ absl::Status SetAsideIfDamaged(const std::string& folder, const std::string& nam
 void RemoveDamaged(const std::string& folder) {
   std::error_code error;
   std::vector<std::filesystem::path> damaged;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+  for (const auto& entry : FolderEntries(folder, error)) {
     if (entry.path().extension() == kDamagedSuffix) damaged.push_back(entry.path());
   }
   for (const std::filesystem::path& path : damaged) std::filesystem::remove(path, error);

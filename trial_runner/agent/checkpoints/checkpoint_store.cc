@@ -14,6 +14,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/file_descriptor.h"
+#include "base/folder_entries.h"
 #include "base/private_files.h"
 #include "base/sync_path.h"
 #include "base/trial_folder.h"
@@ -201,7 +202,7 @@ absl::Status CannotMark(const std::string& path, const char* why) {
 std::vector<std::pair<std::int64_t, std::string>> ByStep(const fs::path& folder) {
   std::vector<std::pair<std::int64_t, std::string>> files;
   std::error_code error;
-  for (const auto& entry : fs::directory_iterator(folder, error)) {
+  for (const auto& entry : FolderEntries(folder, error)) {
     const std::string name = entry.path().filename().string();
     if (const auto step = StepOfCheckpoint(name)) files.emplace_back(*step, name);
   }
@@ -254,9 +255,9 @@ absl::StatusOr<std::string> MarkOfSharedFolder(const std::string& directory) {
 std::vector<StoredCheckpoint> StoredCheckpoints(const std::string& directory, std::size_t most) {
   std::vector<std::pair<fs::file_time_type, std::vector<StoredCheckpoint>>> trials;
   std::error_code error;
-  for (const auto& study : fs::directory_iterator(directory, error)) {
+  for (const auto& study : FolderEntries(directory, error)) {
     std::error_code ignored;
-    for (const auto& trial : fs::directory_iterator(study.path(), ignored)) {
+    for (const auto& trial : FolderEntries(study.path(), ignored)) {
       const std::optional<std::int64_t> number = TrialNumberOf(trial.path().filename().string());
       if (!number) continue;
       const fs::path folder = trial.path() / "checkpoints";
@@ -303,7 +304,7 @@ void RemoveCopies(const std::string& folder) {
 void KeepCopiesAsOwn(const std::string& folder) {
   std::error_code ignored;
   std::vector<fs::path> marks;
-  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+  for (const auto& entry : FolderEntries(folder, ignored)) {
     if (entry.path().filename().string().starts_with(kCopyMark)) marks.push_back(entry.path());
   }
   for (const fs::path& mark : marks) fs::remove(mark, ignored);

@@ -15,6 +15,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/file_descriptor.h"
+#include "base/folder_entries.h"
 #include "base/free_disk.h"
 #include "base/private_files.h"
 #include "base/sync_path.h"
@@ -52,8 +53,10 @@ absl::Status Rename(const std::string& from, const std::string& to) {
 absl::Status SyncNamesBelow(const std::string& folder) {
   std::error_code error;
   std::vector<std::string> folders = {folder};
-  for (const auto& entry : fs::recursive_directory_iterator(folder, error)) {
-    if (entry.is_directory()) folders.push_back(entry.path().string());
+  for (const auto& entry : EntriesBelow(folder, error)) {
+    std::error_code unknown;
+    if (entry.is_directory(unknown)) folders.push_back(entry.path().string());
+    if (unknown) return DiskError(entry.path().string(), unknown.value());
   }
   if (error) return DiskError(folder, error.value());
   for (const std::string& one : folders) ESPALIER_RETURN_IF_ERROR(Sync(one));
@@ -78,7 +81,7 @@ std::int64_t IncomingCheckpoint::BytesThere(const std::string& fingerprint) cons
   if (fingerprint.empty()) return 0;
   std::int64_t bytes = 0;
   std::error_code error;
-  for (const auto& entry : fs::recursive_directory_iterator(StagingOf(fingerprint), error)) {
+  for (const auto& entry : EntriesBelow(StagingOf(fingerprint), error)) {
     std::error_code ignored;
     if (entry.is_regular_file(ignored)) {
       bytes += static_cast<std::int64_t>(entry.file_size(ignored));

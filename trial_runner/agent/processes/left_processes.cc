@@ -21,6 +21,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "base/file_descriptor.h"
+#include "base/folder_entries.h"
 #include "base/private_files.h"
 #include "base/process_start.h"
 #include "tuner/credentials/hexadecimal.h"
@@ -43,9 +44,8 @@ std::optional<pid_t> NumberIn(std::string_view name) {
 std::map<pid_t, Process> AllProcesses() {
   std::map<pid_t, Process> all;
   std::error_code error;
-  for (std::filesystem::directory_iterator it("/proc", error), end; !error && it != end;
-       it.increment(error)) {
-    const std::optional<pid_t> pid = NumberIn(it->path().filename().string());
+  for (const auto& entry : FolderEntries("/proc", error)) {
+    const std::optional<pid_t> pid = NumberIn(entry.path().filename().string());
     if (pid) all[*pid] = {StatusOf(*pid).parent, ProcessStart(*pid)};
   }
   return all;

@@ -21,6 +21,7 @@
 #include "base/checkpoint_seal.h"
 #include "base/checksum.h"
 #include "base/file_descriptor.h"
+#include "base/folder_entries.h"
 #include "base/private_files.h"
 #include "base/status.h"
 #include "base/sync_path.h"
@@ -141,7 +142,7 @@ std::optional<std::int64_t> StepOf(std::string_view name, std::string_view suffi
 std::map<std::int64_t, fs::path> FilesByStep(const std::string& folder) {
   std::error_code ignored;
   std::map<std::int64_t, fs::path> by_step;
-  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+  for (const auto& entry : FolderEntries(folder, ignored)) {
     if (const auto step = StepOf(entry.path().filename().string(), kSuffix)) {
       by_step[*step] = entry.path();
     }
@@ -190,7 +191,7 @@ void RemoveLeftovers(const std::string& folder) {
   const std::map<std::int64_t, fs::path> by_step = FilesByStep(folder);
   if (by_step.empty()) return;
   std::vector<fs::path> leftovers;
-  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+  for (const auto& entry : FolderEntries(folder, ignored)) {
     const auto step = StepOf(entry.path().filename().string(), kTemporary);
     if (step && *step < by_step.rbegin()->first) leftovers.push_back(entry.path());
   }

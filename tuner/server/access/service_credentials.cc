@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/folder_entries.h"
 #include "base/private_files.h"
 #include "base/sync_path.h"
 #include "spdlog/spdlog.h"
@@ -84,12 +85,14 @@ absl::Status SyncNames(const std::string& folder) {
 absl::Status CopyFiles(const std::string& from, const std::string& to,
                        const std::set<std::string>& but) {
   std::error_code error;
-  for (const fs::directory_entry& entry : fs::directory_iterator(from, error)) {
+  for (const fs::directory_entry& entry : FolderEntries(from, error)) {
     const std::string name = entry.path().filename().string();
-    if (!entry.is_regular_file() || but.contains(name)) continue;
+    std::error_code unread;
+    const bool copied = entry.is_regular_file(unread) && !but.contains(name);
+    if (!unread && !copied) continue;
     const std::string text = TextOfFile(entry.path().string());
-    if (text.size() != entry.file_size(error))
-      return Failed(entry.path().string(), "reading", error);
+    if (unread || text.size() != entry.file_size(unread))
+      return Failed(entry.path().string(), "reading", unread);
     ESPALIER_RETURN_IF_ERROR(KeepPrivateFile((fs::path(to) / name).string(), text));
   }
   return error ? Failed(from, "reading", error) : absl::OkStatus();

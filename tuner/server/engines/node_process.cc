@@ -14,6 +14,7 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "base/folder_entries.h"
 #include "base/private_files.h"
 #include "base/process_start.h"
 
@@ -117,7 +118,7 @@ absl::StatusOr<NodeProcess> NodeProcess::Start(const Plan& plan) {
 std::vector<NodeProcess> NodeProcess::Find(const std::string& directory) {
   std::vector<NodeProcess> found;
   std::error_code error;
-  for (const fs::directory_entry& entry : fs::directory_iterator(directory, error)) {
+  for (const fs::directory_entry& entry : FolderEntries(directory, error)) {
     const fs::path pid_file = entry.path() / kPidFile;
     const std::optional<PidRecord> record = ReadPidFile(pid_file);
     if (!record) continue;

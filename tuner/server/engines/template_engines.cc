@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "base/folder_entries.h"
 #include "tuner/core/state/engine_node_names.h"
 
 namespace espalier {
@@ -78,7 +79,7 @@ std::string FolderOfTemplate(const std::string& directory, const std::string& no
 std::vector<std::string> TemplatesIn(const std::string& directory) {
   std::set<std::string> found;
   std::error_code none;
-  for (const auto& entry : std::filesystem::directory_iterator(directory, none)) {
+  for (const auto& entry : FolderEntries(directory, none)) {
     const std::string name = entry.path().filename().string();
     if (name.starts_with(kFolder)) found.insert(name.substr(std::string(kFolder).size()));
     if (TemplateOf(name) == "") found.insert("");
