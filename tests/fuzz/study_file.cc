@@ -1,9 +1,11 @@
-// Study files, as a client of the service sends them.
+// Study files, as a client of the service sends them, and in YAML, as the CLI reads them.
 
 #include "tuner/study_file/study_file.h"
 
 #include "base/json/json_depth.h"
+#include "base/json/parse_json.h"
 #include "tests/fuzz/input.h"
+#include "tuner/study_file/yaml_text.h"
 
 namespace espalier {
 namespace {
@@ -20,6 +22,8 @@ absl::StatusOr<StudySpec> Read(std::string_view text) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace espalier;
   const std::string text(fuzz::TextOf(data, size));
+  const absl::StatusOr<std::string> of_yaml = JsonOfYaml(text, kLabel);
+  ESPALIER_CHECK(!of_yaml.ok() || !ParseJson(*of_yaml).is_discarded(), "what YAML becomes is JSON");
   static_cast<void>(ReadForNotes(text));
   MaskEnvironment(text);
   const absl::StatusOr<StudySpec> study = Read(text);

@@ -112,9 +112,9 @@ TEST(AdaptDLJob, ThatIsNotPreemptibleKeepsItsReplicas) {
 }
 
 TEST(AdaptDLJob, ErrorsNameTheFieldAndWhatWouldBeRight) {
-  EXPECT_EQ(
-      ErrorOf("AdaptDLJob", "Job"),
-      "job.yaml: kind: needs AdaptDLJob, the one kind of YAML file that is taken, got \"Job\"");
+  EXPECT_EQ(ErrorOf("AdaptDLJob", "Job"),
+            "job.yaml: kind: needs AdaptDLJob, the one kind with an apiVersion that is taken, got "
+            "\"Job\"");
   EXPECT_EQ(ErrorOf("adaptdl.petuum.com/v1", "batch/v1"),
             "job.yaml: apiVersion: needs adaptdl.petuum.com/v1, got \"batch/v1\"");
   EXPECT_EQ(

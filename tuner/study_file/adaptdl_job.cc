@@ -17,6 +17,7 @@
 #include "search_spaces/json_text.h"
 #include "tuner/study_file/near_name.h"
 #include "tuner/study_file/wording.h"
+#include "tuner/study_file/yaml_text.h"
 
 namespace espalier {
 namespace {
@@ -65,20 +66,6 @@ std::string Expand(const std::string& text, const Environment& known) {
     expanded += text[at];
   }
   return expanded;
-}
-
-// YAML has no other control characters (1.2, 5.1). The library takes a zero byte for an end at
-// which one more document begins, and never comes to the last.
-absl::Status CheckPrintable(std::string_view yaml, const std::string& label) {
-  std::size_t line = 1;
-  for (const char c : yaml) {
-    if (c == '\n') ++line;
-    const bool printable = static_cast<unsigned char>(c) >= ' ' && c != '\x7f';
-    if (printable || c == '\t' || c == '\n' || c == '\r') continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat(label, ": line ", line, ": needs a text, got the byte ", static_cast<int>(c)));
-  }
-  return absl::OkStatus();
 }
 
 class JobReader {
@@ -262,7 +249,7 @@ absl::Status JobReader::Container(const YAML::Node& pod, const std::string& path
 absl::StatusOr<AdaptDLJob> JobReader::Read(const YAML::Node& job) {
   if (!job.IsMap() || !job["kind"].IsDefined() || !job["kind"].IsScalar() ||
       job["kind"].Scalar() != kKind) {
-    return Needs("kind", absl::StrCat(kKind, ", the one kind of YAML file that is taken"),
+    return Needs("kind", absl::StrCat(kKind, ", the one kind with an apiVersion that is taken"),
                  job.IsMap() ? job["kind"] : job);
   }
   const YAML::Node version = job["apiVersion"];
@@ -299,8 +286,18 @@ absl::StatusOr<AdaptDLJob> JobReader::Read(const YAML::Node& job) {
 
 }  // namespace
 
+bool HasApiVersion(std::string_view yaml) {
+  if (!CheckYamlText(yaml, "").ok()) return false;
+  try {
+    const YAML::Node first = YAML::Load(std::string(yaml));
+    return first.IsMap() && first["apiVersion"].IsDefined();
+  } catch (const YAML::Exception&) {
+    return false;
+  }
+}
+
 absl::StatusOr<AdaptDLJob> ReadAdaptDLJob(std::string_view yaml, const std::string& label) {
-  if (const absl::Status printable = CheckPrintable(yaml, label); !printable.ok()) return printable;
+  ESPALIER_RETURN_IF_ERROR(CheckYamlText(yaml, label));
   try {
     const std::vector<YAML::Node> documents = YAML::LoadAll(std::string(yaml));
     if (documents.size() != 1) {

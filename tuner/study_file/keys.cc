@@ -315,7 +315,7 @@ constexpr std::array<StudyKey, 34> kStudyKeys = {{
      {[](const StudySpec& s) { return Json(s.name); }, KeyText::kAlwaysByField},
      {"the study's name: letters, digits, `_`, `-` and `.`, the first a letter, digit or `_`; at "
       "most 128 bytes",
-      "the file's name without `.json`"}},
+      "the file's name without `.json`, `.yaml` or `.yml`"}},
     {"command",
      ReadCommand,
      {[](const StudySpec& s) { return Json(s.command); }},

@@ -15,6 +15,7 @@
 #include "tuner/study_file/keys.h"
 #include "tuner/study_file/study_file.h"
 #include "tuner/study_file/wording.h"
+#include "tuner/study_file/yaml_text.h"
 
 namespace espalier {
 
@@ -64,7 +65,7 @@ absl::Status StudyReader::CheckKeys() const {
 absl::Status StudyReader::ReadNameOfFile() {
   if (file_.json.contains("name")) return absl::OkStatus();
   const std::filesystem::path path(file_.label);
-  if (path.extension() != ".json") {
+  if (path.extension() != ".json" && !IsYamlFile(file_.label)) {
     return file_.Bad("name", "is missing; every study needs one");
   }
   const Json stem = path.stem().string();

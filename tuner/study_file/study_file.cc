@@ -11,6 +11,7 @@
 #include "tuner/study_file/study_search_space.h"
 #include "tuner/study_file/text_file.h"
 #include "tuner/study_file/wording.h"
+#include "tuner/study_file/yaml_text.h"
 
 namespace espalier {
 
@@ -24,8 +25,8 @@ absl::StatusOr<StudyForService> ReadText(const std::string& path) {
   if (!text.ok()) {
     return absl::InvalidArgumentError(
         absl::StrCat("study file ", path, ": ", std::string(text.status().message()),
-                     "; give the path of a study file, a JSON object with at least \"command\" ",
-                     "and \"search_space\""));
+                     "; give the path of a study file, an object in JSON or YAML with at least "
+                     "\"command\" and \"search_space\""));
   }
   std::error_code error;
   const std::filesystem::path absolute = std::filesystem::absolute(path, error);
@@ -34,12 +35,12 @@ absl::StatusOr<StudyForService> ReadText(const std::string& path) {
         absl::StrCat("study file ", path, ": no current folder: ", error.message()));
   }
   const std::string folder = absolute.lexically_normal().parent_path().string();
-  const std::string suffix = absolute.extension().string();
-  if (suffix != ".yaml" && suffix != ".yml") {
-    return StudyForService{WithoutComments(*text), folder, {}};
+  if (IsYamlFile(path) && HasApiVersion(*text)) {
+    ESPALIER_ASSIGN_OR_RETURN(AdaptDLJob job, ReadAdaptDLJob(*text, path));
+    return StudyForService{std::move(job.study_json), folder, std::move(job.unused)};
   }
-  ESPALIER_ASSIGN_OR_RETURN(AdaptDLJob job, ReadAdaptDLJob(*text, path));
-  return StudyForService{std::move(job.study_json), folder, std::move(job.unused)};
+  ESPALIER_ASSIGN_OR_RETURN(std::string json, JsonInFile(*text, path));
+  return StudyForService{std::move(json), folder, {}};
 }
 
 }  // namespace

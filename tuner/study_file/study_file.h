@@ -24,8 +24,8 @@ absl::StatusOr<StudySpec> ParseStudy(std::string_view json, const std::string& l
 // How many texts this process has given to ParseStudy. From any thread.
 std::int64_t StudyTextsParsed();
 
-// A file whose name ends in .yaml or .yml is a job of AdaptDL's (adaptdl_job.h); `unused` is then
-// what it asks for that a pool has no use for.
+// The file may be JSON with comments, or YAML (yaml_text.h) by its name. YAML with an apiVersion is
+// a job of AdaptDL's (adaptdl_job.h); `unused` is then what it asks for that a pool has no use for.
 absl::StatusOr<StudySpec> ReadStudyFile(const std::string& path,
                                         std::vector<std::string>* unused = nullptr);
 

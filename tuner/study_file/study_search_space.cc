@@ -32,7 +32,8 @@ absl::StatusOr<SearchSpace> SearchSpaceOfFile(const std::string& label, const st
                                                    std::string(text.status().message()),
                                                    "; its path is taken from ", folder));
   }
-  return Result(path, ReadSearchSpace(*text));
+  ESPALIER_ASSIGN_OR_RETURN(const std::string json, JsonInFile(*text, path));
+  return Result(path, ReadSearchSpace(json));
 }
 
 absl::StatusOr<SearchSpace> SearchSpaceWithin(const std::string& label, std::string_view text) {

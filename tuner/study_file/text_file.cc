@@ -7,6 +7,7 @@
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
+#include "tuner/study_file/yaml_text.h"
 
 namespace espalier {
 
@@ -66,6 +67,11 @@ std::string WithoutComments(std::string_view text) {
     }
   }
   return plain;
+}
+
+absl::StatusOr<std::string> JsonInFile(std::string_view text, const std::string& path) {
+  if (IsYamlFile(path)) return JsonOfYaml(text, path);
+  return WithoutComments(text);
 }
 
 }  // namespace espalier

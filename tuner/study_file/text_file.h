@@ -17,4 +17,8 @@ absl::StatusOr<std::string> ReadTextFile(const std::string& path);
 // of the same lines and columns. Pure.
 std::string WithoutComments(std::string_view text);
 
+// The JSON that a file of a user's holds: without comments, or made of YAML where the name `path`
+// says so (yaml_text.h). Of the same lines. Errors begin with the path.
+absl::StatusOr<std::string> JsonInFile(std::string_view text, const std::string& path);
+
 }  // namespace espalier

@@ -13,7 +13,7 @@ VerbAction AddRun(CliCommand& command) {
   auto a = std::make_shared<RunArguments>();
   command.AppendToFooter(
       PoliciesHelp("Policies, one of which the key \"policy\" of the study file may name"));
-  command.AddOption("study", a->study_file, "Study file").Required().TypeName("STUDY.json");
+  command.AddOption("study", a->study_file, "Study file").Required().TypeName("STUDY.json|STUDY.yaml");
   command.AddOption(
       "--dir", a->directory,
       "Folder for the database, logs, trials and report (default: espalier-runs/NAME)");

@@ -223,7 +223,7 @@ VerbAction AddSimulate(CliCommand& command) {
                   "How the best learning rate grows with the batch size: sqrt or linear")
       .ShowDefault();
   poolbench->Footer(kPoolbenchExample + PoliciesHelp());
-  emulated->AddOption("study_file", a->study_file, "Study file").Required().TypeName("STUDY.json");
+  emulated->AddOption("study_file", a->study_file, "Study file").Required().TypeName("STUDY.json|STUDY.yaml");
   emulated->AddOption(
       "--profile", a->profile,
       "The program's profile.json (default: what the study's command gives it, or that "

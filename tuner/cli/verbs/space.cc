@@ -19,6 +19,7 @@
 #include "tuner/cli/machine/files.h"
 #include "tuner/cli/verb.h"
 #include "tuner/cli/views/space_text.h"
+#include "tuner/study_file/text_file.h"
 
 namespace espalier {
 namespace {
@@ -50,11 +51,8 @@ absl::Status CheckIsJson(const std::string& file, const std::string& text) {
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   if (first == std::string::npos) return absl::InvalidArgumentError(file + ": is empty");
   if (text[first] == '{' || text[first] == '[') return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat(file,
-                   ": is not JSON. To convert YAML, which NNI accepts too, use: python3 -c 'import "
-                   "json, sys, yaml; json.dump(yaml.safe_load(sys.stdin), sys.stdout, indent=2)' < "
-                   "space.yml > space.json"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      file, ": is not JSON; YAML is read from a file whose name ends in .yaml or .yml"));
 }
 
 // Where the space is: a study file has it under "search_space", or names another file there.
@@ -72,8 +70,9 @@ absl::StatusOr<std::string> PointerToSpace(const std::string& file, const std::s
 
 // In NNI's format or Optuna's. What is wrong is printed, one line each.
 absl::StatusOr<LoadedSpace> Load(const std::string& path) {
-  ESPALIER_ASSIGN_OR_RETURN(const std::string text, ReadText(path));
+  ESPALIER_ASSIGN_OR_RETURN(const std::string given, ReadText(path));
   const std::string file = NameOf(path);
+  ESPALIER_ASSIGN_OR_RETURN(const std::string text, JsonInFile(given, file));
   ESPALIER_RETURN_IF_ERROR(CheckIsJson(file, text));
   OptunaReading result;
   if (LooksLikeOptuna(text)) {

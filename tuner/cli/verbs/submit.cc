@@ -63,7 +63,7 @@ VerbAction AddSubmit(CliCommand& command) {
   auto a = std::make_shared<SubmitArguments>();
   command.AddOption("study", a->file, "Study file, or an AdaptDL job")
       .Required()
-      .TypeName("STUDY.json|JOB.yaml");
+      .TypeName("STUDY.json|STUDY.yaml|JOB.yaml");
   a->options.AddTo(command);
   command.AddFlag("--wait", a->wait,
                   "Follow the study until it ends, and exit as `tuner run` does");
