@@ -1,9 +1,10 @@
 """`tuner run` with scripts that know nothing of it: parameters in their command, values from what they print."""
 import json
 import pathlib
+import subprocess
 import unittest
 
-from harness import ROOT, TunerTest, wait_for
+from harness import PATIENCE_S, ROOT, TunerTest, tuner_command, wait_for
 
 SPACE = {"x": {"_type": "quniform", "_value": [1, 9, 1]},
          "kind": {"_type": "choice", "_value": [{"_name": "plain"},
@@ -49,6 +50,22 @@ class ExistingScripts(TunerTest):
         self.assertGreater(len(kinds), 2)
         shown = self.run_tuner("show", "argparse", "--trial", 0, "--dir", self.dir / "run").stdout
         self.assertIn("python3 train.py --lr ", shown)
+
+    def test_a_study_that_was_asked_for_runs(self):
+        script = self.write("first.py", "import sys\nprint('epoch 1 loss=' + sys.argv[2])\n")
+        study, run = self.dir / "first.json", self.dir / "run"
+        answers = [f"python3 {script}", "x", "1 to 9", "yes", "no", "", "-", "", "", "epoch 1 loss=VALUE", "3"]
+        init = lambda given: subprocess.run(tuner_command("init", study), input="\n".join([*given, ""]), text=True,
+                                            capture_output=True, timeout=PATIENCE_S)
+        cut_off = init(answers[:-1])
+        self.assertEqual((cut_off.returncode, study.exists()), (2, False), cut_off.stderr)
+        self.assertIn("nothing is written", cut_off.stderr)
+        self.assertIn(f"tuner run {study}", init(answers).stdout)
+        self.assertIn("--force", init(answers).stderr)
+        self.run_tuner("run", study, "--dir", run, "--slots", 2)
+        trials = self.export("--db", run / "espalier.db", study="first")["trials"]
+        self.assertEqual([t["value"] for t in trials], [json.loads(t["parameters"][0]["json"]) for t in trials])
+        self.assertEqual(len(trials), 3)
 
     def test_a_value_counts_while_its_program_keeps_its_output(self):
         study = self.study(["python3", self.write("stays.py", STAYS), "{x}"], search_space=SPACE, target=100,

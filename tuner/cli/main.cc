@@ -23,6 +23,8 @@ namespace espalier {
 namespace {
 
 constexpr Verb kVerbs[] = {
+    {"init", "Write a first study file, by asking", "  tuner init\n  tuner init mine.json",
+     AddInit},
     {"run", "Run a study on this machine, with a service and an agent of its own",
      "  tuner run study.json\n  tuner run study.json --dir out --slots 4", AddRun},
     {"serve", "Start the tuner service for a pool of machines",

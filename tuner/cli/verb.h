@@ -32,6 +32,7 @@ struct Verb {
 ExitCode Fail(const std::string& verb, ExitCode code, const std::string& message);
 ExitCode Fail(const std::string& verb, const absl::Status& status);
 
+VerbAction AddInit(CliCommand& command);
 VerbAction AddRun(CliCommand& command);
 VerbAction AddServe(CliCommand& command);
 VerbAction AddAgent(CliCommand& command);
