@@ -1,6 +1,7 @@
 """`tuner run` with scripts that know nothing of it: parameters in their command, values from what they print."""
 import json
 import pathlib
+import shlex
 import subprocess
 import unittest
 
@@ -50,6 +51,19 @@ class ExistingScripts(TunerTest):
         self.assertGreater(len(kinds), 2)
         shown = self.run_tuner("show", "argparse", "--trial", 0, "--dir", self.dir / "run").stdout
         self.assertIn("python3 train.py --lr ", shown)
+
+    def test_a_shell_completes_its_command_lines(self):
+        program, *_ = tuner_command("completion")
+
+        def completed(*words):
+            script = (f"source <({shlex.quote(program)} completion bash); COMP_WORDS=({shlex.join([program, *words])}); "
+                      f"COMP_CWORD={len(words)}; _tuner; printf '%s\\n' \"${{COMPREPLY[@]}}\"")
+            return subprocess.run(["bash", "-c", script], text=True, capture_output=True, check=True).stdout.split()
+        self.assertEqual(completed("comp"), ["completion"])
+        self.assertIn("--slots", completed("run", "study file.json", "--slo"))
+        self.assertEqual(completed("export", "--format", ""), ["csv", "json"])
+        self.assertEqual(completed("run", "stu"), [], "bash then offers files")
+        self.assertIn("bash, zsh or fish", self.run_tuner("completion", "tcsh", code=2).stderr)
 
     def test_a_study_that_was_asked_for_runs(self):
         script = self.write("first.py", "import sys\nprint('epoch 1 loss=' + sys.argv[2])\n")

@@ -88,6 +88,8 @@ constexpr Verb kVerbs[] = {
      AddSpace},
     {"plugins", "List samplers, pruners, policies, pool-size rules and engines, with their options",
      "  tuner plugins\n  tuner plugins asha\n  tuner plugins --json", AddPlugins},
+    {"completion", "Print a script that completes command lines in a shell",
+     "  source <(tuner completion bash)\n  tuner completion fish | source", AddCompletion},
     {"help", "Show the help of a command", "  tuner help run\n  tuner help db check", AddHelp},
     {"version", "Print the version", "  tuner version", AddVersion},
 };

@@ -57,6 +57,7 @@ VerbAction AddConnect(CliCommand& command);
 VerbAction AddDb(CliCommand& command);
 VerbAction AddSpace(CliCommand& command);
 VerbAction AddPlugins(CliCommand& command);
+VerbAction AddCompletion(CliCommand& command);
 VerbAction AddHelp(CliCommand& command);
 VerbAction AddVersion(CliCommand& command);
 

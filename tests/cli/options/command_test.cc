@@ -13,6 +13,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 // A program with a command that has an option of each kind.
 class Command : public ::testing::Test {
@@ -112,6 +113,19 @@ TEST_F(Command, RefusesOptionsThatExcludeEachOther) {
 TEST_F(Command, RefusesAnOptionWithoutTheOneItNeeds) {
   draw_->option("--target").Needs(draw_->option("--quiet"));
   EXPECT_THAT(Problem({"draw", "a", "--target", "1"}), HasSubstr("--target requires --quiet"));
+}
+
+TEST_F(Command, CompletesNamesAndValues) {
+  program_.AddCommand("drain", "Empty something");
+  EXPECT_THAT(program_.Completions({}), ElementsAre("draw", "drain"));
+  EXPECT_THAT(program_.Completions({"dra"}), ElementsAre("draw", "drain"));
+  EXPECT_THAT(program_.Completions({"draw", "--s"}), ElementsAre("--seed", "--share", "--study"));
+  EXPECT_THAT(program_.Completions({"draw", "--format", ""}), ElementsAre("csv", "json"));
+  EXPECT_THAT(program_.Completions({"draw", "file", "--format", "j"}), ElementsAre("json"));
+  EXPECT_THAT(program_.Completions({"draw", "--format", "json", "--q"}), ElementsAre("--quiet"));
+  EXPECT_THAT(program_.Completions({"draw", "--quiet", "f"}), IsEmpty()) << "a file";
+  EXPECT_THAT(program_.Completions({"draw", "--seed", "--"}), IsEmpty()) << "a number";
+  EXPECT_THAT(program_.Completions({"unknown", "--s"}), IsEmpty());
 }
 
 TEST_F(Command, FindsItsCommandsAndTheirParent) {

@@ -1,6 +1,7 @@
 #include "tuner/cli/options/command.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <utility>
 
 #include "base/check.h"
@@ -10,7 +11,8 @@
 namespace espalier {
 
 struct CliOption::Impl {
-  CLI::Option* option;  // the library's command owns it
+  CLI::Option* option;                // the library's command owns it
+  std::vector<std::string> values{};  // the only ones that it may have; empty: any
 };
 
 CliOption::CliOption(const Impl& impl) : impl_(std::make_unique<Impl>(impl)) {}
@@ -44,6 +46,7 @@ CliOption& CliOption::Repeated() {
 
 CliOption& CliOption::OneOf(const std::vector<std::string>& values) {
   impl_->option->check(CLI::IsMember(std::vector<std::string>(values)));
+  impl_->values = values;
   return *this;
 }
 
@@ -232,6 +235,40 @@ std::string CliCommand::HelpText(const std::string& who) const {
 
 std::string CliCommand::UnknownWord(const std::string& word) const {
   return espalier::UnknownWord(*impl_->app, word);
+}
+
+std::vector<std::string> CliCommand::Completions(const std::vector<std::string>& words) const {
+  const CliCommand* command = this;
+  const CLI::Option* open = nullptr;  // an option whose value is to come
+  for (std::size_t i = 0; i + 1 < words.size(); ++i) {
+    const CliCommand* inner = command->Find(words[i]);
+    if (open == nullptr && inner != nullptr) {
+      command = inner;
+      continue;
+    }
+    const CLI::Option* named =
+        words[i].starts_with('-') ? command->impl_->app->get_option_no_throw(words[i]) : nullptr;
+    open = named != nullptr && named->get_items_expected_max() > 0 ? named : nullptr;
+  }
+  const std::string typed = words.empty() ? "" : words.back();
+  std::vector<std::string> found;
+  const auto offer = [&](const std::string& word) {
+    if (word.starts_with(typed)) found.push_back(word);
+  };
+  if (open != nullptr) {
+    for (const auto& [option, ours] : command->impl_->options) {
+      if (option == open)
+        std::for_each(ours->impl_->values.begin(), ours->impl_->values.end(), offer);
+    }
+  } else if (typed.starts_with('-')) {
+    for (const CLI::Option* option : command->impl_->app->get_options()) {
+      if (option->get_group().empty()) continue;  // shown nowhere
+      for (const std::string& name : option->get_lnames()) offer("--" + name);
+    }
+  } else {
+    for (const auto& inner : command->impl_->commands) offer(inner->name());
+  }
+  return found;
 }
 
 absl::StatusOr<CliCommand::Outcome> CliCommand::Parse(int argc, const char* const* argv) {

@@ -55,6 +55,7 @@ class CliOption {
   bool given() const;
 
  private:
+  friend class CliCommand;
   std::unique_ptr<Impl> impl_;
 };
 
@@ -118,6 +119,11 @@ class CliCommand {
   std::string HelpText(const std::string& who) const;
   // That there is no such command or option, and which was probably meant.
   std::string UnknownWord(const std::string& word) const;
+
+  // What the last of the words may become, for a shell: names of commands and options, and values
+  // that an option can have. The others are what stands before it on the command line, without the
+  // program. Empty: nothing that is known here, such as a file.
+  std::vector<std::string> Completions(const std::vector<std::string>& words) const;
 
   enum class Outcome {
     kCommand,
