@@ -1,6 +1,8 @@
 """`tuner run` with scripts that know nothing of it: parameters in their command, values from what they print."""
 import json
+import os
 import pathlib
+import re
 import shlex
 import subprocess
 import unittest
@@ -51,6 +53,16 @@ class ExistingScripts(TunerTest):
         self.assertGreater(len(kinds), 2)
         shown = self.run_tuner("show", "argparse", "--trial", 0, "--dir", self.dir / "run").stdout
         self.assertIn("python3 train.py --lr ", shown)
+
+    def test_the_readme_runs_as_pasted(self):
+        [block] = [block for block in re.findall(r"```sh\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+                   if "tuner run" in block]
+        folder = pathlib.Path(tuner_command("run")[0]).parent
+        done = subprocess.run(["bash", "-e"], input=block, cwd=self.dir, text=True, capture_output=True, timeout=PATIENCE_S,
+                              env={**os.environ, "PATH": f"{folder}:{os.environ['PATH']}"})
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertRegex(done.stdout, "best trial [0-9]+: lowest loss ")
+        self.assertIn("<html", (self.dir / "report-study.html").read_text())
 
     def test_a_shell_completes_its_command_lines(self):
         program, *_ = tuner_command("completion")
