@@ -1,5 +1,6 @@
 """The process's runtime: the library, and what it asks of Python."""
 import ctypes
+import importlib.util
 import io
 import logging
 import math
@@ -9,11 +10,11 @@ import sys
 
 from espalier import _library, _set_option, checkpoint
 from espalier._library import Callbacks
+from espalier._plain_runtime import NO_PARAMETER, PlainRuntime
 from espalier._sums import Sums
 from espalier.errors import UsageError
 
 _the = None
-NO_PARAMETER = "no_parameter"  # of a study that sweeps nothing, which must have one: programs do not see it
 _make = None  # what makes it, where that is not Runtime
 
 
@@ -21,7 +22,12 @@ def runtime():
     """The one of this process, opened when it is first asked for."""
     global _the
     if _the is None:
-        _the = Runtime() if _make is None else _make()
+        if _make is not None:
+            _the = _make()
+        elif importlib.util.find_spec("torch") is None:
+            _the = PlainRuntime()
+        else:
+            _the = Runtime()
     return _the
 
 
@@ -84,6 +90,11 @@ class Runtime:
             _set_option.take()
 
     # ---- what training asks
+
+    @property
+    def in_trial(self):
+        """Whether the process is one of a study's."""
+        return bool(self.facts.agent)
 
     @property
     def in_group(self):

@@ -73,13 +73,13 @@ class Trial:
     @property
     def study(self) -> str | None:
         """The study's name; None without an agent."""
-        return os.environ.get("ESPALIER_STUDY") if self.elastic else None
+        return os.environ.get("ESPALIER_STUDY") if self._runtime.in_trial else None
 
     @property
     def directory(self) -> pathlib.Path:
         """The trial's own folder, a pathlib.Path, for files of the program; the working directory without an agent. All
         trials of a study have the same working directory."""
-        return pathlib.Path(os.environ["ESPALIER_CHECKPOINT_DIR"]).parent if self.elastic else pathlib.Path.cwd()
+        return pathlib.Path(os.environ["ESPALIER_CHECKPOINT_DIR"]).parent if self._runtime.in_trial else pathlib.Path.cwd()
 
     @property
     def seed(self) -> int:
@@ -93,7 +93,8 @@ class Trial:
 
     @property
     def elastic(self) -> bool:
-        """Whether an agent started this process, so that replicas may come and go."""
+        """Whether an agent started this process, so that replicas may come and go. Not without torch: such a trial has its
+        parameters and reports, and stays on one slot."""
         return bool(self._runtime.facts.agent)
 
     def get(self, name: str, default: typing.Any = _ABSENT) -> typing.Any:
@@ -141,7 +142,7 @@ class Trial:
         return self.get(name)
 
     def _unknown(self, name):
-        if not self.elastic:
+        if not self._runtime.in_trial:
             return UsageError(f'parameter "{name}" was not given: run the program with --set {name}=VALUE, or write '
                               f'trial.get("{name}", DEFAULT)')
         return UsageError(f'the study has no parameter "{name}": it has {", ".join(self._runtime.parameters) or "none"}')

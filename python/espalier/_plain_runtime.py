@@ -1,0 +1,134 @@
+"""A process's runtime where there is no torch: parameters come in, reports go out, and nothing is elastic."""
+import json
+import os
+import subprocess
+import sys
+import threading
+
+from espalier import _set_option
+from espalier.errors import TrialError, UsageError
+
+NO_PARAMETER = "no_parameter"  # of a study that sweeps nothing, which must have one: programs do not see it
+_TELL_WITHIN_S = 30  # which a service that restarts may take
+
+
+def _flat(parameters, prefix=""):
+    """As the library flattens them: {"n": {"_name": "A", "p": 1}} is {"n": "A", "n/A/p": 1}."""
+    flat = {}
+    for name, value in parameters.items():
+        if name == NO_PARAMETER:
+            continue
+        if isinstance(value, dict) and isinstance(value.get("_name"), str):
+            chosen = value["_name"]
+            flat[prefix + name] = chosen
+            flat.update(_flat({key: v for key, v in value.items() if key != "_name"}, f"{prefix}{name}/{chosen}/"))
+        else:
+            flat[prefix + name] = json.dumps(value) if isinstance(value, (dict, list)) else value
+    return flat
+
+
+def _given():
+    """By the study's file, or by --set name=value of a program that runs alone."""
+    path = os.environ.get("ESPALIER_PARAMETERS")
+    if path:
+        with open(path, encoding="utf-8") as file:
+            return _flat(json.load(file))
+    given = {}
+    for at, word in enumerate(sys.argv):
+        if at == 0 or word != "--set":
+            continue
+        name, equals, value = (sys.argv[at + 1] if at + 1 < len(sys.argv) else "").partition("=")
+        if not name or not equals:
+            print(f'{os.path.basename(sys.argv[0])}: --set "{name}": want name=value, like lr=0.1', file=sys.stderr)
+            sys.exit(2)
+        try:
+            given[name] = json.loads(value)
+        except ValueError:
+            given[name] = value
+    _set_option.take()
+    return _flat(given)
+
+
+class _Facts:
+    agent = 0  # nothing that an agent says is heard: the process is a plain command
+
+    def __init__(self, parameters):
+        self.number = int(os.environ.get("ESPALIER_TRIAL_NUMBER", 0))
+        self.seed = int(parameters.get("seed", os.environ.get("ESPALIER_SEED", self.number)))
+        self.threads = int(os.environ.get("ESPALIER_THREADS", os.cpu_count() or 1))
+
+
+class _Library:
+    """What a Trial calls, by `tuner tell` within a trial, and on stdout outside of one."""
+
+    def __init__(self):
+        self._refused = None
+        self._lock = threading.Lock()
+
+    def ask(self, name):
+        pass
+
+    def refuse(self, why):
+        self._refused = why
+
+    def report(self, step, value, names, values, count):
+        self._check()
+        extra = {name.decode(): values[i] for i, name in enumerate(names)} if count else {}
+        if "ESPALIER_TRIAL_ID" not in os.environ:
+            figures = "".join(f" {name}={number:.9g}" for name, number in extra.items())
+            print(f"report step={step} value={value:.9g}{figures}", flush=True)
+            return
+        if extra:
+            raise UsageError(f"report(..., {next(iter(extra))}=...): figures beside the value need torch, by which trials speak "
+                             "with their agent: pip install 'espalier[torch]', or report the value alone")
+        self._tell("--step", str(step), "--value", repr(value))
+
+    def finish(self, value):
+        self._check()
+        if value is None:  # the last report is the result
+            return
+        number = value._obj.value  # of ctypes.byref
+        if "ESPALIER_TRIAL_ID" not in os.environ:
+            print(f"finished value={number:.9g}", flush=True)
+            return
+        self._tell("--final", "--value", repr(number))
+
+    def fail(self, reason):
+        self._check()
+        print(f"the trial has failed: {reason.decode()}", file=sys.stderr, flush=True)
+        # Its exit code is all that says so.
+        sys.stdout.flush()
+        os._exit(1)
+
+    def _check(self):
+        if self._refused is not None:
+            raise UsageError(self._refused)
+
+    def _tell(self, *words):
+        """It waits for a service that is just being restarted."""
+        with self._lock:
+            told = subprocess.run(["tuner", "tell", "--timeout", str(_TELL_WITHIN_S), *words], stdin=subprocess.DEVNULL,
+                                  stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors="replace", check=False)
+        if told.returncode != 0:
+            raise TrialError(told.stderr.strip() or f"tuner tell ended with {told.returncode}")
+        if told.stderr:
+            print(told.stderr, end="", file=sys.stderr)
+
+
+class PlainRuntime:
+    def __init__(self):
+        self.parameters = _given()
+        self.facts = _Facts(self.parameters)
+        self.library = _Library()
+        self.on_leave = []
+
+    @property
+    def in_trial(self):
+        return "ESPALIER_TRIAL_ID" in os.environ
+
+    @property
+    def device(self):
+        raise UsageError("a trial's device is one of torch, which is not installed here: pip install 'espalier[torch]'")
+
+    def step_was_dropped(self):
+        return False
