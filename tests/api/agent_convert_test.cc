@@ -48,6 +48,7 @@ TEST(AgentConvert, TakesHelloWithLiveReplicasAndTheirPids) {
   live.set_slot(2);
   live.set_generation(5);
   live.set_pid(4711);
+  live.add_more_slots(3);
   live.mutable_ready()->set_address("127.0.0.1:1");
   SetBatch(*live.mutable_ready());
 
@@ -62,8 +63,13 @@ TEST(AgentConvert, TakesHelloWithLiveReplicasAndTheirPids) {
   ASSERT_EQ(event.replicas.size(), 1u);
   EXPECT_EQ(event.replicas[0].replica, ReplicaId(7));
   EXPECT_EQ(event.replicas[0].generation, 5);
+  EXPECT_EQ(event.replicas[0].more_slots, std::vector<int>{3});
   ASSERT_TRUE(event.replicas[0].ready);
   EXPECT_EQ(event.replicas[0].ready->batch, (BatchBounds{32, 256, 4, 64, true, 16}));
+  for (const int slot : {-1, kMaxSlotsPerNode}) {
+    live.set_more_slots(0, slot);
+    EXPECT_TRUE(absl::IsInvalidArgument(FromProto(message).status())) << slot;
+  }
 }
 
 TEST(AgentConvert, RefusesHelloWithoutNameOrSlots) {
@@ -216,13 +222,16 @@ TEST(AgentConvert, FillsStartReplicaFromTheState) {
   trial.parameters = {{"lr", 0.5}, {"batch_size", std::int64_t{32}}};
   trial.checkpoint = "/runs/3.pt";
 
-  const Command command = StartReplicaCommand{NodeId(2), ReplicaId(8), TrialId(4), 1};
+  StartReplicaCommand order{NodeId(2), ReplicaId(8), TrialId(4), 1};
+  order.more_slots = {0, 3};
+  const Command command = order;
   EXPECT_EQ(NodeOf(command), NodeId(2));
   const v1::ServiceMessage message = ToProto(command, state);
   const v1::StartReplica& start = message.start();
   EXPECT_EQ(start.replica_id(), 8);
   EXPECT_EQ(start.trial_id(), 4);
   EXPECT_EQ(start.slot(), 1);
+  EXPECT_THAT(start.more_slots(), testing::ElementsAre(0, 3));
   EXPECT_THAT(start.command(), testing::ElementsAre("train", "--fast"));
   EXPECT_EQ(start.directory(), "/work");
   EXPECT_EQ(start.environment().at("OMP_NUM_THREADS"), "1");

@@ -170,6 +170,7 @@ void SimulatedPool::Dial(std::size_t index) {
   for (const auto& [id, process] : node.processes) {
     hello.replicas.push_back(
         {id, process.trial, process.slot, process.generation, process.ready, process.started_from});
+    hello.replicas.back().more_slots = process.more_slots;
   }
   hello.checkpoints = HeldOn(index);
   const int restarts = restarts_;
@@ -227,16 +228,21 @@ void SimulatedPool::Exit(std::size_t index, ReplicaId id, int code, int signal,
 // The slot is free, and held by nobody but the trial.
 void SimulatedPool::CheckStart(std::size_t index, const StartReplicaCommand& start) {
   const SimNode& node = nodes_[index];
-  for (const auto& [id, other] : node.processes) {
-    if (!other.exited && other.slot == start.slot) {
-      Fail(absl::StrCat("slot ", start.slot, " of ", node.name, " was given out twice"));
+  std::vector<int> given = start.more_slots;
+  given.push_back(start.slot);
+  for (const int slot : given) {
+    if (slot >= node.slots) Fail(absl::StrCat("there is no slot ", slot, " of ", node.name));
+    for (const auto& [id, other] : node.processes) {
+      if (!other.exited && other.Holds(slot)) {
+        Fail(absl::StrCat("slot ", slot, " of ", node.name, " was given out twice"));
+      }
     }
-  }
-  for (const auto& [id, trial] : state().trials) {
-    if (trial.spans.empty() || trial.spans.back().to != Time{} || id == start.trial) continue;
-    const std::vector<Slot>& slots = trial.spans.back().slots;
-    if (std::find(slots.begin(), slots.end(), Slot{start.node, start.slot}) != slots.end()) {
-      Fail(absl::StrCat("slot ", start.slot, " of ", node.name, " is held by another trial"));
+    for (const auto& [id, trial] : state().trials) {
+      if (trial.spans.empty() || trial.spans.back().to != Time{} || id == start.trial) continue;
+      const std::vector<Slot>& slots = trial.spans.back().slots;
+      if (std::find(slots.begin(), slots.end(), Slot{start.node, slot}) != slots.end()) {
+        Fail(absl::StrCat("slot ", slot, " of ", node.name, " is held by another trial"));
+      }
     }
   }
 }
@@ -248,6 +254,7 @@ void SimulatedPool::Do(std::size_t index, const StartReplicaCommand& start) {
   process.id = start.replica;
   process.trial = start.trial;
   process.slot = start.slot;
+  process.more_slots = start.more_slots;
   process.elastic =
       state().studies.at(state().trials.at(start.trial).study).spec.name.ends_with("-elastic");
   process.started_from = start.from.fingerprint;
@@ -475,7 +482,7 @@ void SimulatedPool::CheckGrant(const SlotsHeldChanged& grant) {
       return Fail("a client got a slot that the pool does not have");
     }
     for (const auto& [id, process] : node->processes) {
-      if (!process.exited && process.slot == slot.index) {
+      if (!process.exited && process.Holds(slot.index)) {
         return Fail("a client got a slot in which a process lives");
       }
     }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <deque>
 #include <functional>
 #include <map>
@@ -104,8 +105,13 @@ class SimulatedPool {
     ReplicaId id;
     TrialId trial;
     int slot = 0;
+    std::vector<int> more_slots;  // its own as well, until it is ready
     bool elastic = true;
     std::optional<ReplicaReady> ready;
+    bool Holds(int index) const {
+      return index == slot ||
+             (!ready && std::find(more_slots.begin(), more_slots.end(), index) != more_slots.end());
+    }
     std::int64_t generation = 0;        // trains in this one
     std::optional<Membership> regroup;  // newest one received
     std::int64_t step = 0;

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <iostream>
 #include <map>
@@ -137,10 +138,13 @@ Faults DrawFaults(std::uint64_t seed, Random& shape) {
   return faults;
 }
 
-void CreateStudies(SimulatedPool& pool, std::uint64_t seed) {
+// `slots`: of the pool while nothing is lost.
+void CreateStudies(SimulatedPool& pool, std::uint64_t seed, int slots) {
   const bool long_trials = HasLongTrials(seed);
   const BatchMode mode = seed % 5 == 0 ? BatchMode::kAdaptive : BatchMode::kFixed;
   StudySpec first = pool.MakeStudy("a", seed % 4 != 0 || long_trials, mode);
+  // Trials that begin with a process that has several slots, elastic ones and others.
+  if (seed % 8 == 3 || seed % 8 == 4) first.min_slots = std::min(2, slots);
   if (seed % 3 == 1) first.pruner = {"asha_promote", {{"eta", 2}}};
   if (long_trials) {
     first.pruner = {"none", {}};
@@ -159,9 +163,10 @@ TEST(SimulationWithFaults, EverySeedComesToItsEnd) {
   for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
     Random shape(seed);
     const Faults faults = DrawFaults(seed, shape);
-    SimulatedPool pool(seed, 1 + static_cast<int>(shape.Below(3)),
-                       1 + static_cast<int>(shape.Below(4)), faults, HasLongTrials(seed) ? 80 : 9);
-    CreateStudies(pool, seed);
+    const int nodes = 1 + static_cast<int>(shape.Below(3));
+    const int slots = 1 + static_cast<int>(shape.Below(4));
+    SimulatedPool pool(seed, nodes, slots, faults, HasLongTrials(seed) ? 80 : 9);
+    CreateStudies(pool, seed, nodes * slots);
     pool.Run(40);
     pool.StopFaults();
     pool.Run(2000);

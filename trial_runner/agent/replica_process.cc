@@ -31,6 +31,7 @@ v1::LiveReplica IdentityOf(const v1::StartReplica& start) {
   identity.set_replica_id(start.replica_id());
   identity.set_trial_id(start.trial_id());
   identity.set_slot(start.slot());
+  *identity.mutable_more_slots() = start.more_slots();
   identity.set_started_from(start.has_from() ? start.from().fingerprint() : start.checkpoint());
   return identity;
 }

@@ -20,6 +20,7 @@ bool SameProgram(v1::StartReplica a, v1::StartReplica b) {
   for (v1::StartReplica* start : {&a, &b}) {
     start->clear_replica_id();
     start->clear_slot();
+    start->clear_more_slots();
     start->clear_checkpoint();
     start->clear_from();
     start->clear_joins();

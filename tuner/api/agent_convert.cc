@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -122,6 +123,16 @@ absl::Status TakeCheckpoints(const v1::Hello& hello, AgentHello& event) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<std::vector<int>> MoreSlotsOf(const v1::LiveReplica& live) {
+  const std::set<int> slots(live.more_slots().begin(), live.more_slots().end());
+  if (!slots.empty() && (*slots.begin() < 0 || *slots.rbegin() >= kMaxSlotsPerNode)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("replica ", live.replica_id(), " holds slots with numbers from 0 to ",
+                     kMaxSlotsPerNode - 1, ", got ", *slots.begin(), " to ", *slots.rbegin()));
+  }
+  return std::vector<int>(slots.begin(), slots.end());
+}
+
 absl::StatusOr<std::map<int, std::string>> UnusableSlotsOf(const v1::UnusableSlots& told) {
   std::map<int, std::string> slots;
   for (const v1::UnusableSlot& unusable : told.slots()) {
@@ -189,6 +200,7 @@ absl::StatusOr<FromAgent> FromHello(const v1::Hello& hello) {
       replica.ready = FromProto(live.ready());
       ESPALIER_RETURN_IF_ERROR(Check(replica.replica, *replica.ready));
     }
+    ESPALIER_ASSIGN_OR_RETURN(replica.more_slots, MoreSlotsOf(live));
     if (live.pid() > 0) details.pids.push_back({replica.replica, live.pid()});
     event.replicas.push_back(std::move(replica));
   }
@@ -233,6 +245,7 @@ v1::ServiceMessage ToMessage(const StartReplicaCommand& command, const TunerStat
   start.set_replica_id(command.replica.value);
   start.set_trial_id(command.trial.value);
   start.set_slot(command.slot);
+  start.mutable_more_slots()->Add(command.more_slots.begin(), command.more_slots.end());
   start.mutable_command()->Add(study.spec.command.begin(), study.spec.command.end());
   start.set_directory(study.spec.directory);
   start.set_own_interpreter(!study.spec.preload);

@@ -96,7 +96,9 @@ class Core::Impl {
   }
   int SlotsTotal() const { return pool_.SlotsTotal(); }
   int SlotsHeld() const {
-    return static_cast<int>(pool_.replicas.size() + pool_.held_by_clients.size());
+    int held = static_cast<int>(pool_.held_by_clients.size());
+    for (const auto& [id, replica] : pool_.replicas) held += replica.slots();
+    return held;
   }
 
   // Events that take two parts.
@@ -273,8 +275,10 @@ void Core::Impl::SizePool() {
 void Core::Impl::RecordSlots() {
   for (const TrialId id : std::exchange(pool_.slots_touched, {})) {
     std::vector<Slot> slots;
-    for (const Replica* replica : pool_.ReplicasOf(id))
+    for (const Replica* replica : pool_.ReplicasOf(id)) {
       slots.push_back({replica->node, replica->slot});
+      for (const int more : replica->more_slots) slots.push_back({replica->node, more});
+    }
     const std::vector<Slot>& of_client = client_slots_.SlotsOf(id);
     slots.insert(slots.end(), of_client.begin(), of_client.end());
     std::sort(slots.begin(), slots.end());

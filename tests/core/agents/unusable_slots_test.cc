@@ -101,6 +101,23 @@ TEST_F(UnusableSlotsTest, WithoutRoomATrialStaysAndIsNotPaused) {
   EXPECT_EQ(trial().restarts, 0);
 }
 
+TEST_F(UnusableSlotsTest, APlainProgramIsExcusedByAnyOfItsSlots) {
+  StudySpec spec = Spec(1);
+  spec.min_slots = 2;
+  Step(CreateStudy{spec, false});
+  const NodeId node = Join("gpus", 2);
+  const ReplicaId plain = starts_.at(0).replica;
+  Lose(node, {1});
+  EXPECT_TRUE(starts_.empty() && stops_.empty()) << "it may not have noticed";
+  Step(ReplicaExited{plain, 2, 0, "", ""});
+  EXPECT_THAT(trial().reason,
+              HasSubstr("exited with code 2 on gpus slots 0, 1, not all of which can be used"));
+  Lose(node, {});
+  ASSERT_THAT(StartsAt(), ElementsAre(0));
+  EXPECT_THAT(starts_[0].more_slots, ElementsAre(1));
+  EXPECT_EQ(trial().restarts, 0);
+}
+
 TEST_F(UnusableSlotsTest, AGroupGivesUpTheSlotThatCannotBeUsed) {
   Step(CreateStudy{Spec(1), false});
   const NodeId node = Join("gpus", 2);

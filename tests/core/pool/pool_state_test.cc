@@ -36,6 +36,29 @@ TEST_F(PoolStateTest, ASlotIsFreeThatNeitherAReplicaNorAClientIsOn) {
   EXPECT_EQ(pool_.FreeSlot(NodeId(2), TrialId(9)), std::nullopt) << "there is no such node";
 }
 
+TEST_F(PoolStateTest, AFirstProcessHoldsAllSlotsOfItsTrial) {
+  pool_.nodes[kNode].slots = 5;
+  Start(1, 1);
+  pool_.replicas.at(ReplicaId(1)).more_slots = {2, 4};
+  EXPECT_EQ(Free(), 0);
+  EXPECT_EQ(pool_.FreeSlots(kNode, TrialId(9), 2), (std::vector<int>{0, 3}));
+  EXPECT_EQ(pool_.FreeSlots(kNode, TrialId(9), 3), std::vector<int>{}) << "all or none";
+  EXPECT_EQ(pool_.SlotsHeldOn(kNode), 3);
+  EXPECT_EQ(pool_.SlotsHeldBy(TrialId(1)), 3);
+  EXPECT_EQ(pool_.PlacementOf(TrialId(1)), (Placement{{kNode, 3}}));
+  pool_.replicas.at(ReplicaId(1)).more_slots.clear();
+  EXPECT_EQ(pool_.FreeSlots(kNode, TrialId(9), 3), (std::vector<int>{0, 2, 3}));
+}
+
+TEST_F(PoolStateTest, SlotsThatAreTakenTogetherAreOnGpusOfTheirOwnAsFarAsThereAreAny) {
+  pool_.nodes[kNode].slots = 6;
+  pool_.nodes[kNode].gpus = 3;  // slots 0 and 3 share one
+  pool_.held_by_clients[{kNode, 0}] = TrialId(2);
+  EXPECT_EQ(pool_.FreeSlots(kNode, TrialId(9), 4), (std::vector<int>{1, 2, 3, 4}));
+  pool_.held_by_clients[{kNode, 1}] = TrialId(2);
+  EXPECT_EQ(pool_.FreeSlots(kNode, TrialId(9), 3), (std::vector<int>{2, 3, 4}));
+}
+
 TEST_F(PoolStateTest, ASlowSlotIsTheLastToBeTaken) {
   turn_.Begin(TimeFromSeconds(100));
   pool_.slow_slots[{kNode, 0}] = TimeFromSeconds(200);

@@ -84,7 +84,7 @@ void Nodes::PlanNothingNewOn(NodeId id) {
   std::map<TrialId, int> living;
   for (const ReplicaId here : pool_.replicas.On(id)) {
     const Replica& replica = pool_.replicas.at(here);
-    if (!replica.stopping && !replica.leaving) ++living[replica.trial];
+    if (!replica.stopping && !replica.leaving) living[replica.trial] += replica.slots();
   }
   for (auto& [trial, group] : pool_.groups) {
     const auto planned = group.target.find(id);

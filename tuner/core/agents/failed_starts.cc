@@ -63,7 +63,8 @@ void FailedStarts::HoldBack(const Replica& gone, const std::string& error) {
   std::set<int> slots;
   for (int slot = 0; slot < node->second.slots; ++slot) slots.insert(slot);
   for (const ReplicaId id : pool_.replicas.On(gone.node)) {
-    if (id != gone.id) slots.erase(pool_.replicas.at(id).slot);
+    if (id == gone.id) continue;
+    std::erase_if(slots, [&](int slot) { return pool_.replicas.at(id).Holds(slot); });
   }
   pool_.HoldBack(gone.node, slots, hold.until, hold.why);
 }

@@ -172,11 +172,15 @@ bool Nodes::TakeReplica(NodeId id, const LiveReplica& live) {
   }
   const auto trial = turn_.state().trials.find(live.trial);
   // A client got the slot when this replica's exit had been reported.
-  if (pool_.held_by_clients.contains({id, live.slot}) || trial == turn_.state().trials.end()) {
+  Replica replica(live.replica, live.trial, id, live.slot);
+  if (!live.ready) replica.more_slots = live.more_slots;
+  const bool of_client = std::any_of(
+      pool_.held_by_clients.begin(), pool_.held_by_clients.end(),
+      [&](const auto& held) { return held.first.node == id && replica.Holds(held.first.index); });
+  if (of_client || trial == turn_.state().trials.end()) {
     turn_.Send(StopReplicaCommand{id, live.replica, 0});
     return false;
   }
-  Replica replica(live.replica, live.trial, id, live.slot);
   if (!pool_.recovering.contains(live.trial) || trial->second.state != TrialState::kRunning ||
       live.replica.value < turn_.state().replica_ids_from) {
     // It is left over from an ended or lost trial, or from the time before a restore. Its slot
@@ -195,7 +199,7 @@ void Nodes::AdoptReplica(Replica replica, const LiveReplica& live) {
   replica.generation = live.generation;
   replica.started_from = live.started_from;
   Group& group = pool_.groups[live.trial];
-  group.target[replica.node] += 1;
+  group.target[replica.node] += replica.slots();
   pool_.reconcile.insert(live.trial);
   if (live.ready) {
     replica.ready = true;
@@ -315,6 +319,9 @@ std::vector<NodeView> Nodes::Views() const {
     for (const ReplicaId held : pool_.replicas.On(id)) {
       const Replica& replica = pool_.replicas.at(held);
       view.replicas.push_back({held, replica.trial, replica.slot});
+      for (const int more : replica.more_slots) {
+        view.replicas.push_back({held, replica.trial, more});
+      }
     }
     for (const auto& [slot, trial] : pool_.held_by_clients) {
       if (slot.node == id) view.replicas.push_back({ReplicaId{}, trial, slot.index});

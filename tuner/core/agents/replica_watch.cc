@@ -102,6 +102,9 @@ void ReplicaWatch::Hear(Replica& from, const ReplicaReady& message) {
   if (group == pool_.groups.end()) return;  // the trial has ended meanwhile; its deadline stands
   pool_.replicas.SetDeadline(from, std::nullopt);
   group->second.elastic = true;
+  // Its program uses its own slot alone, and more replicas take the others.
+  from.more_slots.clear();
+  pool_.SlotsChange(from.trial);
   group->second.batch = message.batch;
   group->second.total_steps = message.total_steps;
   if (from.untried) NoteRehearsal(group->second, turn_.TrialAt(from.trial), message.not_rehearsed);
@@ -249,7 +252,7 @@ void ReplicaWatch::ReplicaGone(const Replica& gone, const ReplicaExited& exit, b
   // Only joiners are left: Reconcile makes them the group.
   if (group.members.empty()) group.forming = false;
 
-  const bool at_fault = !expected && !node_lost && pool_.Usable({gone.node, gone.slot});
+  const bool at_fault = !expected && !node_lost && pool_.Usable(gone);
   const bool clean = exit.exit_code == 0 && exit.error.empty();
   std::string excuse = ExcuseFor(gone, exit, node_lost || expected);
   // Those that trained before have left to it, and would have gone on.
@@ -311,8 +314,8 @@ void ReplicaWatch::MemberLost(const Replica& gone, const ReplicaExited& exit, bo
     return;
   }
   // Whoever of them is lost, the replicas that have come last may be why.
-  const bool join_failed = !node_lost && pool_.Usable({gone.node, gone.slot}) &&
-                           (gone.untried || joins_.SomeUntried(group));
+  const bool join_failed =
+      !node_lost && pool_.Usable(gone) && (gone.untried || joins_.SomeUntried(group));
   groups_.Regroup(gone.trial, group.members, /*abandon=*/true, /*after_loss=*/true);
   group.replicas_before =
       std::max(group.replicas_before, static_cast<int>(group.members.size()) + 1);
@@ -332,7 +335,7 @@ void ReplicaWatch::JoinFailed(const Replica& gone, const ReplicaExited& exit) {
 // only do so as well.
 void ReplicaWatch::AllMembersFailed(const Replica& gone, const ReplicaExited& exit,
                                     const std::string& excuse) {
-  if (!pool_.Usable({gone.node, gone.slot})) return;
+  if (!pool_.Usable(gone)) return;
   const TrialId trial = gone.trial;
   GroupLost(trial, exit, excuse);
   for (const ReplicaId joiner : pool_.replicas.Of(trial)) {
@@ -345,10 +348,11 @@ void ReplicaWatch::AllMembersFailed(const Replica& gone, const ReplicaExited& ex
 std::string ReplicaWatch::ExcuseFor(const Replica& gone, const ReplicaExited& exit,
                                     bool wanted_or_lost) const {
   if (wanted_or_lost) return kLostWithAgent;
-  if (exit.exit_code == 0 || pool_.Usable({gone.node, gone.slot})) return "";
+  if (exit.exit_code == 0 || pool_.Usable(gone)) return "";
   if (NeverStarted(exit)) return absl::StrCat(exit.error, " on ", pool_.NodeName(gone.node));
-  return absl::StrCat("its last replica ", DescribeExit(exit, false), " on ", pool_.PlaceOf(gone),
-                      ", which cannot be used");
+  return absl::StrCat(
+      "its last replica ", DescribeExit(exit, false), " on ", pool_.PlaceOf(gone),
+      gone.slots() == 1 ? ", which cannot be used" : ", not all of which can be used");
 }
 
 void ReplicaWatch::GroupLost(TrialId id, const ReplicaExited& exit, const std::string& excuse) {

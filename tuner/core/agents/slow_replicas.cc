@@ -103,7 +103,10 @@ std::optional<Slot> ReplicaWatch::SpareSlot(TrialId id, const Replica& slow) con
     if (node.gpu_type != pool_.nodes.at(slow.node).gpu_type) continue;
     int unclaimed = node.slots - pool_.UnusableSlotsOn(node);
     std::map<TrialId, int> held;
-    for (const ReplicaId here : pool_.replicas.On(node_id)) ++held[pool_.replicas.at(here).trial];
+    for (const ReplicaId here : pool_.replicas.On(node_id)) {
+      const Replica& replica = pool_.replicas.at(here);
+      held[replica.trial] += replica.slots();
+    }
     for (const auto& [trial, group] : pool_.groups) {
       const auto target = group.target.find(node_id);
       if (target == group.target.end()) continue;

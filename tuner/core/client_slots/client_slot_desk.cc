@@ -257,8 +257,9 @@ std::vector<ClientNode> ClientSlotDesk::Nodes() const {
   std::map<NodeId, int> busy;
   std::map<std::pair<NodeId, TrialId>, int> staying;
   for (const auto& [id, replica] : pool_.replicas) {
-    ++busy[replica.node];
-    if (!replica.leaving && !replica.stopping) ++staying[{replica.node, replica.trial}];
+    busy[replica.node] += replica.slots();
+    if (replica.leaving || replica.stopping) continue;
+    staying[{replica.node, replica.trial}] += replica.slots();
   }
   for (const Slot& slot : pool_.SlotsToRecover()) ++busy[slot.node];
   std::vector<ClientNode> nodes;

@@ -27,9 +27,10 @@ TrialTimeouts Groups::TimeoutsOf(const Trial& trial) const {
   return Merge(turn_.state().studies.at(trial.study).spec.timeouts, options_.timeouts);
 }
 
-void Groups::StartReplica(const Trial& trial, NodeId node, int slot) {
+void Groups::StartReplica(const Trial& trial, NodeId node, int slot, std::vector<int> more_slots) {
   const ReplicaId id = NewReplicaId();
   Replica& replica = pool_.replicas.emplace(id, Replica(id, trial.id, node, slot)).first->second;
+  replica.more_slots = std::move(more_slots);
   pool_.SlotsChange(trial.id);
   const Group& group = pool_.groups.at(trial.id);
   replica.untried = group.elastic;
@@ -38,6 +39,7 @@ void Groups::StartReplica(const Trial& trial, NodeId node, int slot) {
     pool_.replicas.SetDeadline(replica, After(turn_.now(), TimeoutsOf(trial).start_s));
   // A replica that joins others is handed their state.
   StartReplicaCommand start{node, id, trial.id, slot};
+  start.more_slots = replica.more_slots;
   start.joins = group.elastic && copies_.HasSource(trial.id);
   if (start.joins) start.replicas = TotalSlots(group.target);
   if (!start.joins) {

@@ -25,7 +25,7 @@ class Groups {
         next_replica_(turn.state().replica_ids_below) {}
 
   // Starts a replica on a free slot. Requires a group of the trial, which plans it there.
-  void StartReplica(const Trial& trial, NodeId node, int slot);
+  void StartReplica(const Trial& trial, NodeId node, int slot, std::vector<int> more_slots = {});
   // Tells its agent to end the process, which has `grace_s` to end by itself.
   void StopReplica(Replica& replica, double grace_s);
   // A process with this id exists, which an agent has brought along: new ones get higher ids.

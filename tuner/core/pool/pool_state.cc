@@ -209,9 +209,15 @@ bool PoolState::Draining(NodeId id) const {
 }
 
 int PoolState::SlotsHeldOn(NodeId id) const {
-  const auto here = [id](const auto& r) { return r.second.node == id; };
-  return ClientSlotsOn(id) +
-         static_cast<int>(std::count_if(replicas.begin(), replicas.end(), here));
+  int held = ClientSlotsOn(id);
+  for (const ReplicaId replica : replicas.On(id)) held += replicas.at(replica).slots();
+  return held;
+}
+
+int PoolState::SlotsHeldBy(TrialId id) const {
+  int held = 0;
+  for (const ReplicaId replica : replicas.Of(id)) held += replicas.at(replica).slots();
+  return held;
 }
 
 int PoolState::ClientSlotsOn(NodeId node) const {
@@ -226,6 +232,13 @@ bool PoolState::Usable(Slot slot) const {
   return node == nodes.end() || !node->second.unusable.contains(slot.index);
 }
 
+bool PoolState::Usable(const Replica& replica) const {
+  return Usable(Slot{replica.node, replica.slot}) &&
+         std::all_of(replica.more_slots.begin(), replica.more_slots.end(), [&](int slot) {
+           return Usable(Slot{replica.node, slot});
+         });
+}
+
 int PoolState::UnusableSlotsOn(const Node& node) const {
   return static_cast<int>(
       std::count_if(node.unusable.begin(), node.unusable.end(), [&](const auto& entry) {
@@ -237,15 +250,21 @@ int PoolState::GpusOn(const Node& node) const {
   return node.gpus > 0 ? std::min(node.gpus, node.slots) : node.slots;
 }
 
-std::optional<int> PoolState::FreeSlot(NodeId node_id, TrialId trial) const {
+std::optional<int> PoolState::FreeSlot(NodeId node, TrialId trial) const {
+  const std::vector<int> slots = FreeSlots(node, trial, 1);
+  return slots.empty() ? std::nullopt : std::optional(slots.front());
+}
+
+std::vector<int> PoolState::FreeSlots(NodeId node_id, TrialId trial, int count) const {
   const auto node = nodes.find(node_id);
-  if (node == nodes.end() || !node->second.connected) return std::nullopt;
+  if (node == nodes.end() || !node->second.connected) return {};
   const int gpus = GpusOn(node->second);
   std::set<int> taken;
   std::set<int> own_gpus;
   for (const ReplicaId id : replicas.On(node_id)) {
     const Replica& replica = replicas.at(id);
     taken.insert(replica.slot);
+    taken.insert(replica.more_slots.begin(), replica.more_slots.end());
     if (replica.trial == trial && gpus > 0) own_gpus.insert(replica.slot % gpus);
   }
   for (auto held = held_by_clients.lower_bound({node_id, 0});
@@ -256,14 +275,20 @@ std::optional<int> PoolState::FreeSlot(NodeId node_id, TrialId trial) const {
   for (const Slot& slot : SlotsToRecover()) {
     if (slot.node == node_id) taken.insert(slot.index);
   }
-  std::optional<std::tuple<bool, bool, int>> best;  // shares its own GPU, is slow
-  for (int slot = 0; slot < node->second.slots; ++slot) {
-    if (taken.contains(slot) || !Usable({node_id, slot})) continue;
-    const std::tuple rank(own_gpus.contains(slot % gpus), IsSlow({node_id, slot}), slot);
-    if (!best || rank < *best) best = rank;
+  std::vector<int> found;
+  while (static_cast<int>(found.size()) < count) {
+    std::optional<std::tuple<bool, bool, int>> best;  // shares its own GPU, is slow
+    for (int slot = 0; slot < node->second.slots; ++slot) {
+      if (taken.contains(slot) || !Usable({node_id, slot})) continue;
+      const std::tuple rank(own_gpus.contains(slot % gpus), IsSlow({node_id, slot}), slot);
+      if (!best || rank < *best) best = rank;
+    }
+    if (!best) return {};
+    found.push_back(std::get<int>(*best));
+    taken.insert(found.back());
+    if (gpus > 0) own_gpus.insert(found.back() % gpus);
   }
-  if (!best) return std::nullopt;
-  return std::get<int>(*best);
+  return found;
 }
 
 Placement PoolState::OnGpusOfItsOwn(Placement placement, int least) const {
@@ -286,8 +311,10 @@ std::set<Slot> PoolState::SlotsToRecover() const {
     slots.insert(spans.back().slots.begin(), spans.back().slots.end());
   }
   for (const TrialId id : recovering) {
-    for (const ReplicaId replica : replicas.Of(id)) {
-      slots.erase({replicas.at(replica).node, replicas.at(replica).slot});
+    for (const ReplicaId held : replicas.Of(id)) {
+      const Replica& replica = replicas.at(held);
+      slots.erase({replica.node, replica.slot});
+      for (const int more : replica.more_slots) slots.erase({replica.node, more});
     }
   }
   return slots;
@@ -306,7 +333,7 @@ int PoolState::FreeSlowSlots(NodeId node) const {
         std::any_of(replicas.begin(), replicas.end(), [&, &slot = slot](const auto& entry) {
           const Replica& replica = entry.second;
           const bool leaves = replica.leaving && groups.contains(replica.trial);
-          return replica.node == node && replica.slot == slot.index && !leaves;
+          return replica.node == node && replica.Holds(slot.index) && !leaves;
         });
     count += held ? 0 : 1;
   }
@@ -323,12 +350,18 @@ std::vector<const Replica*> PoolState::ReplicasOf(TrialId id) const {
 
 Placement PoolState::PlacementOf(TrialId id) const {
   Placement held;
-  for (const ReplicaId replica : replicas.Of(id)) ++held[replicas.at(replica).node];
+  for (const ReplicaId replica_id : replicas.Of(id)) {
+    const Replica& replica = replicas.at(replica_id);
+    held[replica.node] += replica.slots();
+  }
   return held;
 }
 
 std::string PoolState::PlaceOf(const Replica& replica) const {
-  return absl::StrCat(NodeName(replica.node), " slot ", replica.slot);
+  std::string place = absl::StrCat(NodeName(replica.node),
+                                   replica.slots() > 1 ? " slots " : " slot ", replica.slot);
+  for (const int more : replica.more_slots) absl::StrAppend(&place, ", ", more);
+  return place;
 }
 
 std::optional<std::string> PoolState::GpuTypeOf(const Group& group) const {

@@ -101,6 +101,7 @@ struct PoolState {
   int ClientSlotsOn(NodeId id) const;
   // Whether replicas may be started there.
   bool Usable(Slot slot) const;
+  bool Usable(const Replica& replica) const;  // all that it holds
   // Leaves out the slots that clients hold: they keep them.
   int UnusableSlotsOn(const Node& node) const;
   // How many slots of the node have a GPU each that none of the others is on; all of them where the
@@ -110,6 +111,8 @@ struct PoolState {
   // one that shares the trial's own GPU, and of these one that is not slow before one that is.
   // None: there is no such slot, or the node is away.
   std::optional<int> FreeSlot(NodeId id, TrialId trial) const;
+  // So many of them, as if taken one after the other. Empty: there are fewer.
+  std::vector<int> FreeSlots(NodeId id, TrialId trial, int count) const;
   // The placement without slots that would share a GPU with another one of the same trial, as far
   // as `least` are left.
   Placement OnGpusOfItsOwn(Placement placement, int least) const;
@@ -124,13 +127,13 @@ struct PoolState {
 
   // ---- replicas and groups
   // By replicas of the trial.
-  int SlotsHeldBy(TrialId id) const { return static_cast<int>(replicas.Of(id).size()); }
+  int SlotsHeldBy(TrialId id) const;
   // By node, how many of these slots are there.
   Placement PlacementOf(TrialId id) const;
   // Where the study's curves end, as far as its file or its programs tell; 0: unknown.
   std::int64_t LastStepOf(const Study& study) const;
   std::vector<const Replica*> ReplicasOf(TrialId id) const;
-  // "node-1 slot 2".
+  // "node-1 slot 2", "node-1 slots 2, 3".
   std::string PlaceOf(const Replica& replica) const;
   // The GPU type of the nodes that its members are on; none while they are on several types.
   std::optional<std::string> GpuTypeOf(const Group& group) const;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -16,7 +17,9 @@ namespace espalier {
 
 class ReplicaTable;
 
-// One process, from StartReplica to its exit. Its trial and its place never change.
+// One process, from StartReplica to its exit. Its trial and its place never change. A trial's first
+// one holds all the slots that its trial has on the node until it says Ready, because a program
+// that never does may use them all.
 struct Replica {
   Replica(ReplicaId replica_id, TrialId trial_id, NodeId node_id, int slot_index)
       : id(replica_id), trial(trial_id), node(node_id), slot(slot_index) {}
@@ -25,6 +28,12 @@ struct Replica {
   TrialId trial;
   NodeId node;
   int slot;
+  std::vector<int> more_slots{};  // those that it holds beside its own
+  int slots() const { return 1 + static_cast<int>(more_slots.size()); }
+  bool Holds(int index) const {
+    return index == slot ||
+           std::find(more_slots.begin(), more_slots.end(), index) != more_slots.end();
+  }
   bool ready = false;     // has said Ready: belongs to an elastic program
   bool leaving = false;   // told to leave by a regroup or a pause
   bool stopping = false;  // StopReplica was sent

@@ -29,7 +29,9 @@ std::vector<NodeCapacity> PoolView::Capacities() const {
   std::map<NodeId, int> leftovers;
   for (const auto& [id, replica] : pool_.replicas) {
     const auto group = pool_.groups.find(replica.trial);
-    if (group == pool_.groups.end() || group->second.pausing) ++leftovers[replica.node];
+    if (group == pool_.groups.end() || group->second.pausing) {
+      leftovers[replica.node] += replica.slots();
+    }
   }
   for (const Slot& slot : pool_.SlotsToRecover()) ++leftovers[slot.node];
   std::vector<NodeCapacity> nodes;
@@ -297,7 +299,7 @@ std::map<StudyId, StudyUse> PoolView::UsesOfStudies() const {
     const auto known = turn_.state().trials.find(trial);
     if (known == turn_.state().trials.end()) continue;
     const auto use = uses.find(known->second.study);
-    if (use != uses.end()) use->second.held += static_cast<int>(replicas.size());
+    if (use != uses.end()) use->second.held += pool_.SlotsHeldBy(trial);
   }
   for (auto& [id, use] : uses) {
     const Study& study = turn_.StudyAt(id);
@@ -317,7 +319,7 @@ bool PoolView::MayDrawMore(const Study& study, std::int64_t alive) const {
 std::map<TrialId, int> PoolView::SlotsTaken() const {
   std::map<TrialId, int> taken;
   for (const auto& [trial, replicas] : pool_.replicas.by_trial()) {
-    taken[trial] = static_cast<int>(replicas.size());
+    taken[trial] = pool_.SlotsHeldBy(trial);
   }
   // Replicas start one after another.
   for (const auto& [trial, group] : pool_.groups) {

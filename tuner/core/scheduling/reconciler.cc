@@ -42,9 +42,35 @@ std::set<ReplicaId> Reconciler::Surplus(const Group& group,
   return surplus;
 }
 
+// Whether a program can share its work is known when its first replica says Ready. Until then that
+// one has all the slots that are meant for its trial on a node, as soon as they are free together:
+// where the trial spans nodes, on the one that has most of them.
+void Reconciler::StartFirst(const Trial& trial, const Group& group) {
+  NodeId most;
+  int wanted = 0;
+  for (const auto& [node, slots] : group.target) {
+    if (slots <= wanted || pool_.Draining(node)) continue;
+    most = node;
+    wanted = slots;
+  }
+  std::vector<int> slots = pool_.FreeSlots(most, trial.id, wanted);
+  if (slots.empty()) return;
+  const int own = slots.front();
+  slots.erase(slots.begin());
+  StartOn(trial, most, own, std::move(slots));
+}
+
+void Reconciler::StartOn(const Trial& trial, NodeId node, int slot, std::vector<int> more_slots) {
+  if (trial.state != TrialState::kRunning) {
+    turn_.Emit(TrialStateChanged{.id = trial.id, .state = TrialState::kRunning, .at = turn_.now()});
+  }
+  groups_.StartReplica(trial, node, slot, std::move(more_slots));
+}
+
 void Reconciler::StartJoiners(const Trial& trial, const Group& group,
                               const std::vector<Replica*>& live) {
-  int may_start = group.elastic ? joins_.MayStart(trial.id) : Joins::kNoLimit;
+  if (!group.elastic) return StartFirst(trial, group);
+  int may_start = joins_.MayStart(trial.id);
   for (const auto& [node, wanted] : group.target) {
     if (pool_.Draining(node)) continue;
     int here = 0;
@@ -57,13 +83,7 @@ void Reconciler::StartJoiners(const Trial& trial, const Group& group,
     for (; here < wanted && may_start > 0; ++here, --may_start) {
       const std::optional<int> slot = pool_.FreeSlot(node, trial.id);
       if (!slot) break;
-      if (trial.state != TrialState::kRunning) {
-        turn_.Emit(
-            TrialStateChanged{.id = trial.id, .state = TrialState::kRunning, .at = turn_.now()});
-      }
-      groups_.StartReplica(trial, node, *slot);
-      // Whether a program can share its work is known when its first replica says Ready.
-      if (!group.elastic) return;
+      StartOn(trial, node, *slot);
     }
   }
 }

@@ -33,6 +33,8 @@ class Reconciler {
   bool HasWhatItShould(TrialId id) const;
   std::set<ReplicaId> Surplus(const Group& group, const std::vector<Replica*>& live) const;
   void StartJoiners(const Trial& trial, const Group& group, const std::vector<Replica*>& live);
+  void StartFirst(const Trial& trial, const Group& group);
+  void StartOn(const Trial& trial, NodeId node, int slot, std::vector<int> more_slots = {});
   std::vector<ReplicaId> WantedMembers(TrialId id, const std::vector<Replica*>& live,
                                        const std::set<ReplicaId>& surplus) const;
   void KeepASource(TrialId id, std::vector<ReplicaId>& wanted) const;

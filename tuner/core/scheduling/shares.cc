@@ -41,7 +41,7 @@ void Scheduler::CreateTrialsWhereUseful(const std::map<StudyId, StudyPart>& part
   }
   // Processes of ended trials still hold their slots for a moment.
   for (const auto& [trial, replicas] : pool_.replicas.by_trial()) {
-    if (!pool_.live.contains(trial)) room -= static_cast<int>(replicas.size());
+    if (!pool_.live.contains(trial)) room -= pool_.SlotsHeldBy(trial);
   }
   // Where studies compete, each draws what its share has room for, and no more.
   for (const StudyId id : std::set<StudyId>(pool_.studies)) {

@@ -199,7 +199,8 @@ struct LiveReplica {
   int slot = 0;
   std::int64_t generation = 0;
   std::optional<ReplicaReady> ready;
-  std::string started_from{};  // fingerprint of the checkpoint that it was given, else its path
+  std::string started_from{};     // fingerprint of the checkpoint that it was given, else its path
+  std::vector<int> more_slots{};  // as it was started with
 };
 // A checkpoint of a trial that a node has.
 struct HeldCheckpoint {
@@ -332,6 +333,8 @@ struct StartReplicaCommand {
   ReplicaId replica;
   TrialId trial;
   int slot = 0;
+  // The other slots of the node that the trial holds, all of which its first process may use.
+  std::vector<int> more_slots{};
   bool joins = false;  // others of its group hand it the training state: it needs no checkpoint
   int replicas = 0;    // that the group which it joins will have with it
   // The trial's newest checkpoint, and nodes that have it, connected ones first. None: its path is

@@ -38,7 +38,7 @@ std::optional<Time> Limits::Next() const {
 int Limits::SlotsHeldByStudy(const Study& study) const {
   int held = 0;
   for (const auto& [id, replica] : pool_.replicas) {
-    held += turn_.state().trials.at(replica.trial).study == study.id ? 1 : 0;
+    held += turn_.state().trials.at(replica.trial).study == study.id ? replica.slots() : 0;
   }
   return held;
 }
