@@ -14,7 +14,7 @@ constexpr std::string_view kStarts[] = {
     "PMI_", "PMI2_", "PMIX_", "HYDRA_", "OMPI_", "PRTE_", "ORTE_", "MPIRUN_", "MPI_LOCAL",
     "MV2_COMM_WORLD_",
     // PyTorch and systemd
-    "TORCHELASTIC_", "LISTEN_FD", "WATCHDOG_"};
+    "TORCHELASTIC_", "PET_", "LISTEN_FD", "WATCHDOG_"};
 constexpr std::string_view kWords[] = {
     // torchrun and Horovod
     "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "LOCAL_SIZE", "CROSS_RANK",

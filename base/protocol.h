@@ -33,6 +33,12 @@ inline constexpr const char* kZygoteOutput = "espalier-zygote-output";
 // Absent: it has told none.
 inline constexpr const char* kLastStepVariable = "ESPALIER_LAST_STEP";
 
+// In the environment of a trial's first process, which may use all slots that its trial holds on
+// the node: the GPU and the threads of its own slot. Making a Trial limits the process to them.
+// Absent: it has no others.
+inline constexpr const char* kOwnGpuVariable = "ESPALIER_OWN_GPU";
+inline constexpr const char* kOwnThreadsVariable = "ESPALIER_OWN_THREADS";
+
 // The end of a replica's output that an agent sends with its exit, and the most that the service
 // keeps of it.
 inline constexpr std::size_t kMaxLastOutput_bytes = 4096;

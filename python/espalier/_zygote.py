@@ -72,7 +72,9 @@ class _Start:
 
     def complete(self, given, folder, seen):
         """The environment that a process would see which is given this one, and started in that folder."""
-        changed = {name: value for name, value in seen.items() if given.get(name) != value}
+        # A program of several slots has the threads of all, and this interpreter has those of one.
+        of_given = {b"OMP_NUM_THREADS"} if b"ESPALIER_OWN_THREADS" in given else set()
+        changed = {name: value for name, value in seen.items() if given.get(name) != value and name not in of_given}
         return given | {name: folder if value == self.folder else value for name, value in changed.items()}
 
 
@@ -244,6 +246,9 @@ def _settle_modules():
     torch = sys.modules.get("torch")
     if torch is not None:
         torch.cuda._cached_device_count = None
+        threads = os.environ.get("OMP_NUM_THREADS", "")
+        if "ESPALIER_OWN_THREADS" in os.environ and threads.isdigit() and threads != "0":
+            torch.set_num_threads(int(threads))
 
 
 def _run(order):

@@ -507,6 +507,7 @@ bool AgentLoop::AdoptSpare(const v1::StartReplica& start) {
   };
   std::unique_ptr<ReplicaProcess> spare = spares_.Take(start, on_this_gpu);
   EndSparesBeside(start.slot());
+  for (const int slot : start.more_slots()) EndSparesBeside(slot);
   if (spare == nullptr) return false;
   // The process goes on writing to its old log, which is also found under the new replica's name.
   if (const absl::StatusOr<TrialFiles> files = MakeTrialFiles(options_, proxy_.access(), start);
@@ -541,8 +542,7 @@ absl::StatusOr<std::unique_ptr<ReplicaProcess>> AgentLoop::LaunchReplica(
   ESPALIER_ASSIGN_OR_RETURN(order.command, TrialCommand(start, files));
   order.directory = start.directory().empty() ? files.directory : start.directory();
   order.log_path = files.log;
-  // What goes to its GPU need not cross the machine.
-  if (const Gpu* gpu = GpuOfSlot(options_, start.slot())) order.cpus = gpu->near_cpus;
+  order.cpus = CpusNear(GpusOf(options_, start));
   ESPALIER_ASSIGN_OR_RETURN(order.environment,
                             TrialEnvironment(inherited_environment_, options_, proxy_.access(),
                                              node_id_, host_, start, files));

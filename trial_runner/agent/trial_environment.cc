@@ -16,6 +16,7 @@
 #include "base/json/command_words.h"
 #include "base/json/parse_json.h"
 #include "base/launcher_variables.h"
+#include "base/launchers.h"
 #include "base/nested_choice.h"
 #include "base/private_files.h"
 #include "base/protocol.h"
@@ -53,10 +54,19 @@ absl::Status AddParameters(const std::string& parameters_json, Variables& variab
   return absl::OkStatus();
 }
 
-void AddThreads(const AgentOptions& options, Variables& variables) {
-  const std::string share = absl::StrCat(std::max(1, options.cores / std::max(1, options.slots)));
+// Each process that a launcher starts inherits them and has one slot's part; a program without a
+// launcher has the threads of all its slots, unless it is elastic (kOwnThreadsVariable).
+void AddThreads(const AgentOptions& options, const v1::StartReplica& start,
+                const Launcher* launcher, Variables& variables) {
+  const int cores = options.cores * (launcher == nullptr ? 1 + start.more_slots_size() : 1);
+  const int slots = std::max(1, options.slots);
+  variables.erase(kOwnThreadsVariable);
+  if (start.more_slots_size() > 0 && !variables.contains("ESPALIER_THREADS")) {
+    variables[kOwnThreadsVariable] = absl::StrCat(std::max(1, options.cores / slots));
+  }
   // All yield to what the user has set; OMP_NUM_THREADS follows ESPALIER_THREADS.
-  const auto threads = variables.emplace("ESPALIER_THREADS", share).first;
+  const auto threads =
+      variables.emplace("ESPALIER_THREADS", absl::StrCat(std::max(1, cores / slots))).first;
   variables.emplace("OMP_NUM_THREADS", threads->second);
   if (!variables.contains("OMP_WAIT_POLICY")) variables.emplace("GOMP_SPINCOUNT", kSpinCount);
 }
@@ -117,17 +127,56 @@ double MemoryShare(const Gpu& gpu, int slots) {
   return left < total / 2 ? 1.0 / slots : left / (slots * total);
 }
 
-void AddGpu(const AgentOptions& options, int slot, Variables& variables) {
+// UUIDs name the same GPUs whatever a process sees and counts by, so that nobody gets another
+// trial's; numbers, which some launchers insist on, are given only where they are CUDA's.
+void NameGpus(const std::vector<const Gpu*>& gpus, bool by_number, Variables& variables) {
+  const auto name = [by_number](std::string* out, const Gpu* gpu) {
+    absl::StrAppend(out, by_number ? absl::StrCat(gpu->cuda_index) : gpu->uuid);
+  };
+  variables["CUDA_VISIBLE_DEVICES"] = absl::StrJoin(gpus, ",", name);
+  if (by_number) variables["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID";
+}
+
+void AddGpus(const AgentOptions& options, const v1::StartReplica& start, const Launcher* launcher,
+             Variables& variables) {
   variables.erase("ESPALIER_GPU_MEMORY_SHARE");
-  if (const Gpu* gpu = GpuOfSlot(options, slot)) {
-    variables["CUDA_VISIBLE_DEVICES"] = gpu->uuid;
+  variables.erase(kOwnGpuVariable);
+  const std::vector<const Gpu*> gpus = GpusOf(options, start);
+  if (!gpus.empty()) {
+    const bool numbered =
+        std::ranges::all_of(gpus, [](const Gpu* gpu) { return gpu->cuda_index >= 0; });
+    NameGpus(gpus, numbered && launcher != nullptr && launcher->counts_gpus, variables);
+    if (gpus.size() > 1) variables[kOwnGpuVariable] = gpus.front()->uuid;
+    // Has torch.cuda.is_available() ask NVML: CUDA, once initialised, would show an elastic program
+    // the GPUs of all slots for good. For all, so that they are forked from one zygote.
+    variables.emplace("PYTORCH_NVML_BASED_CUDA_CHECK", "1");
     if (options.slots_per_gpu > 1) {
       variables["ESPALIER_GPU_MEMORY_SHARE"] =
-          absl::StrCat(MemoryShare(*gpu, options.slots_per_gpu));
+          absl::StrCat(MemoryShare(*gpus.front(), options.slots_per_gpu));
     }
   } else if (options.hide_gpus) {
     variables["CUDA_VISIBLE_DEVICES"] = "";
   }
+}
+
+// Two trials on one machine must not meet at torchrun's fixed port. It reads these in place of its
+// defaults, and knows better where it is told something of where to meet.
+void AddRendezvous(const v1::StartReplica& start, Variables& variables) {
+  const auto tells = [](const std::string& words) {
+    const std::vector<std::string> each = absl::StrSplit(words, ' ');
+    return std::ranges::any_of(each, [](const std::string& word) {
+      return word.starts_with("--master") || word.starts_with("--rdzv") ||
+             word.starts_with("--node");
+    });
+  };
+  const auto is_of_torchrun = [](const auto& each) { return each.first.starts_with("PET_"); };
+  if (std::ranges::any_of(start.command(), tells) ||
+      std::ranges::any_of(variables, is_of_torchrun)) {
+    return;
+  }
+  variables["PET_RDZV_BACKEND"] = "c10d";
+  variables["PET_RDZV_ENDPOINT"] = "localhost:0";
+  variables["PET_LOCAL_ADDR"] = "localhost";
 }
 
 }  // namespace
@@ -135,6 +184,17 @@ void AddGpu(const AgentOptions& options, int slot, Variables& variables) {
 const Gpu* GpuOfSlot(const AgentOptions& options, int slot) {
   if (options.gpus.empty() || slot < 0) return nullptr;
   return &options.gpus[static_cast<std::size_t>(slot) % options.gpus.size()];
+}
+
+std::vector<const Gpu*> GpusOf(const AgentOptions& options, const v1::StartReplica& start) {
+  std::vector<int> slots = {start.slot()};
+  slots.insert(slots.end(), start.more_slots().begin(), start.more_slots().end());
+  std::vector<const Gpu*> gpus;
+  for (const int slot : slots) {
+    const Gpu* gpu = GpuOfSlot(options, slot);
+    if (gpu != nullptr && std::ranges::find(gpus, gpu) == gpus.end()) gpus.push_back(gpu);
+  }
+  return gpus;
 }
 
 absl::StatusOr<TrialFiles> MakeTrialFiles(const AgentOptions& options, const ServiceAccess& access,
@@ -178,8 +238,10 @@ absl::StatusOr<Variables> TrialEnvironment(const Variables& inherited, const Age
   for (const auto& [name, value] : start.environment()) variables[name] = value;
   AddNoProxy(variables);
   ESPALIER_RETURN_IF_ERROR(AddParameters(start.parameters_json(), variables));
-  AddThreads(options, variables);
-  AddGpu(options, start.slot(), variables);
+  const Launcher* const launcher = LauncherOf({start.command().begin(), start.command().end()});
+  AddThreads(options, start, launcher, variables);
+  AddGpus(options, start, launcher, variables);
+  AddRendezvous(start, variables);
   // Into a file Python would print only now and then, and values are to be read at once.
   if (start.has_output_metric()) variables.emplace("PYTHONUNBUFFERED", "1");
   AddToolPath(options, variables);
@@ -193,6 +255,7 @@ absl::StatusOr<Variables> TrialEnvironment(const Variables& inherited, const Age
   variables["ESPALIER_CHECKPOINT_DIR"] = files.checkpoints;
   variables["ESPALIER_NODE_ID"] = absl::StrCat(node_id);
   variables["ESPALIER_SLOT"] = absl::StrCat(start.slot());
+  variables["ESPALIER_SLOTS"] = absl::StrCat(1 + start.more_slots_size());
   variables["ESPALIER_SERVICE"] = access.service;
   variables[kProtocolVariable] = ProtocolText();
   // Absent means "none", so one inherited from an outer trial must not shine through.

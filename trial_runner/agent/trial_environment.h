@@ -43,4 +43,7 @@ std::map<std::string, std::string> OwnEnvironment();
 // The GPU of a slot; nullptr: it is a CPU slot.
 const Gpu* GpuOfSlot(const AgentOptions& options, int slot);
 
+// Those of all slots that the process may use, each once, that of its own slot first.
+std::vector<const Gpu*> GpusOf(const AgentOptions& options, const v1::StartReplica& start);
+
 }  // namespace espalier

@@ -48,6 +48,52 @@ TEST(TrialEnvironment, SharesTheCoresAmongTheSlots) {
   }
 }
 
+TEST(TrialEnvironment, AFirstProcessHasThePartOfAllItsSlots) {
+  AgentOptions options;
+  options.cores = 10;
+  options.slots = 4;
+  v1::StartReplica start;
+  start.set_parameters_json("{}");
+  start.add_command("train");
+  const auto of = [&](const std::map<std::string, std::string>& inherited) {
+    return *TrialEnvironment(inherited, options, {}, 3, {}, start, {});
+  };
+  EXPECT_EQ(of({}).at("ESPALIER_SLOTS"), "1");
+  EXPECT_FALSE(of({{"ESPALIER_OWN_THREADS", "7"}}).contains("ESPALIER_OWN_THREADS"));
+  start.add_more_slots(1);
+  start.add_more_slots(3);
+  EXPECT_EQ(of({}).at("ESPALIER_SLOTS"), "3");
+  EXPECT_EQ(of({}).at("ESPALIER_THREADS"), "7");
+  EXPECT_EQ(of({}).at("OMP_NUM_THREADS"), "7");
+  EXPECT_EQ(of({}).at("ESPALIER_OWN_THREADS"), "2") << "for an elastic program";
+  const auto told = of({{"ESPALIER_THREADS", "3"}});
+  EXPECT_EQ(told.at("OMP_NUM_THREADS"), "3");
+  EXPECT_FALSE(told.contains("ESPALIER_OWN_THREADS")) << "what the user says is for all";
+  start.set_command(0, "/opt/bin/torchrun");
+  EXPECT_EQ(of({}).at("OMP_NUM_THREADS"), "2") << "each process that it starts inherits them";
+}
+
+TEST(TrialEnvironment, TwoOfTorchrunDoNotMeetUnlessTheyAreToldWhere) {
+  v1::StartReplica start;
+  start.set_parameters_json("{}");
+  start.add_command("torchrun");
+  start.add_command("--nproc-per-node=gpu");
+  const auto has = [&](const std::map<std::string, std::string>& inherited) {
+    return TrialEnvironment(inherited, {}, {}, 3, {}, start, {})->contains("PET_RDZV_ENDPOINT");
+  };
+  EXPECT_TRUE(has({}));
+  EXPECT_TRUE(has({{"PET_NNODES", "2"}})) << "of the job that the agent runs in";
+  start.add_command("");
+  for (const char* const word : {"--master-port=29501", "--master_addr", "--rdzv-endpoint",
+                                 "--node_rank=1", "torchrun --master_port 1 train.py"}) {
+    start.set_command(2, word);
+    EXPECT_FALSE(has({})) << word;
+  }
+  start.set_command(2, "train.py");
+  (*start.mutable_environment())["PET_MASTER_PORT"] = "29501";
+  EXPECT_FALSE(has({}));
+}
+
 TEST(TrialEnvironment, HasNothingOfTheJobThatTheAgentRunsIn) {
   v1::StartReplica start;
   start.set_parameters_json("{}");
@@ -63,7 +109,8 @@ TEST(TrialEnvironment, HasNothingOfTheJobThatTheAgentRunsIn) {
         "JSM_NAMESPACE_RANK",  "PE_HOSTFILE",      "RANK",           "WORLD_SIZE",
         "LOCAL_RANK",          "LOCAL_WORLD_SIZE", "GROUP_RANK",     "ROLE_NAME",
         "NODE_RANK",           "MASTER_ADDR",      "MASTER_PORT",    "TORCHELASTIC_RUN_ID",
-        "NOTIFY_SOCKET",       "LISTEN_FDS",       "LISTEN_FDNAMES", "WATCHDOG_USEC"}) {
+        "PET_NNODES",          "NOTIFY_SOCKET",    "LISTEN_FDS",     "LISTEN_FDNAMES",
+        "WATCHDOG_USEC"}) {
     inherited[name] = "3";
   }
   const auto variables = *TrialEnvironment(inherited, {}, {}, 3, {}, start, {});

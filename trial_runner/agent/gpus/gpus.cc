@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
@@ -139,6 +140,10 @@ class Nvml final : public GpuDriver {
     }
     std::vector<Gpu> gpus;
     for (unsigned i = 0; i < count; ++i) AddGpu(i, gpus);
+    const bool all_count = std::all_of(gpus.begin(), gpus.end(), [](const Gpu& gpu) {
+      return gpu.trouble.empty() && !gpu.uuid.starts_with("MIG-");
+    });
+    for (Gpu& gpu : gpus) gpu.cuda_index = all_count && gpus.size() == count ? gpu.index : -1;
     return gpus;
   }
 
@@ -295,6 +300,15 @@ std::vector<Gpu> VisibleGpus(const std::vector<Gpu>& gpus, std::string_view visi
     seen.push_back(*gpu);
   }
   return seen;
+}
+
+std::vector<int> CpusNear(const std::vector<const Gpu*>& gpus) {
+  std::set<int> near;
+  for (const Gpu* const gpu : gpus) {
+    if (gpu->near_cpus.empty()) return {};
+    near.insert(gpu->near_cpus.begin(), gpu->near_cpus.end());
+  }
+  return {near.begin(), near.end()};
 }
 
 absl::StatusOr<std::vector<Gpu>> ChooseGpus(const std::vector<Gpu>& gpus, std::string_view asked) {

@@ -19,6 +19,9 @@ struct Gpu {
   std::int64_t memory_bytes = 0;  // 0: it has none of its own
   std::string trouble;            // why it cannot be used; empty: it can
   std::vector<int> near_cpus{};   // those on its side of the machine; none: it does not tell
+  // CUDA's number of it where CUDA counts by place on the bus (CUDA_DEVICE_ORDER=PCI_BUS_ID); -1:
+  // not known, as where a GPU of the machine is divided or does not answer.
+  int cuda_index = -1;
 
   friend bool operator==(const Gpu&, const Gpu&) = default;
 };
@@ -44,6 +47,10 @@ absl::StatusOr<std::vector<Gpu>> FindGpus(const std::string& first_gpu = "/dev/n
 // The GPUs that a process with this CUDA_VISIBLE_DEVICES may use: it lists indices or (beginnings
 // of) UUIDs, and counts up to the first that does not exist.
 std::vector<Gpu> VisibleGpus(const std::vector<Gpu>& gpus, std::string_view visible);
+
+// The CPUs near any of them, ascending: what goes to a GPU need not cross the machine. None: one
+// of them does not tell.
+std::vector<int> CpusNear(const std::vector<const Gpu*>& gpus);
 
 // The GPUs that `--gpus` asks for: "all", "none", or indices like "0,2". An index that is unknown,
 // named twice or of a GPU in trouble is an error.

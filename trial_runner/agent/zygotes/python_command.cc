@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "base/protocol.h"
 #include "trial_runner/agent/processes/left_processes.h"
 
 namespace espalier {
@@ -51,6 +52,17 @@ bool IsReadLater(const std::string& variable) {
   return variable.starts_with(kOurPrefix) || variable == "CUDA_VISIBLE_DEVICES";
 }
 
+// A trial's first process may have more threads than those that join it, and is forked from the
+// same zygote: its Trial, or _zygote.py, sets what it has.
+std::string ValueInZygote(const LaunchOrder& order, const std::string& variable,
+                          const std::string& value) {
+  if (variable != "OMP_NUM_THREADS") return value;
+  const auto all = order.environment.find("ESPALIER_THREADS");
+  const auto own = order.environment.find(kOwnThreadsVariable);
+  const bool ours = all != order.environment.end() && all->second == value;
+  return ours && own != order.environment.end() ? own->second : value;
+}
+
 }  // namespace
 
 std::optional<PythonCommand> ReadPythonCommand(const LaunchOrder& order) {
@@ -87,7 +99,7 @@ std::string EnvironmentKey(const LaunchOrder& order) {
   const auto add = [&key](const std::string& text) { key.append(text).append(1, '\0'); };
   for (const int cpu : order.cpus) add(absl::StrCat("on ", cpu));
   for (const auto& [name, value] : order.environment) {
-    if (!IsReadLater(name)) add(absl::StrCat(name, "=", value));
+    if (!IsReadLater(name)) add(absl::StrCat(name, "=", ValueInZygote(order, name, value)));
   }
   return key;
 }
@@ -96,7 +108,9 @@ std::map<std::string, std::string> ZygoteEnvironment(const LaunchOrder& order) {
   std::map<std::string, std::string> environment;
   for (const auto& [name, value] : order.environment) {
     // By its mark the next agent finds what this one has left.
-    if (!IsReadLater(name) || name == kRunMarkVariable) environment[name] = value;
+    if (!IsReadLater(name) || name == kRunMarkVariable) {
+      environment[name] = ValueInZygote(order, name, value);
+    }
   }
   return environment;
 }

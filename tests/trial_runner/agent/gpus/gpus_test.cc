@@ -73,7 +73,13 @@ void ExpectSound(const std::vector<Gpu>& gpus) {
 TEST_F(Gpus, AreNamedWithTheirMemory) {
   const std::vector<Gpu> gpus = Look();
   ASSERT_EQ(gpus.size(), 2U);
-  EXPECT_EQ(gpus[1], (Gpu{1, "Tester 3000", "GPU-bbbb", std::int64_t{8} << 30, ""}));
+  const Gpu second{.index = 1,
+                   .name = "Tester 3000",
+                   .uuid = "GPU-bbbb",
+                   .memory_bytes = std::int64_t{8} << 30,
+                   .trouble = "",
+                   .cuda_index = 1};
+  EXPECT_EQ(gpus[1], second);
   ExpectSound(gpus);
 }
 
@@ -125,7 +131,9 @@ TEST_F(Gpus, OneThatSharesTheHostsMemoryTellsNoneOfItsOwn) {
   Have("Tester GB|GPU-cccc|unsupported\n");
   const std::vector<Gpu> gpus = Look();
   ASSERT_EQ(gpus.size(), 1U);
-  EXPECT_EQ(gpus[0], (Gpu{0, "Tester GB", "GPU-cccc", 0, ""}));
+  EXPECT_EQ(gpus[0].name, "Tester GB");
+  EXPECT_EQ(gpus[0].memory_bytes, 0);
+  EXPECT_EQ(gpus[0].trouble, "");
 }
 
 TEST_F(Gpus, TheDriverIsHeldOnlyWhileItIsLookedAt) {
@@ -258,6 +266,52 @@ TEST_F(Gpus, AreGivenToReplicasBySlot) {
   EXPECT_EQ(variable(0, "CUDA_VISIBLE_DEVICES"), "") << "a CPU slot of a machine with GPUs";
   options.hide_gpus = false;
   EXPECT_EQ(variable(0, "CUDA_VISIBLE_DEVICES"), "0,1");
+}
+
+TEST_F(Gpus, AFirstProcessSeesThoseOfAllItsSlots) {
+  AgentOptions options;
+  options.gpus = Look();
+  std::swap(options.gpus[0], options.gpus[1]);  // slot 0 is on the second
+  options.slots_per_gpu = 2;
+  options.slots = 4;
+  v1::StartReplica start;
+  start.set_parameters_json("{}");
+  start.add_command("train");
+  start.set_slot(2);
+  start.add_more_slots(1);
+  start.add_more_slots(3);  // on the same one
+  const auto of = [&] { return *TrialEnvironment({}, options, {}, 1, {}, start, {}); };
+  EXPECT_EQ(of().at("CUDA_VISIBLE_DEVICES"), "GPU-bbbb,GPU-aaaa") << "its own first, each once";
+  EXPECT_EQ(of().at("ESPALIER_OWN_GPU"), "GPU-bbbb");
+  EXPECT_EQ(of().at("PYTORCH_NVML_BASED_CUDA_CHECK"), "1");
+  EXPECT_FALSE(of().contains("CUDA_DEVICE_ORDER"));
+  // DeepSpeed takes numbers alone, which must be CUDA's.
+  start.set_command(0, "deepspeed");
+  EXPECT_EQ(of().at("CUDA_VISIBLE_DEVICES"), "1,0");
+  EXPECT_EQ(of().at("CUDA_DEVICE_ORDER"), "PCI_BUS_ID");
+  EXPECT_EQ(of().at("ESPALIER_OWN_GPU"), "GPU-bbbb");
+  options.gpus[0].cuda_index = -1;
+  EXPECT_EQ(of().at("CUDA_VISIBLE_DEVICES"), "GPU-bbbb,GPU-aaaa");
+  start.clear_more_slots();
+  EXPECT_EQ(of().at("CUDA_VISIBLE_DEVICES"), "GPU-bbbb");
+  EXPECT_FALSE(of().contains("ESPALIER_OWN_GPU"));
+}
+
+TEST_F(Gpus, AreCountedAsCudaDoesWhereNoneIsDividedOrSilent) {
+  for (const Gpu& gpu : Look()) EXPECT_EQ(gpu.cuda_index, gpu.index);
+  Have(kTwoGpus + "lost\n");
+  for (const Gpu& gpu : Look()) EXPECT_EQ(gpu.cuda_index, -1) << "CUDA may leave out the lost one";
+}
+
+TEST_F(Gpus, CpusNearSeveralAreThoseNearAny) {
+  Gpu one;
+  Gpu two;
+  one.near_cpus = {1, 3};
+  two.near_cpus = {0, 3};
+  EXPECT_EQ(CpusNear({&one, &two}), (std::vector<int>{0, 1, 3}));
+  two.near_cpus.clear();
+  EXPECT_THAT(CpusNear({&one, &two}), IsEmpty()) << "it may be near to others";
+  EXPECT_THAT(CpusNear({}), IsEmpty());
 }
 
 TEST_F(Gpus, TheirTroublesAreToldOnce) {

@@ -109,6 +109,20 @@ TEST_F(PythonCommandTest, TellsApartWhatIsReadWhenModulesAreImported) {
   EXPECT_NE(Key(order, {"transformers"}), key);
 }
 
+// A trial's first process, which may use all its slots, is forked from the zygote of those that
+// join.
+TEST_F(PythonCommandTest, OneZygoteServesProcessesOfOneSlotAndOfSeveral) {
+  LaunchOrder one = Order({"python3", "train.py"});
+  one.environment["ESPALIER_THREADS"] = one.environment["OMP_NUM_THREADS"] = "2";
+  LaunchOrder all = Order({"python3", "train.py"});
+  all.environment["ESPALIER_THREADS"] = all.environment["OMP_NUM_THREADS"] = "8";
+  all.environment["ESPALIER_OWN_THREADS"] = "2";
+  EXPECT_EQ(Key(all), Key(one));
+  EXPECT_EQ(ZygoteEnvironment(all).at("OMP_NUM_THREADS"), "2");
+  all.environment["OMP_NUM_THREADS"] = "6";
+  EXPECT_EQ(ZygoteEnvironment(all).at("OMP_NUM_THREADS"), "6") << "as its study says";
+}
+
 TEST_F(PythonCommandTest, AZygoteIsNoReplica) {
   LaunchOrder order = Order({"python3", "train.py"});
   order.environment["ESPALIER_CONTROL_FD"] = "3";

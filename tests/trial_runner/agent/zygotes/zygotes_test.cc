@@ -483,5 +483,33 @@ TEST_F(ZygotesTest, TheirNumberAndTheirIdleTimeAreBounded) {
   EXPECT_EQ(zygotes.NextTime(), Zygotes::Clock::time_point::max());
 }
 
+// The zygote has those of one slot, as most that are forked from it.
+TEST_F(ZygotesTest, AForkedProgramWithSeveralSlotsHasTheThreadsOfAll) {
+  Write("torch.py", R"py(
+class cuda:
+    _cached_device_count = None
+    is_initialized = staticmethod(lambda: False)
+threads = "as they were"
+def set_num_threads(count):
+    global threads
+    threads = count
+)py");
+  Write("train.py", "import torch\nprint('threads', torch.threads)\n");
+  LaunchOrder order = Order({"python3", "train.py"});
+  order.environment["PYTHONPATH"] = folder_.string() + ":" + ESPALIER_PYTHON_PACKAGE;
+  order.environment["ESPALIER_THREADS"] = "1";
+  LaunchOrder several = order;
+  several.environment["ESPALIER_THREADS"] = several.environment["OMP_NUM_THREADS"] = "4";
+  several.environment["ESPALIER_OWN_THREADS"] = "1";
+  Zygotes zygotes(Options({"torch"}));
+  for (const LaunchOrder& each : {order, several}) {
+    const auto forked = Fork(zygotes, each);
+    ASSERT_TRUE(forked.has_value());
+    EXPECT_EQ(AwaitEnd(*forked), 0);
+  }
+  EXPECT_EQ(zygotes.size(), 1U);
+  EXPECT_EQ(Read("forked.log"), "threads as they were\nthreads 4\n");
+}
+
 }  // namespace
 }  // namespace espalier
