@@ -71,6 +71,8 @@ class Runtime:
         self.library.ask(NO_PARAMETER)
         self.facts = _library.TrialFacts()
         self.library.trial(ctypes.byref(self.facts))
+        if os.environ.get("ESPALIER_OWN_GPU"):  # to which the library has limited the process
+            os.environ["CUDA_VISIBLE_DEVICES"] = os.environ["ESPALIER_OWN_GPU"]
         self.device = torch.device("cpu" if self.facts.device < 0 else f"cuda:{self.facts.device}")
         torch.set_num_threads(self.facts.threads)
         checkpoint.on_new_state(lambda name: self.library.add_state(name.encode()))

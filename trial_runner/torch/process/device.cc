@@ -150,9 +150,14 @@ absl::StatusOr<double> MemoryShare() {
 
 absl::Status Prepare(const DeviceFacts& facts, double memory_share) {
   ESPALIER_ASSIGN_OR_RETURN(const CudaLibrary* const cuda, facts.load());
-  const absl::Status devices = cuda->device_count().status();
-  EndIfSlotIsAtFault(devices);
-  ESPALIER_RETURN_IF_ERROR(devices);
+  const absl::StatusOr<int> devices = cuda->device_count();
+  EndIfSlotIsAtFault(devices.status());
+  ESPALIER_RETURN_IF_ERROR(devices.status());
+  if (!facts.own.empty() && *devices > 1) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("CUDA had been initialised before, with the ", *devices, " GPUs of all slots ",
+                     "that the trial holds: make the Trial before anything else uses CUDA"));
+  }
   if (!facts.libtorch_has_cuda()) {
     return absl::FailedPreconditionError(
         "LibTorch had looked for CUDA before its CUDA part was loaded: make the Trial before "
@@ -171,6 +176,8 @@ absl::StatusOr<c10::Device> AssignedDevice() {
                     .built_with_cuda = BuiltWithCuda(),
                     .load = LoadCudaLibrary,
                     .libtorch_has_cuda = [] { return at::hasCUDA(); }};
+  facts.own = EnvironmentVariable(kOwnGpuVariable);
+  if (!facts.own.empty()) setenv("CUDA_VISIBLE_DEVICES", facts.own.c_str(), 1);
   if (const char* visible = std::getenv("CUDA_VISIBLE_DEVICES")) facts.visible = visible;
   return AssignedDevice(facts);
 }

@@ -21,14 +21,19 @@ namespace espalier {
 // It is an error when there is a GPU to be used and CUDA cannot use it: a trial must not go on a
 // hundred times slower unnoticed.
 //
+// A process that sees the GPUs of several slots (ESPALIER_OWN_GPU) sees only that of its own from
+// here on, as all that it starts later. It is an error where CUDA was initialised before: it goes
+// on seeing them all.
+//
 // Call it before anything else of LibTorch: it loads LibTorch's CUDA part.
 absl::StatusOr<c10::Device> AssignedDevice();
 
 // What it goes by beside the share of memory, so that tests need no GPU.
 struct DeviceFacts {
   std::optional<std::string> visible;  // CUDA_VISIBLE_DEVICES; none: it is not set
-  bool in_slot = false;                // an agent has started this process
-  bool has_driver = false;             // an NVIDIA driver is loaded
+  std::string own{};  // the GPU to which the process is to be limited; empty: all that are visible
+  bool in_slot = false;     // an agent has started this process
+  bool has_driver = false;  // an NVIDIA driver is loaded
   bool built_with_cuda = false;
   absl::StatusOr<const CudaLibrary*> (*load)() = nullptr;
   bool (*libtorch_has_cuda)() = nullptr;  // asked once that is loaded

@@ -14,6 +14,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/environment.h"
+#include "base/protocol.h"
 #include "base/random.h"
 #include "base/status.h"
 #include "trial_runner/control/fork_point.h"
@@ -158,10 +159,12 @@ absl::StatusOr<std::unique_ptr<TrialContext>> TrialContext::FromEnvironment(int 
   ESPALIER_ASSIGN_OR_RETURN(const std::int64_t replica, IntegerVariable("ESPALIER_REPLICA_ID", 1));
   context->replica = ReplicaId(replica);
   ESPALIER_ASSIGN_OR_RETURN(context->trial_number, IntegerVariable("ESPALIER_TRIAL_NUMBER", 0));
-  ESPALIER_ASSIGN_OR_RETURN(const std::int64_t threads, IntegerVariable("ESPALIER_THREADS", 1));
+  const char* const of_threads =
+      EnvironmentVariable(kOwnThreadsVariable).empty() ? "ESPALIER_THREADS" : kOwnThreadsVariable;
+  ESPALIER_ASSIGN_OR_RETURN(const std::int64_t threads, IntegerVariable(of_threads, 1));
   if (threads < 1 || threads > 4096) {
     return absl::InvalidArgumentError(
-        absl::StrCat("environment variable ESPALIER_THREADS=", threads, ": want 1 to 4096"));
+        absl::StrCat("environment variable ", of_threads, "=", threads, ": want 1 to 4096"));
   }
   context->threads = static_cast<int>(threads);
   ESPALIER_ASSIGN_OR_RETURN(context->joins, IntegerVariable("ESPALIER_JOINS", 0));

@@ -65,6 +65,7 @@ TEST(AssignedDevice, NamedGpuIsUsedOrTheErrorNamesIt) {
 struct FakeCuda {
   static inline int loads = 0;
   static inline double share = 0;
+  static inline int devices = 1;
 
   static absl::StatusOr<const CudaLibrary*> Load() {
     static constexpr CudaLibrary kLibrary = {
@@ -75,7 +76,7 @@ struct FakeCuda {
               share = limit;
               return absl::OkStatus();
             },
-        .device_count = []() -> absl::StatusOr<int> { return 1; },
+        .device_count = []() -> absl::StatusOr<int> { return devices; },
         .gradient_kernel = nullptr};
     ++loads;
     return &kLibrary;
@@ -119,6 +120,24 @@ TEST(AssignedDevice, InASlotIsTheCpuUnlessTheAgentNamesAGpu) {
   const Setting share("ESPALIER_GPU_MEMORY_SHARE", "0.25");
   EXPECT_TRUE(AssignedDevice(facts)->is_cuda());
   EXPECT_EQ(FakeCuda::share, 0.25);
+}
+
+TEST(AssignedDevice, OfAProcessThatSeesSeveralGpusIsItsOwn) {
+  const Setting all("CUDA_VISIBLE_DEVICES", "GPU-aa,GPU-bb");
+  const Setting own("ESPALIER_OWN_GPU", "-1");  // none, as there may be none here
+  EXPECT_TRUE(AssignedDevice()->is_cpu());
+  EXPECT_STREQ(std::getenv("CUDA_VISIBLE_DEVICES"), "-1") << "for CUDA, and all that starts later";
+
+  DeviceFacts facts = ByHand();
+  facts.visible = facts.own = "GPU-aa";
+  EXPECT_TRUE(AssignedDevice(facts)->is_cuda());
+  FakeCuda::devices = 2;  // as CUDA still says where it was initialised before
+  EXPECT_THAT(std::string(AssignedDevice(facts).status().message()),
+              AllOf(HasSubstr("CUDA had been initialised before, with the 2 GPUs of all slots"),
+                    HasSubstr("make the Trial before anything else uses CUDA")));
+  facts.own = "";
+  EXPECT_TRUE(AssignedDevice(facts)->is_cuda()) << "a program that is started by hand has them all";
+  FakeCuda::devices = 1;
 }
 
 TEST(AssignedDevice, ABuildWithoutCudaSaysThatAGpuIsLeftIdle) {
