@@ -102,9 +102,11 @@ TEST_F(StudyNoticeTest, SaysThatAProgramWhichIsNotElasticLeavesSlotsIdle) {
   Join("oak", 2);
   EXPECT_TRUE(Pin(2).ok()) << "its program may yet be elastic";
   Tell(0.5, false);
-  EXPECT_THAT(Notice(), HasSubstr("not elastic: each trial is one process on 1 slot"));
+  EXPECT_THAT(Notice(), HasSubstr("not elastic: each trial is one process, which has 2 slots, and "
+                                  "what it does not use of them by itself stays idle"));
   EXPECT_EQ(std::string(Pin(2).message()),
-            "trial 0 runs a program that is not elastic: it holds 1 slot and cannot be resized");
+            "trial 0 runs a program that is not elastic: it keeps the 2 slots that it was started "
+            "with");
   EXPECT_TRUE(Pin(0).ok());
   Tell(0.4, true);
   EXPECT_THAT(Notice(), HasSubstr("not elastic")) << "that holds for the next ones too";

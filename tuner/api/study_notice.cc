@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/launchers.h"
 
 namespace espalier {
 
@@ -72,9 +73,11 @@ std::string SlotsNotice(const Study& study, const View& view) {
 
 std::string ProgramNotice(const Study& study, const View& view) {
   if (study.spec.min_slots < 2 || !HasProvenInelastic(view.core.state(), study)) return "";
-  return absl::StrCat("its program is not elastic: each trial is one process on 1 slot, and what ",
-                      "else it has of its ", study.spec.min_slots,
-                      " slots stays idle (set \"slots\" to 1)");
+  if (LauncherOf(study.spec.command) != nullptr) return "";
+  return absl::StrCat(
+      "its program is not elastic: each trial is one process, which has ", study.spec.min_slots,
+      " slots, and what it does not use of them by itself ",
+      "stays idle (start it by a launcher such as torchrun, or set \"slots\" to 1)");
 }
 
 // Of programs that told so at their end, which those without the library do not.

@@ -404,7 +404,8 @@ constexpr std::array<StudyKey, 34> kStudyKeys = {{
     {"slots",
      ReadSlots,
      {SlotsJson},
-     {R"(of one trial: `{"min": ..., "max": ...}`, or one integer for both)",
+     {R"(of one trial: `{"min": ..., "max": ...}`, or one integer for both. A program that is not )"
+      "elastic has the least number, and the GPUs of all of them",
       "from 1 to the whole pool"}},
     {"share",
      [](const KeyValue& v, StudySpec& s) {

@@ -214,7 +214,8 @@ void Studies::On(const PinTrial& event) {
   if (event.slots > 1 && HasProvenInelastic(turn_.state(), *study)) {
     turn_.reply().status = absl::FailedPreconditionError(
         absl::StrCat("trial ", event.trial_number,
-                     " runs a program that is not elastic: it holds 1 slot and cannot be resized"));
+                     " runs a program that is not elastic: it keeps the ", study->spec.min_slots,
+                     study->spec.min_slots == 1 ? " slot" : " slots", " that it was started with"));
     return;
   }
   if (trial.pinned_slots != event.slots) turn_.Emit(TrialPinned{trial.id, event.slots});
