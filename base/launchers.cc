@@ -25,8 +25,9 @@ const Launcher* LauncherOf(const std::vector<std::string>& command) {
       const std::string_view program = word.substr(word.rfind('/') + 1);
       for (const Launcher& launcher : Launchers()) {
         if (program == launcher.name ||
-            std::ranges::find(launcher.modules, word) != launcher.modules.end())
+            std::ranges::find(launcher.modules, word) != launcher.modules.end()) {
           return &launcher;
+        }
       }
     }
   }
