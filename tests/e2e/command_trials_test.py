@@ -123,17 +123,22 @@ class RunCommands(TunerTest):
 
     def test_pruned_trial_is_ended_also_if_it_ignores_sigterm(self):
         # The best is the first to report, or none would be worse than those before it. Who is told to end goes on for
-        # ever; the others end once one has been told.
+        # ever, if it comes to hear of it before it is killed; the others end once one has been pruned.
         script = self.write("trial.sh", f"""#!/bin/sh
-trap 'told=yes; touch {self.dir}/told' TERM
+trap 'told=yes' TERM
 until [ $ESPALIER_TRIAL_NUMBER = 0 ] || [ -e {self.dir}/first ]; do sleep 0.05; done
 for step in 1 2 3 4; do tuner tell --step $step --value $ESPALIER_TRIAL_NUMBER; done
 touch {self.dir}/first
-while [ "$told" ] || [ ! -e {self.dir}/told ]; do sleep 0.05; done
+while [ "$told" ] || [ ! -e {self.dir}/over ]; do sleep 0.05; done
 """, 0o755)
         study = self.study([script], trials=3, pruner={"name": "asha", "min_steps": 1, "eta": 2},
                            stop_grace_s=0.2)
-        self.run_tuner("run", study, "--dir", self.dir / "run", "--slots", 3)
+        run = self.start("run", study, "--dir", self.dir / "run", "--slots", 3)
+        wait_for((self.dir / "first").exists, "the best to have reported")
+        wait_for(lambda: "TRIAL_PRUNED" in [t["state"] for t in self.export("--dir", self.dir / "run")["trials"]],
+                 "a trial to be pruned")
+        (self.dir / "over").touch()
+        self.finish(run)
         record = self.export("--db", self.dir / "run/espalier.db")
         self.assertIn("TRIAL_PRUNED", [t["state"] for t in record["trials"]])
         for trial in record["trials"]:
