@@ -46,7 +46,7 @@ class Drain(TunerTest):
         self.assertTrue(any("node spot drains" in r for r in reasons), reasons)
 
     def test_trials_of_an_agent_that_is_ended_go_on_elsewhere_and_none_has_failed(self):
-        self.serve(self.dir / "pool.db")
+        self.serve(self.dir / "pool.db", options=("--lease", LEASE_S))
         self.submit(100_000, trials=4)
         last = self.agent(2, "node-0")
         steps = lambda: sum(len(trial.get("values", [])) for trial in self.trials())
@@ -62,7 +62,7 @@ class Drain(TunerTest):
         self.assertEqual(sum(trial["restarts"] for trial in self.trials()), 0)
 
     def test_a_system_that_ends_all_its_processes_fails_no_trial_but_one_process_that_is_ended_alone_has_failed(self):
-        self.serve(self.dir / "pool.db")
+        self.serve(self.dir / "pool.db", options=("--lease", LEASE_S))
         self.submit(100_000, trials=2)
         agent = self.agent(2, "first")
         programs = lambda: running(str(self.dir / "trial.sh"))
@@ -82,15 +82,17 @@ class Drain(TunerTest):
         wait_for(lambda: "TRIAL_FAIL" in [trial["state"] for trial in self.trials()], "it to have failed")
 
     def test_a_notice_to_all_processes_is_the_nodes_and_fails_no_trial(self):
-        self.serve(self.dir / "pool.db")
+        self.serve(self.dir / "pool.db", options=("--lease", LEASE_S))
         self.submit(100_000, trials=2)
         agent = self.agent(2, "first", ("--drain-on-usr1", "20"))
         programs = lambda: running(str(self.dir / "trial.sh"))
         steps = lambda: [len(trial.get("values", [])) for trial in self.trials()]
         wait_for(lambda: len(programs()) == 2 and min(steps()) > 2, "two trials to train")
+        agent.send_signal(signal.SIGSTOP)  # likewise: it waits for its own notice for half a second
         for pid in programs():  # as sbatch --signal=USR1@120 does, to the programs first
             kill(pid, signal.SIGUSR1)
         agent.send_signal(signal.SIGUSR1)
+        agent.send_signal(signal.SIGCONT)
         self.finish(agent)
         self.assertEqual([(trial["state"], trial["restarts"]) for trial in self.trials()], [("TRIAL_PAUSED", 0)] * 2)
         before = steps()

@@ -290,7 +290,7 @@ class SharedPoolTest(TunerTest):
         cls.pool.setUp()
         cls.addClassCleanup(cls.pool.doCleanups)
         cls.addClassCleanup(cls.pool.tearDown)
-        cls.pool.serve(cls.pool.dir / "pool.db")
+        cls.pool.serve(cls.pool.dir / "pool.db", options=("--lease", LEASE_S))
         cls.node = cls.pool.agent(cls.SLOTS)
 
     def setUp(self):

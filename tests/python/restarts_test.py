@@ -7,7 +7,7 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/e2e"))
-from harness import TunerTest, wait_for  # noqa: E402
+from harness import LEASE_S, TunerTest, wait_for  # noqa: E402
 
 SAMPLES, BATCH = 203, 10
 STOP = 0  # the trial is stopped, and started again from what it has saved
@@ -69,7 +69,7 @@ class Restarts(LoggedTrial):
 
     def train(self):
         """To the trial's end, over all the changes."""
-        self.serve(self.dir / "pool.db")
+        self.serve(self.dir / "pool.db", options=("--lease", LEASE_S))
         self.agent(3)
         program = self.write("program.py", PROGRAM)
         study = self.study([sys.executable, program, str(self.dir), str(SAMPLES), str(BATCH)], trials=1, max_restarts=0)
@@ -135,7 +135,7 @@ class SlowValidation(LoggedTrial):
     """A replica takes seconds longer than the other for its share of a validation."""
 
     def train(self):
-        self.serve(self.dir / "pool.db")
+        self.serve(self.dir / "pool.db", options=("--lease", LEASE_S))
         self.agent(2)
         program = self.write("program.py", VALIDATION)
         study = self.study([sys.executable, program, str(self.dir), str(SAMPLES)], trials=1, max_restarts=0)

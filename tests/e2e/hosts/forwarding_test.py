@@ -13,7 +13,7 @@ hosts.run_inside(__file__)
 
 import unittest
 
-from harness import wait_for
+from harness import LEASE_S, wait_for
 from hosts import HostsTest
 from nni_service_test import TRIAL
 
@@ -41,7 +41,7 @@ tuner tell --value 0.01 --final || exit 6
 class Forwarding(HostsTest):
     def start_pool(self):
         self.one, self.two = self.make_network(2)
-        self.service = self.serve_tls_on(self.one)
+        self.service = self.serve_tls_on(self.one, options=("--lease", LEASE_S))
         self.node = self.agent_on(self.two)
         wait_for(lambda: "of 1 slots" in self.client("pool").stdout, "the agent")
 
@@ -76,7 +76,7 @@ class Forwarding(HostsTest):
         self.service.terminate()
         self.finish(self.service)
         self.let("away")
-        self.service = self.serve_tls_on(self.one)
+        self.service = self.serve_tls_on(self.one, options=("--lease", LEASE_S))
         self.await_steps(5)
         wait_for(lambda: self.exported()["study"]["state"] == "STUDY_COMPLETE", "the study to end")
         (trial,) = self.exported()["trials"]
