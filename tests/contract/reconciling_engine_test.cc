@@ -221,12 +221,14 @@ TEST(ReconcilingEngine, PeopleAreToldOfMachinesWhoseAgentsDoNotJoin) {
   engine.Open("10.0.0.1:1", "");
   for (const char* node : {"pool-1", "pool-2", "pool-3"}) engine.StartNode(node);
   engine.NodeJoined("pool-2");
-  ASSERT_TRUE(fake.Await([&] { return !engine.Troubles().empty(); }));
-  EXPECT_THAT(engine.Troubles(),
-              ElementsAre(::testing::AllOf(
-                  HasSubstr("engine: node pool-3 runs (machine "),
-                  HasSubstr("), but its agent does not join: can it reach 10.0.0.1:1?"),
-                  HasSubstr(folder.path() + "/pool-3/agent.log"))));
+  const auto told = ElementsAre(
+      ::testing::AllOf(HasSubstr("engine: node pool-3 runs (machine "),
+                       HasSubstr("), but its agent does not join: can it reach 10.0.0.1:1?"),
+                       HasSubstr(folder.path() + "/pool-3/agent.log")));
+  // On a busy machine it may be told of pool-2 as well, until the engine has heard that it has
+  // joined.
+  EXPECT_TRUE(fake.Await([&] { return ::testing::Value(engine.Troubles(), told); }))
+      << ::testing::PrintToString(engine.Troubles());
   engine.NodeJoined("pool-3");
   EXPECT_TRUE(fake.Await([&] { return engine.Troubles().empty(); }));
   // A new node of that name is another one.

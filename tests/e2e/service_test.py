@@ -185,6 +185,7 @@ class Service(TunerTest):
                 study = self.study([self.script(2, 0.1, f"[ ! -e {over} ]")], trials=1)
                 followers = [self.start("submit", study, "--service", grpc, "--wait")]
                 wait_for(lambda: self.acknowledged(), "the first value")
+                wait_for(lambda: "study e2e submitted" in self.output(followers[0]), "its submitter to know of it")
                 followers.append(self.start("watch", "e2e", "--service", grpc))
                 wait_for(lambda: self.output(followers[1]), "the other to follow it too")
                 kill(service.pid, end)

@@ -153,6 +153,7 @@ class Parts(unittest.TestCase):
         for _ in range(2):
             with self.assertRaisesRegex(TimeoutError, "^no answer to release a within 0.05 s$"):
                 calls.call(("release", "a"), hang, "a")
+        wait_for(lambda: begun, "the call to begin")
         self.assertEqual(begun, ["a"])
         patient = BoundedCalls(PATIENCE_S)
         self.assertEqual(patient.call(("release", "b"), str, 3), "3")

@@ -2,7 +2,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <signal.h>
+
+#include <filesystem>
 
 #include "tests/trial_runner/agent/agent_fixture.h"
 
@@ -65,8 +68,9 @@ TEST_F(PlainPrograms, GetParametersInTheirCommand) {
 
 TEST_F(PlainPrograms, ReportWhatTheyPrintWhileTheyRun) {
   StartAgent();
-  service_.Start(
-      Printing(1, "echo loss=0.5; echo loss=0.25 >&2; printf loss=0.1; exec sleep 1000"));
+  service_.Start(Printing(
+      1, "echo loss=0.5; echo loss=0.25 >&2; printf loss=0.1; touch printed; exec sleep 1000"));
+  while (!std::filesystem::exists(Path("printed"))) poll(nullptr, 0, 5);
   // And what has no end yet is no line.
   const std::vector<v1::Report> reports = AwaitReports(1, 2);
   ASSERT_EQ(reports.size(), 2U);
