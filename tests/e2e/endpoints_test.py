@@ -267,7 +267,7 @@ class Reachable(Frontends):
         self.serve_again()
         wait_for(lambda: "trying again" in self.output(agent), "the agent to be refused")
         self.assertEqual(json.loads(pool().stdout).get("slots", 0), 0)
-        pathlib.Path(joined).write_text((self.folder / "join.token").read_text())
+        self.write("join.token", (self.folder / "join.token").read_text(), 0o600)
         wait_for(lambda: json.loads(pool().stdout).get("slots", 0) == 1, "the agent to join by the new token")
         self.assertIn(f"{joined} holds another token now", self.output(agent))
 
