@@ -150,7 +150,8 @@ class Host:
 
     def lose(self, percent):
         """So many of a hundred packets that arrive are lost; less than 100."""
-        self.rules["in"].append(f"meta iifname != lo numgen random mod 10000 < {int(percent * 100)} drop")
+        most = 10 ** 9
+        self.rules["in"].append(f"meta iifname != lo numgen random mod {most} < {round(percent / 100 * most)} drop")
         self._apply()
 
     def firewall(self, *ports):

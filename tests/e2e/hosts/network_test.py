@@ -78,7 +78,7 @@ class NetworkTest(HostsTest):
         self.answerer(one, one.ip4, 7163)
         self.assertEqual(self.ask(two, one.ip4, 7163)[0], "answered")
         one.mend()
-        one.lose(99.99)
+        one.lose(99.999999)
         self.assertEqual(both(), ("silent", "silent"))
 
     def test_partition_of_four(self):
