@@ -136,6 +136,7 @@ echo loss=3
 
         wait_for(lambda: len(values()) == 2, "two values")
         self.run_tuner("stop", "e2e", "--service", self.grpc)
+        wait_for(lambda: not self.export("--service", self.grpc)["trials"][0]["slots"], "the slot to be given back")
         (self.dir / "go").touch()
         self.run_tuner("resume", "e2e", "--service", self.grpc)
         wait_for(lambda: self.export("--service", self.grpc)["study"]["state"] == "STUDY_COMPLETE", "the study to end")
