@@ -62,6 +62,11 @@ std::string ErrorOf(const std::string& what, const std::string& by) {
   return std::string(ReadAdaptDLJob(Replaced(kJob, what, by), "job.yaml").status().message());
 }
 
+// A variable with this value, as trials get it.
+std::string VariableOf(const std::string& value) {
+  return StudyOf(Replaced(kJob, "$(DATA)/cache", value)).environment["CACHE"];
+}
+
 TEST(AdaptDLJob, BecomesOneElasticTrial) {
   const StudySpec spec = StudyOf(kJob);
   EXPECT_EQ(spec.name, "cifar");
@@ -149,9 +154,36 @@ TEST(AdaptDLJob, ErrorsNameTheFieldAndWhatWouldBeRight) {
   }
   EXPECT_THAT(ErrorOf("metadata:\n  name", "metadata: ["), HasSubstr("job.yaml: line "));
   EXPECT_EQ(std::string(ReadAdaptDLJob("a: 1\n---\nb: 2\n", "two.yaml").status().message()),
-            "two.yaml: needs one YAML document, an AdaptDLJob, got 2");
+            "two.yaml: needs one YAML document, an AdaptDLJob, got more");
+  EXPECT_EQ(std::string(ReadAdaptDLJob("# nothing\n", "job.yaml").status().message()),
+            "job.yaml: needs one YAML document, an AdaptDLJob, got none");
+  // For YAML's library these are documents without end.
+  for (const char* text : {",z", ",", "}", "]", "? a\n,b", "a: b\n---\n,"}) {
+    EXPECT_THAT(std::string(ReadAdaptDLJob(text, "job.yaml").status().message()),
+                HasSubstr("job.yaml: "));
+  }
   EXPECT_THAT(std::string(ReadAdaptDLJob("[1]", "job.yaml").status().message()),
               HasSubstr("got a list"));
+}
+
+TEST(AdaptDLJob, NamesInTextsAreReplacedAsInKubernetes) {
+  EXPECT_EQ(VariableOf("$(DATA)$(DATA"), "/data$(DATA");
+  EXPECT_EQ(VariableOf("$(A$(DATA)) $$$(DATA) $"), "$(A$(DATA)) $/data $");
+  EXPECT_EQ(VariableOf("$($($("), "$($($(");
+}
+
+TEST(AdaptDLJob, VariablesThatRepeatOneAnotherHaveAnEnd) {
+  const std::string last = "- {name: EMPTY}";
+  std::string list = last + "\n        - {name: V0, value: 0123456789}";
+  for (int i = 1; i <= 40; ++i) {
+    const std::string before = "$(V" + std::to_string(i - 1) + ")";
+    list += "\n        - {name: V" + std::to_string(i) + ", value: " + before + before + "}";
+  }
+  // 10 bytes, 20, 40 and so on: those up to the 17th are 2.6 million together.
+  EXPECT_EQ(
+      ErrorOf(last, list),
+      "job.yaml: spec.template.spec.containers[0].env.V17: needs at most 2097152 bytes in all "
+      "words and variables, each $(NAME) replaced, got more");
 }
 
 TEST(AdaptDLJob, IsReadFromAFileByItsName) {

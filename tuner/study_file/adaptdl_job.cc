@@ -1,12 +1,15 @@
 #include "tuner/study_file/adaptdl_job.h"
 
+#include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <random>
 #include <span>
+#include <sstream>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -31,6 +34,9 @@ constexpr char kGpu[] = "nvidia.com/gpu";
 // Of a generated name, as Kubernetes makes them: no vowels, so no words.
 constexpr std::string_view kSuffixLetters = "bcdfghjklmnpqrstvwxz2456789";
 constexpr int kSuffixLength = 5;
+// Of a job's words and variables together, as Linux takes them of one program: each variable may
+// repeat those before it, so that a few lines could ask for any length.
+constexpr std::size_t kMostExpanded = 2 << 20;
 
 std::string Shown(const YAML::Node& node) {
   if (!node.IsDefined() || node.IsNull()) return "nothing";
@@ -48,25 +54,58 @@ std::string GeneratedName(const std::string& prefix) {
 }
 
 // As Kubernetes replaces $(NAME); $$ stands for $, and a name that is not known stays as it is.
-std::string Expand(const std::string& text, const Environment& known) {
+// Nothing where that takes more than `room`, of which it takes its bytes.
+std::optional<std::string> Expand(const std::string& text, const Environment& known,
+                                  std::size_t& room) {
   std::string expanded;
-  for (std::size_t at = 0; at < text.size(); ++at) {
+  const std::size_t last = text.find_last_of(')');
+  for (std::size_t at = 0; at < text.size() && expanded.size() <= room; ++at) {
     if (text[at] == '$' && at + 1 < text.size() && text[at + 1] == '$') {
       ++at;
-    } else if (text[at] == '$' && at + 1 < text.size() && text[at + 1] == '(') {
+    } else if (text[at] == '$' && at + 1 < text.size() && text[at + 1] == '(' &&
+               last != std::string::npos && at < last) {
       const std::size_t end = text.find(')', at);
-      const auto found =
-          end == std::string::npos ? known.end() : known.find(text.substr(at + 2, end - at - 2));
-      if (found != known.end()) {
-        expanded += found->second;
-        at = end;
-        continue;
-      }
+      const auto found = known.find(text.substr(at + 2, end - at - 2));
+      expanded += found == known.end() ? text.substr(at, end + 1 - at) : found->second;
+      at = end;
+      continue;
     }
     expanded += text[at];
   }
+  if (expanded.size() > room) return std::nullopt;
+  room -= expanded.size();
   return expanded;
 }
+
+// How many documents there are, two at the most: the library takes some texts, such as ",a", for
+// documents without end.
+class Documents : public YAML::EventHandler {
+ public:
+  static int CountOf(const std::string& yaml) {
+    std::istringstream text(yaml);
+    YAML::Parser parser(text);
+    Documents documents;
+    while (documents.count_ < 2 && parser.HandleNextDocument(documents)) {
+    }
+    return documents.count_;
+  }
+
+  void OnDocumentStart(const YAML::Mark&) override { ++count_; }
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnAlias(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                const std::string&) override {}
+  void OnSequenceStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                       YAML::EmitterStyle::value) override {}
+  void OnSequenceEnd() override {}
+  void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                  YAML::EmitterStyle::value) override {}
+  void OnMapEnd() override {}
+
+ private:
+  int count_ = 0;
+};
 
 class JobReader {
  public:
@@ -82,8 +121,8 @@ class JobReader {
   }
   absl::StatusOr<YAML::Node> Object(const YAML::Node& parent, const std::string& path,
                                     const std::string& key) const;
-  absl::StatusOr<std::vector<std::string>> Words(const YAML::Node& words,
-                                                 const std::string& path) const;
+  absl::StatusOr<std::string> Expanded(const YAML::Node& text, const std::string& path);
+  absl::StatusOr<std::vector<std::string>> Words(const YAML::Node& words, const std::string& path);
   // Notes those keys that are not among `used`.
   void NoteUnused(const YAML::Node& object, const std::string& path,
                   std::span<const std::string_view> used);
@@ -99,6 +138,7 @@ class JobReader {
   Json study_ = {
       {"metric", false}, {"sampler", "random"}, {"trials", 1}, {"batch_mode", "adaptive"}};
   Environment environment_;
+  std::size_t room_ = kMostExpanded;
   std::vector<std::string> unused_;
 };
 
@@ -109,14 +149,22 @@ absl::StatusOr<YAML::Node> JobReader::Object(const YAML::Node& parent, const std
   return Needs(absl::StrCat(path, key), "an object", value);
 }
 
+absl::StatusOr<std::string> JobReader::Expanded(const YAML::Node& text, const std::string& path) {
+  std::optional<std::string> expanded = Expand(text.Scalar(), environment_, room_);
+  if (expanded) return *std::move(expanded);
+  return absl::InvalidArgumentError(
+      absl::StrCat(label_, ": ", path, ": needs at most ", kMostExpanded,
+                   " bytes in all words and variables, each $(NAME) replaced, got more"));
+}
+
 absl::StatusOr<std::vector<std::string>> JobReader::Words(const YAML::Node& words,
-                                                          const std::string& path) const {
+                                                          const std::string& path) {
   std::vector<std::string> texts;
   if (!words.IsDefined() || words.IsNull()) return texts;
   if (!words.IsSequence()) return Needs(path, "a list of words", words);
   for (const YAML::Node& word : words) {
     if (!word.IsScalar()) return Needs(path, "a list of words", word);
-    texts.push_back(Expand(word.Scalar(), environment_));
+    ESPALIER_ASSIGN_OR_RETURN(texts.emplace_back(), Expanded(word, path));
   }
   return texts;
 }
@@ -189,8 +237,11 @@ absl::Status JobReader::Variables(const YAML::Node& list, const std::string& pat
                    entry["valueFrom"]);
     }
     const YAML::Node value = entry["value"];
-    const bool has_value = value.IsDefined() && value.IsScalar();
-    environment_[name] = has_value ? Expand(value.Scalar(), environment_) : "";
+    std::string text;
+    if (value.IsDefined() && value.IsScalar()) {
+      ESPALIER_ASSIGN_OR_RETURN(text, Expanded(value, absl::StrCat(path, ".", name)));
+    }
+    environment_[name] = std::move(text);
   }
   study_["env"] = environment_;
   return absl::OkStatus();
@@ -299,12 +350,13 @@ bool HasApiVersion(std::string_view yaml) {
 absl::StatusOr<AdaptDLJob> ReadAdaptDLJob(std::string_view yaml, const std::string& label) {
   ESPALIER_RETURN_IF_ERROR(CheckYamlText(yaml, label));
   try {
-    const std::vector<YAML::Node> documents = YAML::LoadAll(std::string(yaml));
-    if (documents.size() != 1) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(label, ": needs one YAML document, an ", kKind, ", got ", documents.size()));
+    const std::string text(yaml);
+    const int documents = Documents::CountOf(text);
+    if (documents != 1) {
+      return absl::InvalidArgumentError(absl::StrCat(label, ": needs one YAML document, an ", kKind,
+                                                     ", got ", documents == 0 ? "none" : "more"));
     }
-    return JobReader(label).Read(documents[0]);
+    return JobReader(label).Read(YAML::Load(text));
   } catch (const YAML::Exception& error) {
     return absl::InvalidArgumentError(
         absl::StrCat(label, ": line ", error.mark.line + 1, ": ", error.msg));
