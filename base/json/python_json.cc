@@ -3,7 +3,11 @@
 #include <rapidjson/stringbuffer.h>
 #include <rapidjson/writer.h>
 
+#include <cstdint>
 #include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/string_view.h"
 
 namespace espalier {
 
@@ -39,7 +43,49 @@ void Close(const OpenValue& inner, PythonWriter& writer) {
   }
 }
 
+// Hands a document what is read, its numbers as such.
+class NumbersRead : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, NumbersRead> {
+ public:
+  explicit NumbersRead(rapidjson::Document& document) : document_(document) {}
+
+  bool Null() { return document_.Null(); }
+  bool Bool(bool value) { return document_.Bool(value); }
+  bool RawNumber(const char* text, rapidjson::SizeType length, bool) {
+    const absl::string_view number(text, length);
+    std::int64_t whole = 0;
+    std::uint64_t large = 0;
+    double real = 0;
+    if (absl::SimpleAtoi(number, &whole)) return document_.Int64(whole);
+    if (absl::SimpleAtoi(number, &large)) return document_.Uint64(large);
+    return absl::SimpleAtod(number, &real) && document_.Double(real);
+  }
+  bool String(const char* text, rapidjson::SizeType length, bool copy) {
+    return document_.String(text, length, copy);
+  }
+  bool StartObject() { return document_.StartObject(); }
+  bool Key(const char* text, rapidjson::SizeType length, bool copy) {
+    return document_.Key(text, length, copy);
+  }
+  bool EndObject(rapidjson::SizeType members) { return document_.EndObject(members); }
+  bool StartArray() { return document_.StartArray(); }
+  bool EndArray(rapidjson::SizeType items) { return document_.EndArray(items); }
+
+ private:
+  rapidjson::Document& document_;
+};
+
 }  // namespace
+
+rapidjson::ParseResult ParsePythonJson(std::string_view text, rapidjson::Document& document) {
+  rapidjson::ParseResult read;
+  const auto fill = [&](rapidjson::Document& into) {
+    NumbersRead numbers(into);
+    read = ReadPythonJson(text, numbers);
+    return !read.IsError();
+  };
+  document.Populate(fill);
+  return read;
+}
 
 std::string PythonJson(const rapidjson::Value& value) {
   rapidjson::StringBuffer text;

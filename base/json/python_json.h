@@ -9,11 +9,12 @@
 
 namespace espalier {
 
-// JSON as Python writes it, with NaN and Infinity; numbers are the nearest doubles. Nothing here
-// recurses: what is stored may have any depth. What comes in is held to CheckJsonDepth before.
+// JSON as Python writes it, with NaN and Infinity. Nothing here recurses: what is stored may have
+// any depth. What comes in is held to CheckJsonDepth before. Numbers are read as text: the
+// library's own reading of some is a bit beside, and of zeros with an exponent undefined.
 inline constexpr unsigned kPythonJson = rapidjson::kParseNanAndInfFlag |
                                         rapidjson::kParseIterativeFlag |
-                                        rapidjson::kParseFullPrecisionFlag;
+                                        rapidjson::kParseNumbersAsStringsFlag;
 
 // Where a zero byte is: the library ends there. Else what it has found.
 inline rapidjson::ParseResult WholeText(std::string_view text, rapidjson::ParseResult found) {
@@ -22,11 +23,8 @@ inline rapidjson::ParseResult WholeText(std::string_view text, rapidjson::ParseR
   return {rapidjson::kParseErrorDocumentRootNotSingular, zero};
 }
 
-template <unsigned kMoreFlags = 0>
-rapidjson::ParseResult ParsePythonJson(std::string_view text, rapidjson::Document& document) {
-  document.Parse<kPythonJson | kMoreFlags>(text.data(), text.size());
-  return WholeText(text, {document.GetParseError(), document.GetErrorOffset()});
-}
+// Integers that fit are integers, and all other numbers the nearest doubles.
+rapidjson::ParseResult ParsePythonJson(std::string_view text, rapidjson::Document& document);
 
 // Tells `handler` (as of rapidjson::Reader) what is read. Numbers stay text: Python has integers of
 // any length.
@@ -34,8 +32,7 @@ template <typename Handler>
 rapidjson::ParseResult ReadPythonJson(std::string_view text, Handler& handler) {
   rapidjson::Reader reader;
   rapidjson::MemoryStream stream(text.data(), text.size());
-  return WholeText(
-      text, reader.Parse<kPythonJson | rapidjson::kParseNumbersAsStringsFlag>(stream, handler));
+  return WholeText(text, reader.Parse<kPythonJson>(stream, handler));
 }
 
 // Its text, on one line without spaces.

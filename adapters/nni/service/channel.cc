@@ -89,9 +89,7 @@ absl::StatusOr<ChannelRequest> ReadChannelRequest(std::string_view body, std::st
 
 std::optional<double> NumberOf(const std::string& value) {
   rapidjson::Document json;
-  if (ParsePythonJson<rapidjson::kParseFullPrecisionFlag>(value, json).IsError()) {
-    return std::nullopt;
-  }
+  if (ParsePythonJson(value, json).IsError()) return std::nullopt;
   const rapidjson::Value* number = &json;
   if (json.IsObject()) {
     const auto member = json.FindMember("default");

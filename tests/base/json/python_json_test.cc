@@ -37,6 +37,26 @@ TEST(PythonJson, ReadsTheNearestDouble) {
   }
 }
 
+TEST(PythonJson, AZeroIsOneWithAnyExponent) {
+  for (const char* text : {"0e40", "0E+300", "-0e99", "0.0e-40", "0.000e301", "0e-2147483647"}) {
+    rapidjson::Document document;
+    EXPECT_FALSE(ParsePythonJson(text, document).IsError()) << text;
+    ASSERT_TRUE(document.IsDouble()) << text;
+    EXPECT_EQ(document.GetDouble(), 0) << text;
+  }
+}
+
+TEST(PythonJson, IntegersThatFitAreIntegers) {
+  for (const std::string text : {"0", "-1", "4294967296", "-9223372036854775808",
+                                 "9223372036854775807", "18446744073709551615"}) {
+    rapidjson::Document document;
+    EXPECT_FALSE(ParsePythonJson(text, document).IsError()) << text;
+    EXPECT_TRUE(document.IsUint64() || document.IsInt64()) << text;
+    EXPECT_EQ(PythonJson(document), text);
+  }
+  EXPECT_EQ(Again("18446744073709551616"), "18446744073709553000.0");
+}
+
 TEST(PythonJson, AZeroByteIsNoEnd) {
   for (const char* text : {"1@", "NaN@", "[1]@ garbage", R"({"a": "@"})"}) {
     const std::string whole = WithZeroBytes(text);
