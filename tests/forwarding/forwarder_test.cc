@@ -124,6 +124,9 @@ TEST(Forwarder, GoesOnWhereWhoIsToldOfAFailureThrows) {
   });
   std::vector<std::unique_ptr<Client>> clients;
   for (int i = 0; i < 16; ++i) clients.push_back(std::make_unique<Client>(*forwarder));
+  // Each has its thread before the first fails, so that nothing but the forwarder's lock orders
+  // them.
+  while (forwarder->connections() < clients.size()) std::this_thread::yield();
   for (const auto& client : clients) EXPECT_TRUE(SendAll(client->socket(), "hello"));
   for (const auto& client : clients) EXPECT_EQ(ReceiveAll(client->socket()), "");
   EXPECT_EQ(told, 1) << "the same reason once";
