@@ -1,6 +1,7 @@
 #include "tests/server/in_process_server.h"
 
 #include <map>
+#include <stdexcept>
 #include <utility>
 
 #include "tuner/server/grpc/agent_stream.h"
@@ -181,6 +182,7 @@ void InProcessStream::Read(v1::AgentMessage* message) {
 
 void InProcessStream::Write(const v1::ServiceMessage* message, grpc::WriteOptions) {
   const std::lock_guard lock(mutex_);
+  if (throws_at_writes_) throw std::runtime_error("no memory");
   const bool ok = !broken_;
   if (ok) to_agent_.push_back(*message);
   changed_.notify_all();
@@ -221,6 +223,11 @@ grpc::Status InProcessStream::Finish() {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return broken_; });
   return finished_ ? status_ : grpc::Status(grpc::StatusCode::CANCELLED, "cancelled");
+}
+
+void InProcessStream::ThrowAtWrites() {
+  const std::lock_guard lock(mutex_);
+  throws_at_writes_ = true;
 }
 
 void InProcessStream::Cancel() {

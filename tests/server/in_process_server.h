@@ -100,6 +100,9 @@ class InProcessStream final
   grpc::Status Finish();
   void Cancel();  // either end
 
+  // From now on the service's end throws where it is to write.
+  void ThrowAtWrites();
+
  private:
   // The service's end.
   void Read(v1::AgentMessage* message) override;
@@ -126,6 +129,7 @@ class InProcessStream final
   std::deque<v1::ServiceMessage> to_agent_;
   v1::AgentMessage* reading_ = nullptr;
   int reactions_under_way_ = 0;
+  bool throws_at_writes_ = false;
   bool broken_ = false;
   bool finished_ = false;
   grpc::Status status_;

@@ -57,14 +57,14 @@ TEST(HttpConnections, OneServesManyRequests) {
   }
 }
 
-// Whoever answers is guarded by the library; these are asked before.
+// Whoever answers is guarded by the library; these are asked before, or told after.
 TEST(HttpConnections, WhatThrowsAtTheDoorClosesThatConnectionAlone) {
   const auto server = MakeHttpServer(nullptr, {.trusts = nullptr,
                                                .knows =
                                                    [](const std::string& shown) {
                                                      if (shown == "throw")
                                                        throw std::runtime_error("at the door");
-                                                     return false;
+                                                     return shown == "known";
                                                    },
                                                .opens =
                                                    [](std::string_view, std::string_view target) {
@@ -75,11 +75,16 @@ TEST(HttpConnections, WhatThrowsAtTheDoorClosesThatConnectionAlone) {
   server->Get(".*", [](const httplib::Request&, httplib::Response& response) {
     response.set_content("here", "text/plain");
   });
+  server->set_logger([](const httplib::Request& request, const httplib::Response&) {
+    if (request.path == "/log") throw std::runtime_error("in the log");
+  });
   const int port = server->bind_to_any_port("127.0.0.1");
   std::thread listens([&] { server->listen_after_bind(); });
   while (!server->is_running()) std::this_thread::yield();
-  for (const char* request : {"GET / HTTP/1.1\r\nHost: localhost\r\nAuthorization: throw\r\n\r\n",
-                              "GET /throw HTTP/1.1\r\nHost: localhost\r\n\r\n"}) {
+  for (const char* request :
+       {"GET / HTTP/1.1\r\nHost: localhost\r\nAuthorization: throw\r\n\r\n",
+        "GET /throw HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        "GET /log HTTP/1.1\r\nHost: localhost\r\nAuthorization: known\r\n\r\n"}) {
     RawConnection connection(port);
     connection.Send(request);
     EXPECT_EQ(connection.ReadUntil("here"), "") << request;

@@ -10,6 +10,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "search_spaces/search_space.h"
+#include "tuner/server/loop/aside_thread.h"
 #include "tuner/server/loop/loop.h"
 
 namespace espalier {
@@ -32,6 +33,8 @@ class GuardedLoop : public testing::Test {
       exit_code_ = exit_code;
     };
     options.committed = [this](const std::vector<Change>&, const TunerState&) {
+      // Still waits at the end.
+      if (throws_in_ == ThrowsIn::kCommitted) loop_->ReadThen(Throws);
       ThrowIf(ThrowsIn::kCommitted);
     };
     options.disk_troubles = [this]() -> std::vector<std::string> {
@@ -56,6 +59,8 @@ class GuardedLoop : public testing::Test {
   AcquireSlots Slot(StudyId study) {
     return {loop_->Post(CreateTrial{study, nullptr}).trial(), 1, "", 60};
   }
+
+  static void Throws(const View*) { throw std::out_of_range("whatever it sees"); }
 
   enum class ThrowsIn { kNothing, kCommitted, kSend, kTroubles };
   void ThrowIf(ThrowsIn where) const {
@@ -110,6 +115,7 @@ TEST_F(GuardedLoop, ALookThatFailsIsToldSoAndWarningsThatFailAreLeftOut) {
     nothing.set_value(true);
   });
   EXPECT_TRUE(nothing.get_future().get());
+  loop_->ReadThen(Throws);
   std::size_t warnings = 0;
   const auto count = [&](const View& view) { warnings = view.disk_troubles.size(); };
   EXPECT_TRUE(loop_->Read(count).ok());
@@ -135,6 +141,18 @@ TEST_F(GuardedLoop, WhatThrowsAfterACommitEndsTheProcess) {
     EXPECT_EQ(exit_code_, kStepFailedExitCode);
     EXPECT_THAT(why_, testing::HasSubstr("an error of its own"));
   }
+}
+
+TEST(AsideThread, WhatThrowsIsToldByItsNameAndTheNextIsDone) {
+  std::promise<std::string> failed;
+  std::promise<void> done;
+  AsideThread aside([&failed](const std::string& what) { failed.set_value(what); });
+  aside.Do({[] { return std::string("plan 1"); },
+            [](const std::stop_token&) { throw std::runtime_error("no memory"); }});
+  aside.Do({[] { return std::string("plan 2"); },
+            [&done](const std::stop_token&) { done.set_value(); }});
+  EXPECT_EQ(failed.get_future().get(), "plan 1: no memory");
+  done.get_future().wait();
 }
 
 }  // namespace
