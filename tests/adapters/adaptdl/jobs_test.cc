@@ -2,12 +2,18 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <spdlog/sinks/ostream_sink.h>
+#include <spdlog/spdlog.h>
 
 #include <atomic>
+#include <future>
 #include <mutex>
 #include <nlohmann/json.hpp>
+#include <sstream>
+#include <stdexcept>
 
 #include "absl/strings/str_cat.h"
+#include "adapters/adaptdl/frontend.h"
 #include "tests/server/engines/small_kubernetes.h"
 #include "tests/storage/scratch_folder.h"
 #include "tuner/server/loop/loop.h"
@@ -284,6 +290,31 @@ TEST_F(JobsTest, ALongListComesInPagesAndAnIncompleteOneConcludesNothing) {
   EXPECT_THAT(std::string(jobs_->Compare([] { return true; }).message()),
               HasSubstr("kubectl apply -f deploy/kubernetes/adaptdljobs.yaml"));
   for (const auto& [name, state] : Studies()) EXPECT_EQ(state, StudyState::kRunning) << name;
+}
+
+class ThrowingTuner final : public Tuner {
+ public:
+  Reply Post(Event) override { return {}; }
+  absl::Status Read(const std::function<void(const View&)>&) override {
+    asked.set_value();
+    throw std::runtime_error("no memory");
+  }
+
+  std::promise<void> asked;
+};
+
+TEST_F(JobsTest, WhatThrowsEndsThatComparisonByName) {
+  std::ostringstream log;
+  const auto before = spdlog::default_logger();
+  spdlog::set_default_logger(
+      std::make_shared<spdlog::logger>("", std::make_shared<spdlog::sinks::ostream_sink_mt>(log)));
+  ThrowingTuner tuner;
+  const auto frontend = MakeFrontend(kubernetes_.server());
+  frontend->Start(tuner);
+  tuner.asked.get_future().wait();
+  frontend->Close();
+  spdlog::set_default_logger(before);
+  EXPECT_THAT(log.str(), HasSubstr("error=\"AdaptDL's jobs: no memory\""));
 }
 
 }  // namespace
