@@ -146,6 +146,8 @@ TEST(ParseStudyErrors, RefuseWrongValuesOfEachKey) {
       {R"("env": ["A=b"])", "\"env\": needs an object"},
       {R"("env": {"A": true})", "\"env.A\": needs a string or a number, got true"},
       {R"("env": {"A=": "b"})", "has no \"=\""},
+      {R"("needs": {"/data\u0000x": "make it"})",
+       "\"needs\": needs names of files without a zero byte"},
       {R"("preload": true)", "\"preload\": needs a list of modules like"},
       {R"("preload": [3])", "\"preload\": needs names of modules like \"transformers\", got 3"},
       {R"("preload": ["a b"])", "\"preload\": needs names of modules"},

@@ -213,6 +213,7 @@ absl::Status ReadNeeds(const KeyValue& value, StudySpec& spec) {
     return value.Needs("an object of file: what to do when it is missing");
   }
   for (const auto& [path, remedy] : value.json().items()) {
+    if (HasNul(path)) return value.Needs("names of files without a zero byte");
     const std::string place = absl::StrCat("needs.", path);
     std::string text;
     ESPALIER_RETURN_IF_ERROR(KeyValue(value.file(), place, remedy).Text(kMaxRemedyBytes, text));
