@@ -29,6 +29,40 @@ inline std::uint8_t TakeByte(std::string_view& text) {
   return byte;
 }
 
+// The bytes as a text of JSON's.
+inline std::string JsonText(std::string_view bytes) {
+  constexpr std::string_view kHex = "0123456789abcdef";
+  std::string text = "\"";
+  for (const char c : bytes) {
+    const auto byte = static_cast<std::uint8_t>(c);
+    if (byte >= ' ' && c != '"' && c != '\\') {
+      text += c;
+    } else {
+      text.append("\\u00").append(1, kHex[byte >> 4]).append(1, kHex[byte & 15]);
+    }
+  }
+  return text + "\"";
+}
+
+// An object of JSON's but for one value, which stands between.
+struct OpenObject {
+  std::string_view before;
+  std::string_view after;
+};
+
+// Inputs are whole texts, unless their first byte is above all of ASCII: it says then which object
+// the rest is the value of, as a text if its second bit is set, else as JSON. So one value is
+// mutated without breaking what is around it.
+template <std::size_t kObjects>
+std::string WholeOrValue(std::string_view input, const OpenObject (&objects)[kObjects]) {
+  if (input.empty() || static_cast<std::uint8_t>(input.front()) < 0x80) return std::string(input);
+  const std::uint8_t kind = TakeByte(input);
+  const OpenObject& object = objects[(kind & 0x3f) % kObjects];
+  std::string text(object.before);
+  text += (kind & 0x40) != 0 ? JsonText(input) : std::string(input);
+  return text.append(object.after);
+}
+
 // A file in memory with this content.
 inline FileDescriptor FileOf(std::string_view content) {
   FileDescriptor file(memfd_create("fuzz", MFD_CLOEXEC));

@@ -15,6 +15,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SEEDS = ROOT / "tests/fuzz/corpus"
+WORDS = ROOT / "tests/fuzz/words"
 BUILD = ROOT / "build/fuzz"
 PROGRAMS = pathlib.Path(os.environ.get("ESPALIER_BIN", BUILD / "bin"))
 
@@ -25,6 +26,9 @@ QUIET = 0.1  # the last part of a target's runs, in which its coverage has not g
 # the service takes of one at a time.
 LENGTH = 600
 LENGTH_OF = {"http": 20_000, "optuna_file": 16_384}
+# What mutations put in beside bytes: tests/fuzz/words.
+WORDS_OF = {"nni_body": "json", "optuna_json": "json", "study_file": "json", "search_space": "json", "messages": "json",
+            "optuna_file": "json", "adaptdl_job": "yaml"}
 # By the clock, on machines that do other things too.
 OPTIONS = ["-timeout=60", "-report_slow_units=60", "-rss_limit_mb=2560", "-print_final_stats=1"]
 MEMORY = "/dev/shm"  # where targets make their files
@@ -87,7 +91,8 @@ def round_of(target, corpus, findings, runs, seconds, progress):
     """One process of libFuzzer; the inputs that broke something."""
     there = set(findings.iterdir())
     command = [PROGRAMS / f"fuzz_{target}", f"-runs={runs}", f"-max_total_time={int(seconds)}",
-               f"-artifact_prefix={findings}/", f"-max_len={LENGTH_OF.get(target, LENGTH)}", *OPTIONS, corpus, SEEDS / target]
+               f"-artifact_prefix={findings}/", f"-max_len={LENGTH_OF.get(target, LENGTH)}", *OPTIONS,
+               *([f"-dict={WORDS / WORDS_OF[target]}"] if target in WORDS_OF else []), corpus, SEEDS / target]
     environment = os.environ | {"ASAN_OPTIONS": "malloc_context_size=4", "UBSAN_OPTIONS": "print_stacktrace=1"}
     if os.path.isdir(MEMORY):
         environment["TMPDIR"] = MEMORY

@@ -10,6 +10,19 @@
 namespace espalier {
 namespace {
 
+constexpr fuzz::OpenObject kSpaces[] = {
+    {R"({"a": {"_type": "choice", "_value": )", "}}"},
+    {R"({"a": {"_type": "randint", "_value": )", "}}"},
+    {R"({"a": {"_type": "quniform", "_value": )", "}}"},
+    {R"({"a": {"_type": "qloguniform", "_value": )", "}}"},
+    {R"({"a": {"_type": "qlognormal", "_value": )", "}}"},
+    {R"({"a": {"_type": "choice", "_value": [{"_name": "A", "b": )", R"(}, {"_name": "B"}]}})"},
+    {R"({"a": {"_type": "choice", "_value": [{"_name": )", R"(}, {"_name": "B"}]}})"},
+    {R"({"a": {"name": "CategoricalDistribution", "attributes": {"choices": )", "}}}"},
+    {R"({"a": {"name": "IntDistribution", "attributes": )", "}}"},
+    {R"({"a": {"name": "FloatDistribution", "attributes": )", "}}"},
+};
+
 // Draws are decided by a value's own kind: a space that exists has one for each of its dimensions.
 void Draw(const SearchSpace& space) {
   Random random(1);
@@ -39,7 +52,8 @@ void Use(const SearchSpaceReading& reading) {
 }  // namespace espalier
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const std::string_view text = espalier::fuzz::TextOf(data, size);
+  const std::string text =
+      espalier::fuzz::WholeOrValue(espalier::fuzz::TextOf(data, size), espalier::kSpaces);
   espalier::Use(espalier::ReadSearchSpace(text));
   espalier::LooksLikeOptuna(text);
   espalier::Use(espalier::ReadOptunaSpace(text).reading);
