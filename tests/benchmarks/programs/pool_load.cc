@@ -1,11 +1,12 @@
 // A pool of many agents, as the service sees it: bench_pool_load ADDRESS CA AGENTS SLOTS SECONDS.
 // Each agent is a connection and a stream of its own and speaks the real protocol; its replicas
 // start, meet, report once a second and stop as those of programs do, without computing anything.
-// SLOTS are dealt evenly among the AGENTS. Of the reports one in a hundred is not a number: the
-// trial's pruner ends such a trial, and counted is the time from sending it until the first command
-// that ends a replica of the trial. With "ready" on a line of its own it says that all agents are
-// in the pool and as many trials train as find room; one line of JSON ends it SECONDS later.
-// CA: a file of certificates to trust; "-": no TLS.
+// SLOTS are dealt evenly among the AGENTS. Of the trials every second begins with what is not a
+// number: its pruner ends such a trial, and counted is the time from sending it until the first
+// command that ends a replica of the trial. Of the others' reports one in 140 is the last, so that
+// about as many trials end, and begin, in each second. With "ready" on a line of its own it says
+// that all agents are in the pool and as many trials train as find room; one line of JSON ends it
+// SECONDS later. CA: a file of certificates to trust; "-": no TLS.
 
 #include <algorithm>
 #include <atomic>
@@ -37,7 +38,8 @@ using Clock = std::chrono::steady_clock;
 using Seconds = std::chrono::duration<double>;
 
 constexpr std::int64_t kLastStep = 120;
-constexpr double kNotANumber = 0.01;  // of the reports
+constexpr double kNotANumber = 0.5;  // of the trials' first reports
+constexpr double kLast = 1.0 / 140;  // of the others
 constexpr double kReport_s = 1;
 constexpr double kHeartbeat_s = 2;
 constexpr std::chrono::milliseconds kTick{20};
@@ -272,13 +274,13 @@ class Agent : public grpc::ClientBidiReactor<v1::AgentMessage, v1::ServiceMessag
     v1::Report& report = *message.mutable_from_replica()->mutable_message()->mutable_report();
     report.set_step(step);
     report.set_progress(static_cast<double>(step) * 100);
-    const bool ends = pool_.random.Uniform() < kNotANumber;
+    const bool ends = step == 1 && pool_.random.Uniform() < kNotANumber;
     report.set_value(ends ? std::numeric_limits<double>::quiet_NaN()
                           : 1 / static_cast<double>(step + 1));
     if (ends) pool_.verdicts.Expect(replica.trial);
     QueueEvent(std::move(message));
     QueueEvent(Progress(id, replica, step));
-    if (step < kLastStep) return false;
+    if (ends || (step < kLastStep && pool_.random.Uniform() >= kLast)) return false;
     v1::AgentMessage finished = From(id, replica);
     finished.mutable_from_replica()->mutable_message()->mutable_finished();
     QueueEvent(std::move(finished));
