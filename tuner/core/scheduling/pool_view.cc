@@ -69,6 +69,8 @@ Pool PoolView::MakePool(int most_slots, bool with_waiting) {
   Pool pool;
   pool.now_s = Seconds(turn_.now());
   pool.nodes = Capacities();
+  const JobLimits limits{.most_slots = most_slots,
+                         .most_on_gpus_of_its_own = MostOnGpusOfItsOwn(most_slots)};
   std::map<StudyId, double> time_left_s;
   for (const auto& [id, live] : pool_.live) {
     const Trial& trial = *live.trial;
@@ -78,7 +80,7 @@ Pool PoolView::MakePool(int most_slots, bool with_waiting) {
     if (pool_.recovering.contains(id) || trials_.Held(id)) continue;
     if (checkpoints_.Holds(id) && !(with_waiting && checkpoints_.WaitsForHolder(id))) continue;
     if (study.state != StudyState::kRunning && !has_group) continue;
-    pool.jobs.push_back(MakeJob(study, trial, most_slots));
+    pool.jobs.push_back(MakeJob(study, trial, limits));
     if (study.spec.time_limit_s <= 0 && study.spec.cost_limit <= 0) continue;
     // A look at all trials of the study: once for all of them.
     if (!time_left_s.contains(study.id))
@@ -91,7 +93,7 @@ Pool PoolView::MakePool(int most_slots, bool with_waiting) {
   return pool;
 }
 
-Job PoolView::MakeJob(const Study& study, const Trial& trial, int most_slots) {
+Job PoolView::MakeJob(const Study& study, const Trial& trial, const JobLimits& limits) {
   Job job;
   job.id = trial.id;
   job.study = study.id;
@@ -122,14 +124,12 @@ Job PoolView::MakeJob(const Study& study, const Trial& trial, int most_slots) {
     job.max_slots = std::max(job.min_slots, TotalSlots(group.target));
     return job;
   }
-  job.max_slots = study.spec.max_slots > 0 ? study.spec.max_slots : most_slots;
+  job.max_slots = study.spec.max_slots > 0 ? study.spec.max_slots : limits.most_slots;
   const int most = joins_.MostReplicas(trial.id);
   job.max_slots = std::min(job.max_slots, most);
   job.pinned_slots = std::min(job.pinned_slots, most);
-  // A pool that may come to have more slots may come to have more GPUs.
-  if (const std::optional<int> gpus = MostOnGpusOfItsOwn()) {
-    const int own = *gpus + std::max(0, most_slots - pool_.SlotsTotal());
-    job.max_slots = std::min(job.max_slots, std::max(own, study.spec.min_slots));
+  if (const std::optional<int> own = limits.most_on_gpus_of_its_own) {
+    job.max_slots = std::min(job.max_slots, std::max(*own, study.spec.min_slots));
   }
   job.max_slots = std::max(job.max_slots, job.min_slots);
   // A fixed global batch cannot be cut into more shares than it has samples.
@@ -145,9 +145,11 @@ Job PoolView::MakeJob(const Study& study, const Trial& trial, int most_slots) {
   return job;
 }
 
-// How many slots of the pool one trial can have without sharing a GPU with itself; none: all.
-std::optional<int> PoolView::MostOnGpusOfItsOwn() const {
-  int most = 0;
+// How many slots one trial can have without sharing a GPU with itself, in the pool as it would be
+// with so many; none: all.
+std::optional<int> PoolView::MostOnGpusOfItsOwn(int most_slots) const {
+  // A pool that may come to have more slots may come to have more GPUs.
+  int most = std::max(0, most_slots - pool_.SlotsTotal());
   bool shared = false;
   for (const auto& [id, node] : pool_.nodes) {
     most += pool_.GpusOn(node);

@@ -72,10 +72,16 @@ class PoolView {
   bool SomeWait(const Study& study) const;
 
  private:
+  // What no trial can have more of, in the pool as it is shown. Looked up once for all of them.
+  struct JobLimits {
+    int most_slots = 0;
+    std::optional<int> most_on_gpus_of_its_own{};  // none: all
+  };
+
   Pool MakePool(int most_slots, bool with_waiting);
-  Job MakeJob(const Study& study, const Trial& trial, int most_slots);
+  Job MakeJob(const Study& study, const Trial& trial, const JobLimits& limits);
   void DescribeHistory(const Trial& trial, Job& job) const;
-  std::optional<int> MostOnGpusOfItsOwn() const;
+  std::optional<int> MostOnGpusOfItsOwn(int most_slots) const;
   double ShareDoneBy(const Trial& trial) const;
   bool MayDrawMore(const Study& study, std::int64_t alive) const;
   void OrderByShare(Pool& pool) const;
