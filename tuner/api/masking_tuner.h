@@ -16,6 +16,12 @@ class MaskingTuner final : public Tuner {
   void PostThen(Event event, std::function<void(const Reply&)> done) override {
     tuner_.PostThen(std::move(event), std::move(done));
   }
+  Reply PostAndRead(Event event,
+                    const std::function<void(const Reply&, const View&)>& look) override {
+    return tuner_.PostAndRead(std::move(event), [&look](const Reply& reply, const View& view) {
+      look(reply, Masked(view));
+    });
+  }
   absl::Status Read(const std::function<void(const View&)>& look) override {
     return tuner_.Read([&look](const View& view) { look(Masked(view)); });
   }

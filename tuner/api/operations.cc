@@ -19,20 +19,18 @@ namespace {
 // What messages call the text of a CreateStudyRequest that does not say it.
 constexpr char kStudyLabel[] = "study_json";
 
-absl::StatusOr<v1::Study> ReadStudy(Tuner& tuner, StudyId id) {
+// `reply`, if it is wanted, gets the core's.
+absl::StatusOr<v1::Study> PostForStudy(Tuner& tuner, Event event, Reply* reply = nullptr) {
   std::optional<v1::Study> study;
-  ESPALIER_RETURN_IF_ERROR(tuner.Read([&](const View& view) {
+  Reply answered = tuner.PostAndRead(std::move(event), [&](const Reply& given, const View& view) {
     const auto& studies = view.core.state().studies;
-    if (const auto it = studies.find(id); it != studies.end()) study = ToProto(it->second, view);
-  }));
-  if (!study) return NoStudy(id);
+    const auto it = studies.find(given.study());
+    if (it != studies.end()) study = ToProto(it->second, view);
+  });
+  if (!answered.status.ok()) return answered.status;
+  if (!study) return NoStudy(answered.study());
+  if (reply != nullptr) *reply = std::move(answered);
   return *std::move(study);
-}
-
-absl::StatusOr<v1::Study> PostForStudy(Tuner& tuner, Event event) {
-  const Reply reply = tuner.Post(std::move(event));
-  if (!reply.status.ok()) return reply.status;
-  return ReadStudy(tuner, reply.study());
 }
 
 v1::StudyDetails Details(const Study& study, const View& view, bool active_only, bool with_curves) {
@@ -86,10 +84,12 @@ absl::StatusOr<CreatedStudy> CreateOrFindStudy(Tuner& tuner,
     return absl::InvalidArgumentError(
         "name: want a text that is not blank and has no control characters");
   }
-  const Reply reply =
-      tuner.Post(espalier::CreateStudy{std::move(spec), request.exist_ok(), request.request_key()});
-  if (!reply.status.ok()) return reply.status;
-  ESPALIER_ASSIGN_OR_RETURN(v1::Study study, ReadStudy(tuner, reply.study()));
+  Reply reply;
+  ESPALIER_ASSIGN_OR_RETURN(
+      v1::Study study,
+      PostForStudy(
+          tuner, espalier::CreateStudy{std::move(spec), request.exist_ok(), request.request_key()},
+          &reply));
   return CreatedStudy{std::move(study), reply.existed()};
 }
 
@@ -150,35 +150,34 @@ absl::StatusOr<v1::Study> DeleteStudy(Tuner& tuner, const v1::StudyName& request
 }
 
 absl::StatusOr<v1::Trial> PinTrial(Tuner& tuner, const v1::PinTrialRequest& request) {
-  const Reply reply =
-      tuner.Post(espalier::PinTrial{request.study(), request.trial_number(), request.slots()});
-  if (!reply.status.ok()) return reply.status;
   std::optional<v1::Trial> trial;
-  ESPALIER_RETURN_IF_ERROR(tuner.Read([&](const View& view) {
-    const auto& trials = view.core.state().trials;
-    if (const auto it = trials.find(reply.trial()); it != trials.end()) {
-      trial = ToProto(it->second, view);
-    }
-  }));
+  const Reply reply = tuner.PostAndRead(
+      espalier::PinTrial{request.study(), request.trial_number(), request.slots()},
+      [&trial](const Reply& given, const View& view) {
+        const auto& trials = view.core.state().trials;
+        const auto it = trials.find(given.trial());
+        if (it != trials.end()) trial = ToProto(it->second, view);
+      });
+  if (!reply.status.ok()) return reply.status;
   if (!trial) return NoTrial(reply.trial());
   return *std::move(trial);
 }
 
 absl::StatusOr<v1::Node> DrainNode(Tuner& tuner, const v1::DrainNodeRequest& request) {
-  const Reply reply =
-      tuner.Post(espalier::DrainNode{request.name(), request.undo(), request.within_s()});
-  if (!reply.status.ok()) return reply.status;
   v1::Node node;
   // One that is not here at the moment is drained when it comes.
-  node.set_id(reply.node().value);
   node.set_name(request.name());
   node.set_draining(!request.undo());
-  ESPALIER_RETURN_IF_ERROR(tuner.Read([&](const View& view) {
-    const v1::Pool pool = PoolToProto(view);
-    for (const v1::Node& known : pool.nodes()) {
-      if (known.id() == reply.node().value) node = known;
-    }
-  }));
+  const Reply reply =
+      tuner.PostAndRead(espalier::DrainNode{request.name(), request.undo(), request.within_s()},
+                        [&node](const Reply& given, const View& view) {
+                          node.set_id(given.node().value);
+                          const v1::Pool pool = PoolToProto(view);
+                          for (const v1::Node& known : pool.nodes()) {
+                            if (known.id() == given.node().value) node = known;
+                          }
+                        });
+  if (!reply.status.ok()) return reply.status;
   return node;
 }
 
@@ -186,9 +185,11 @@ absl::StatusOr<v1::Pool> SetPoolPolicy(Tuner& tuner, const v1::SetPoolPolicyRequ
   espalier::SetPoolPolicy event;
   event.policy.name = request.name();
   event.policy.options.insert(request.options().begin(), request.options().end());
-  const Reply reply = tuner.Post(std::move(event));
+  v1::Pool pool;
+  const Reply reply = tuner.PostAndRead(
+      std::move(event), [&pool](const Reply&, const View& view) { pool = PoolToProto(view); });
   if (!reply.status.ok()) return reply.status;
-  return GetPool(tuner, {});
+  return pool;
 }
 
 absl::StatusOr<v1::Pool> GetPool(Tuner& tuner, const v1::GetPoolRequest&) {

@@ -27,11 +27,26 @@ auto ReadTrial(Tuner& tuner, std::int64_t id, Look look)
   return *std::move(seen);
 }
 
-absl::StatusOr<v1::TrialRecord> PostForTrial(Tuner& tuner, Event event) {
-  const Reply reply = tuner.Post(std::move(event));
+// Has the event handled, and runs `look` on the trial; `reply` is the core's.
+template <typename Look>
+auto PostForTrial(Tuner& tuner, Event event, std::optional<TrialId> id, Reply& reply, Look look)
+    -> absl::StatusOr<decltype(look(std::declval<const Trial&>(), std::declval<const View&>()))> {
+  std::optional<decltype(look(std::declval<const Trial&>(), std::declval<const View&>()))> seen;
+  reply = tuner.PostAndRead(std::move(event), [&](const Reply& given, const View& view) {
+    if (!id) id = given.trial();
+    const auto& trials = view.core.state().trials;
+    if (const auto it = trials.find(*id); it != trials.end()) seen = look(it->second, view);
+  });
   if (!reply.status.ok()) return reply.status;
-  return ReadTrial(tuner, reply.trial().value,
-                   [](const Trial& trial, const View& view) { return ToRecord(trial, view); });
+  if (!seen) return NoTrial(*id);
+  return *std::move(seen);
+}
+
+// The trial is the one that the reply names.
+absl::StatusOr<v1::TrialRecord> PostForTrial(Tuner& tuner, Event event) {
+  Reply reply;
+  return PostForTrial(tuner, std::move(event), std::nullopt, reply,
+                      [](const Trial& trial, const View& view) { return ToRecord(trial, view); });
 }
 
 v1::Verdict ToProto(const PruneVerdict& verdict) {
@@ -39,6 +54,10 @@ v1::Verdict ToProto(const PruneVerdict& verdict) {
   out.set_prune(verdict.action == PruneAction::kPrune);
   out.set_reason(verdict.reason);
   return out;
+}
+
+v1::Verdict VerdictOn(const Trial& trial, const View& view) {
+  return ToProto(view.core.Verdict(trial.id));
 }
 
 absl::StatusOr<Parameters> FixedParameters(const std::string& json) {
@@ -140,19 +159,15 @@ absl::StatusOr<v1::Verdict> Report(Tuner& tuner, const v1::ReportRequest& reques
   }
   ReportValue event{TrialId(request.trial_id()), std::nullopt, request.value()};
   if (request.has_step()) event.step = request.step();
-  const Reply reply = tuner.Post(event);
-  if (!reply.status.ok()) return reply.status;
-  v1::TrialId trial;
-  trial.set_trial_id(request.trial_id());
-  ESPALIER_ASSIGN_OR_RETURN(v1::Verdict verdict, ShouldPrune(tuner, trial));
+  Reply reply;
+  ESPALIER_ASSIGN_OR_RETURN(v1::Verdict verdict,
+                            PostForTrial(tuner, event, event.trial, reply, VerdictOn));
   verdict.set_note(reply.note());
   return verdict;
 }
 
 absl::StatusOr<v1::Verdict> ShouldPrune(Tuner& tuner, const v1::TrialId& request) {
-  return ReadTrial(tuner, request.trial_id(), [](const Trial& trial, const View& view) {
-    return ToProto(view.core.Verdict(trial.id));
-  });
+  return ReadTrial(tuner, request.trial_id(), VerdictOn);
 }
 
 absl::StatusOr<v1::TrialRecord> CancelTrial(Tuner& tuner, const v1::CancelTrialRequest& request) {
@@ -168,28 +183,27 @@ absl::StatusOr<v1::TrialRecord> CancelTrial(Tuner& tuner, const v1::CancelTrialR
 }
 
 absl::StatusOr<v1::TellResponse> Tell(Tuner& tuner, const v1::TellRequest& request) {
-  Reply reply;
+  std::optional<Event> event;
   if (request.state() != v1::TRIAL_STATE_UNSPECIFIED) {
-    ESPALIER_ASSIGN_OR_RETURN(TellEnd end, ReadEnd(request));
-    reply = tuner.Post(std::move(end));
+    ESPALIER_ASSIGN_OR_RETURN(event, ReadEnd(request));
   } else if (request.values_size() > 0) {
     return absl::InvalidArgumentError("\"values\" are final: give \"state\": \"complete\" too");
   } else if (!request.has_value()) {
     return absl::InvalidArgumentError(
         "\"value\" or \"state\" is needed, such as {\"value\": 0.5, \"state\": \"complete\"}");
   } else {
-    TellValue event{TrialId(request.trial_id()), std::nullopt, request.value(), request.final()};
-    if (request.has_step()) event.step = request.step();
-    reply = tuner.Post(event);
+    TellValue value{TrialId(request.trial_id()), std::nullopt, request.value(), request.final()};
+    if (request.has_step()) value.step = request.step();
+    event = value;
   }
-  if (!reply.status.ok()) return reply.status;
+  Reply reply;
+  ESPALIER_ASSIGN_OR_RETURN(
+      const v1::TrialState state,
+      PostForTrial(tuner, *std::move(event), TrialId(request.trial_id()), reply,
+                   [](const Trial& trial, const View&) { return espalier::ToProto(trial.state); }));
   v1::TellResponse response;
   response.set_should_stop(reply.should_stop());
   response.set_note(reply.note());
-  ESPALIER_ASSIGN_OR_RETURN(
-      const v1::TrialState state,
-      ReadTrial(tuner, request.trial_id(),
-                [](const Trial& trial, const View&) { return espalier::ToProto(trial.state); }));
   response.set_state(state);
   return response;
 }
@@ -201,11 +215,9 @@ absl::StatusOr<v1::TrialRecord> SetAttributes(Tuner& tuner,
   ESPALIER_ASSIGN_OR_RETURN(event.attributes.system,
                             ReadAttributes(request.system(), /*system=*/true));
   ESPALIER_RETURN_IF_ERROR(CheckSettable(event.attributes.system));
-  const Reply reply = tuner.Post(std::move(event));
-  if (!reply.status.ok()) return reply.status;
-  v1::TrialId trial;
-  trial.set_trial_id(request.trial_id());
-  return GetTrial(tuner, trial);
+  Reply reply;
+  return PostForTrial(tuner, std::move(event), TrialId(request.trial_id()), reply,
+                      [](const Trial& trial, const View& view) { return ToRecord(trial, view); });
 }
 
 absl::StatusOr<v1::TrialRecord> GetTrial(Tuner& tuner, const v1::TrialId& request) {

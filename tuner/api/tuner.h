@@ -39,7 +39,7 @@ struct View {
 };
 
 // The seam between the operations and the owner of the core. May be called from any thread but the
-// owner's: both calls wait for the owner.
+// owner's: these calls wait for the owner.
 class Tuner {
  public:
   virtual ~Tuner() = default;
@@ -51,6 +51,16 @@ class Tuner {
   // Runs `look` on the owner's thread; it sees only what is durable. It must be short: everything
   // else waits.
   virtual absl::Status Read(const std::function<void(const View&)>& look) = 0;
+
+  // Post, and a Read after it, for one wait: `look` sees what the event has led to. It is called
+  // unless the reply is an error. The reply, or the error of the look.
+  virtual Reply PostAndRead(Event event,
+                            const std::function<void(const Reply&, const View&)>& look) {
+    Reply reply = Post(std::move(event));
+    if (!reply.status.ok()) return reply;
+    reply.status.Update(Read([&](const View& view) { look(reply, view); }));
+    return reply;
+  }
 
   // These are for callers that do not wait: `done` gets Post's reply, and `look` gets a view, or
   // null once there is nothing to see any more. Where the core has an owner thread they are called

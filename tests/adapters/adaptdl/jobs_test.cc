@@ -98,8 +98,10 @@ class JobsTest : public testing::Test {
     return replicas_.empty() ? ReplicaId{} : replicas_.front();
   }
   void SayStarted(ReplicaId replica) {
+    std::promise<void> heard;
     EXPECT_TRUE(loop_->PostAsync(FromAgent{ReplicaStarted{replica}, ReplicaPid{replica, 77}},
-                                 [](const Reply&) {}));
+                                 [&heard](const Reply&) { heard.set_value(); }));
+    heard.get_future().wait();
   }
   std::map<std::string, StudyState> Studies() {
     std::map<std::string, StudyState> found;

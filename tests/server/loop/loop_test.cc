@@ -13,60 +13,12 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "search_spaces/search_space.h"
 #include "spdlog/sinks/ostream_sink.h"
 #include "spdlog/spdlog.h"
+#include "tests/server/loop/journal_storage.h"
 
 namespace espalier {
 namespace {
-
-StudySpec Spec(const std::string& name) {
-  StudySpec spec;
-  spec.name = name;
-  spec.space = *SearchSpace::FromJson(R"({"lr": {"_type": "uniform", "_value": [0.1, 0.2]}})");
-  spec.sampler = {"random", {}};
-  spec.command = {"/bin/true"};
-  spec.directory = "/tmp";
-  return spec;
-}
-
-// What a test sees of the storage that the loop owns.
-struct Journal {
-  std::atomic<int> commits = 0;
-  std::atomic<bool> fails = false;
-  std::atomic<bool> lost = false;
-  std::atomic<int> studies = 0;  // committed
-  std::atomic<int> left_to_clean_up = 0;
-  // Set: the next commit says that it has begun, and waits to be let go.
-  std::atomic<std::promise<void>*> began = nullptr;
-  std::promise<void> let_go;
-};
-
-class JournalStorage final : public Storage {
- public:
-  explicit JournalStorage(Journal& journal) : journal_(journal) {}
-  absl::StatusOr<TunerState> Load() override { return TunerState{}; }
-  absl::Status Commit(std::span<const Change> changes) override {
-    if (auto* began = journal_.began.exchange(nullptr)) {
-      began->set_value();
-      journal_.let_go.get_future().wait();
-    }
-    if (journal_.fails) return absl::DataLossError("disk full");
-    ++journal_.commits;
-    for (const Change& change : changes) {
-      if (std::holds_alternative<StudyCreated>(change)) ++journal_.studies;
-    }
-    return absl::OkStatus();
-  }
-  absl::Status CommitSlices(const NextSlice&) override { return absl::OkStatus(); }
-  absl::Status CheckStillThere() override {
-    return journal_.lost ? absl::FailedPreconditionError("file removed") : absl::OkStatus();
-  }
-  absl::StatusOr<bool> CleanUp() override { return journal_.left_to_clean_up-- > 1; }
-
- private:
-  Journal& journal_;
-};
 
 class LoopTest : public testing::Test {
  protected:
@@ -115,6 +67,12 @@ class LoopTest : public testing::Test {
     const StudyId study = loop_->Post(CreateStudy{spec, true}).study();
     loop_->Post(AgentHello{"node", 1, {}});
     return loop_->Post(CreateTrial{study, nullptr}).trial();
+  }
+  // What an agent says: returns when it is durable.
+  void Hear(FromAgent said) {
+    std::promise<void> durable;
+    loop_->PostAsync(std::move(said), [&durable](const Reply&) { durable.set_value(); });
+    durable.get_future().wait();
   }
   std::future<Reply> Ask(TrialId trial, double wait_s) {
     auto answered = std::make_shared<std::promise<Reply>>();
@@ -206,7 +164,7 @@ TEST_F(LoopTest, WhoAsksForSlotsAgainWaitsThoughTheFirstRequestWasGivenUp) {
   std::thread busy([this] { loop_->Post(CreateTrial{StudyId(1), nullptr}); });
   began.get_future().wait();
   // These go into one batch.
-  loop_->PostAsync({ReleaseSlots{second}, {}}, nullptr);
+  loop_->PostThen(ReleaseSlots{second}, [](const Reply&) {});
   std::future<Reply> again = Ask(second, 30);
   journal_.let_go.set_value();
   busy.join();
@@ -399,7 +357,7 @@ TEST_F(LoopTest, WarnsOnceOfANodeThatOthersDoNotReach) {
     ASSERT_TRUE(loop_->Post(AgentHello{name, 1, {}}).status.ok());
   }
   const auto reached_at = [this](const std::string& node, const std::string& host) {
-    loop_->PostAsync({std::nullopt, NodeHost{node, host}}, nullptr);
+    Hear({std::nullopt, NodeHost{node, host}});
   };
   reached_at("near", "127.0.0.1");
   ASSERT_TRUE(loop_
@@ -512,59 +470,6 @@ TEST_F(LoopTest, StopFinishesWhatIsQueuedAndRefusesTheRest) {
   EXPECT_TRUE(absl::IsUnavailable(loop_->Post(CreateStudy{Spec("c")}).status));
 }
 
-TEST_F(LoopTest, ClientsWaitWhileTheQueueIsFullAndAgentsDoNot) {
-  std::promise<void> began;
-  journal_.began = &began;
-  loop_->PostAsync({CreateStudy{Spec("a")}, {}}, nullptr);
-  began.get_future().wait();
-  std::atomic<std::size_t> answered = 0;
-  const auto count = [&answered](const Reply&) { ++answered; };
-  for (std::size_t i = 0; i < kMaxQueue; ++i) loop_->PostAsync({Event{Tick{}}, {}}, count);
-  std::atomic<bool> posted = false;
-  std::thread client([&] {
-    EXPECT_TRUE(loop_->Post(Tick{}).status.ok());
-    posted = true;
-  });
-  // An agent's word and a call without a thread are queued all the same.
-  EXPECT_TRUE(loop_->PostAsync({Event{Tick{}}, {}}, count));
-  loop_->PostThen(Tick{}, count);
-  EXPECT_EQ(loop_->queued(), kMaxQueue + 2);
-  EXPECT_FALSE(posted);
-  journal_.let_go.set_value();
-  client.join();
-  loop_->Stop();
-  EXPECT_EQ(answered, kMaxQueue + 2);
-}
-
-TEST_F(LoopTest, RefusesCallsBeyondTheMostThatMayWait) {
-  std::promise<void> began;
-  journal_.began = &began;
-  loop_->PostAsync({CreateStudy{Spec("a")}, {}}, nullptr);
-  began.get_future().wait();
-  for (std::size_t i = 0; i < kMaxOpenCalls; ++i) loop_->ReadThen([](const View*) {});
-  absl::Status refused;
-  loop_->PostThen(Tick{}, [&refused](const Reply& reply) { refused = reply.status; });
-  EXPECT_TRUE(absl::IsResourceExhausted(refused)) << refused;
-  EXPECT_TRUE(loop_->PostAsync({Event{Tick{}}, {}}, nullptr)) << "agents are not refused";
-  journal_.let_go.set_value();
-}
-
-TEST_F(LoopTest, ABatchEndsWhenItHasTakenLongEnough) {
-  max_batch_s_ = 0;
-  Restart();
-  std::promise<void> began;
-  journal_.began = &began;
-  loop_->PostAsync({CreateStudy{Spec("a")}, {}}, nullptr);
-  began.get_future().wait();
-  for (const char* name : {"b", "c", "d"}) {
-    loop_->PostAsync({CreateStudy{Spec(name)}, {}}, nullptr);
-  }
-  const int before = journal_.commits;
-  journal_.let_go.set_value();
-  ASSERT_TRUE(loop_->Read([](const View&) {}).ok());
-  EXPECT_EQ(journal_.commits - before, 4) << "one each, and the one that was under way";
-}
-
 TEST_F(LoopTest, TicksWhenTheCoresDeadlineHasPassed) {
   StudySpec spec = Spec("short");
   spec.time_limit_s = 5;
@@ -585,14 +490,14 @@ TEST_F(LoopTest, TicksWhenTheCoresDeadlineHasPassed) {
 TEST_F(LoopTest, KnowsThePidsOfReplicasUntilTheyExit) {
   ASSERT_TRUE(loop_->Post(CreateStudy{Spec("a")}).status.ok());
   ASSERT_TRUE(loop_->Post(AgentHello{"oak", 1, {}}).status.ok());
-  loop_->PostAsync({ReplicaStarted{ReplicaId(1)}, ReplicaPid{ReplicaId(1), 4711}}, nullptr);
+  Hear({ReplicaStarted{ReplicaId(1)}, ReplicaPid{ReplicaId(1), 4711}});
   ASSERT_TRUE(loop_
                   ->Read([](const View& view) {
                     ASSERT_TRUE(view.pids.contains(ReplicaId(1)));
                     EXPECT_EQ(view.pids.at(ReplicaId(1)), 4711);
                   })
                   .ok());
-  loop_->PostAsync({ReplicaExited{ReplicaId(1), 1, 0, "", ""}, {}}, nullptr);
+  Hear({ReplicaExited{ReplicaId(1), 1, 0, "", ""}, {}});
   ASSERT_TRUE(loop_->Read([](const View& view) { EXPECT_TRUE(view.pids.empty()); }).ok());
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <deque>
 #include <future>
 #include <iterator>
 #include <set>
@@ -33,6 +34,11 @@ constexpr const char* kStartsAgain = "the tuner service met an error of its own 
 
 constexpr const char* kNoDatabase = "the tuner service cannot write its database";
 
+std::function<void(const Reply&, const View*)> WithoutView(std::function<void(const Reply&)> done) {
+  if (!done) return nullptr;
+  return [done = std::move(done)](const Reply& reply, const View*) { done(reply); };
+}
+
 Reply ClosedReply() { return Refusal(Loop::Closed()); }
 
 void EndProcess(int exit_code) {
@@ -58,17 +64,25 @@ Loop::~Loop() { Stop(); }
 absl::Status Loop::Closed() { return absl::UnavailableError("the tuner service is shutting down"); }
 
 Reply Loop::Post(Event event) {
+  return PostAndRead(std::move(event), [](const Reply&, const View&) {});
+}
+
+Reply Loop::PostAndRead(Event event, const std::function<void(const Reply&, const View&)>& look) {
   auto answered = std::make_shared<std::promise<Reply>>();
   std::future<Reply> reply = answered->get_future();
-  Item item =
-      EventItem{{std::move(event), {}}, [answered](const Reply& r) { answered->set_value(r); }, {}};
-  const absl::Status queued = Enqueue(item, IfFull::kWait);
+  Item item = EventItem{{std::move(event), {}},
+                        [answered, &look](const Reply& given, const View* view) {
+                          if (view != nullptr) look(given, *view);
+                          answered->set_value(given);
+                        },
+                        {}};
+  const absl::Status queued = Enqueue(item, Queue::IfFull::kWait);
   return queued.ok() ? reply.get() : Refusal(queued);
 }
 
 bool Loop::PostAsync(FromAgent from_agent, Done done) {
-  Item item = EventItem{std::move(from_agent), std::move(done), {}};
-  return Enqueue(item, IfFull::kPass).ok();
+  Item item = EventItem{std::move(from_agent), WithoutView(std::move(done)), {}};
+  return queue_.Put(item, QueueLane::kOthers, Queue::IfFull::kPass).ok();
 }
 
 absl::Status Loop::Read(const std::function<void(const View&)>& look) {
@@ -83,19 +97,19 @@ absl::Status Loop::Read(const std::function<void(const View&)>& look) {
     seen->set_value(looked ? absl::OkStatus()
                            : absl::InternalError("the request could not be answered"));
   }};
-  const absl::Status queued = Enqueue(item, IfFull::kWait);
+  const absl::Status queued = Enqueue(item, Queue::IfFull::kWait);
   return queued.ok() ? status.get() : queued;
 }
 
 void Loop::PostThen(Event event, std::function<void(const Reply&)> done) {
-  Item item = EventItem{{std::move(event), {}}, std::move(done), {}};
-  const absl::Status queued = Enqueue(item, IfFull::kRefuse);
-  if (!queued.ok()) std::get<EventItem>(item).done(Refusal(queued));
+  Item item = EventItem{{std::move(event), {}}, WithoutView(std::move(done)), {}};
+  const absl::Status queued = Enqueue(item, Queue::IfFull::kRefuse);
+  if (!queued.ok()) std::get<EventItem>(item).done(Refusal(queued), nullptr);
 }
 
 void Loop::ReadThen(std::function<void(const View*)> look) {
   Item item = ReadItem{std::move(look)};
-  if (!Enqueue(item, IfFull::kRefuse).ok()) std::get<ReadItem>(item).look(nullptr);
+  if (!Enqueue(item, Queue::IfFull::kRefuse).ok()) std::get<ReadItem>(item).look(nullptr);
 }
 
 absl::StatusOr<std::string> Loop::ReadOutput(NodeId node, const TrialName& trial,
@@ -105,35 +119,18 @@ absl::StatusOr<std::string> Loop::ReadOutput(NodeId node, const TrialName& trial
 }
 
 // `item` is untouched where it is not taken.
-absl::Status Loop::Enqueue(Item& item, IfFull if_full) {
-  std::unique_lock lock(mutex_);
+absl::Status Loop::Enqueue(Item& item, Queue::IfFull if_full) {
   // The owner itself must not wait for the room that only it can make.
-  if (if_full == IfFull::kWait && std::this_thread::get_id() != thread_.get_id()) {
-    not_full_.wait(lock, [&] { return queue_.size() < kMaxQueue || stopping_ || broken_; });
-  }
-  if (stopping_ || broken_) return Closed();
-  if (if_full == IfFull::kRefuse && queue_.size() >= kMaxOpenCalls) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "the tuner service is overloaded: ", kMaxOpenCalls, " calls wait; try again later"));
-  }
-  queue_.push_back(std::move(item));
-  not_empty_.notify_one();
-  return absl::OkStatus();
+  const bool own = std::this_thread::get_id() == thread_.get_id();
+  if (own && if_full == Queue::IfFull::kWait) if_full = Queue::IfFull::kPass;
+  return queue_.Put(item, QueueLane::kClients, if_full);
 }
 
-std::size_t Loop::queued() const {
-  const std::lock_guard lock(mutex_);
-  return queue_.size();
-}
+std::size_t Loop::queued() const { return queue_.size(); }
 
 void Loop::Stop() {
   const std::lock_guard stop_lock(stop_mutex_);
-  {
-    const std::lock_guard lock(mutex_);
-    stopping_ = true;
-  }
-  not_empty_.notify_all();
-  not_full_.notify_all();
+  queue_.Stop();
   if (thread_.joinable()) thread_.join();
   planning_.Stop();
   drawing_.Stop();
@@ -145,9 +142,9 @@ void Loop::Run() {
   ProcessTick();
   bool stopping = false;
   while (!stopping) {
-    if (taken_.empty()) stopping = TakeQueued(MostWait_s());
-    if (!taken_.empty()) ProcessTaken();
-    stopping = stopping && taken_.empty();
+    const bool last = queue_.Await(queue_.size() > 0 ? 0 : MostWait_s());
+    if (const std::optional<QueueLane> lane = queue_.TakeTurn()) Process(*lane);
+    stopping = last && queue_.size() == 0;
     if (stopping) continue;
     TickIfDue();
     LookAtStorageIfDue();
@@ -164,17 +161,6 @@ double Loop::MostWait_s() {
   return std::clamp(SecondsBetween(options_.clock(), *deadline), kMinTickInterval_s, kMaxWait_s);
 }
 
-// Waits at most so long for an item, and takes all that are queued. True: the service is stopping,
-// and nothing comes after them. Requires that nothing is taken.
-bool Loop::TakeQueued(double most_s) {
-  std::unique_lock lock(mutex_);
-  not_empty_.wait_for(lock, std::chrono::duration<double>(most_s),
-                      [this] { return !queue_.empty() || stopping_; });
-  taken_.swap(queue_);
-  not_full_.notify_all();
-  return stopping_;
-}
-
 void Loop::TickIfDue() {
   const std::optional<Time> deadline = core_.NextDeadline();
   const Time now = options_.clock();
@@ -184,7 +170,7 @@ void Loop::TickIfDue() {
 }
 
 void Loop::LookAtStorageIfDue() {
-  if (broken_) return;  // written by this thread alone
+  if (broken_) return;
   const Time now = options_.clock();
   if (SecondsBetween(last_look_, now) < kStorageLook_s) return;
   last_look_ = now;
@@ -205,6 +191,7 @@ bool Loop::Took(const Name& name, Step step) {
 void Loop::Handle(EventItem& item, Outcome& outcome) {
   const std::optional<Event>& event = item.from_agent.event;
   const auto name = [&event] { return event ? NameOf(*event) : std::string("an agent's news"); };
+  outcome.unsettled = true;
   outcome.failed = !Took(name, [&] {
     Note(item.from_agent);
     if (!event) return;
@@ -217,7 +204,7 @@ void Loop::Handle(EventItem& item, Outcome& outcome) {
 }
 
 void Loop::Settle(Outcome& outcome) {
-  if (outcome.failed) return;
+  if (outcome.failed || !std::exchange(outcome.unsettled, false)) return;
   const auto name = [] { return std::string("what follows from the events"); };
   outcome.failed = !Took(name, [&] { Append(core_.Settle(options_.clock()), outcome.all); });
   outcome.plan_asked = outcome.all.plan != nullptr;
@@ -249,41 +236,44 @@ void Loop::Draw(std::shared_ptr<const DrawRequest> request) {
 }
 
 void Loop::ProcessTick() {
-  if (broken_) return;  // written by this thread alone
-  taken_.push_front(EventItem{{Tick{}, {}}, {}, {}});
+  if (broken_) return;
   last_tick_ = options_.clock();
-  ProcessTaken();
+  Process(QueueLane::kOthers, EventItem{{Tick{}, {}}, {}, {}});
 }
 
-void Loop::ProcessTaken() {
+void Loop::Process(QueueLane lane, std::optional<EventItem> tick) {
   Outcome outcome;
   std::vector<Item> batch;
-  StepTaken(batch, outcome);
+  if (tick) {
+    Handle(*tick, outcome);
+    batch.emplace_back(*std::move(tick));
+  }
+  StepWaiting(lane, batch, outcome);
   // A plan that is there at once needs no commit of its own.
-  if (outcome.plan_asked && taken_.empty()) {
-    TakeQueued(kMaxPlanWait_s);
-    StepTaken(batch, outcome);
+  if (outcome.plan_asked && queue_.size() == 0) {
+    queue_.Await(kMaxPlanWait_s);
+    StepWaiting(QueueLane::kOthers, batch, outcome);
   }
   Finish(std::move(batch), outcome);
 }
 
-void Loop::StepTaken(std::vector<Item>& batch, Outcome& outcome) {
+void Loop::StepWaiting(QueueLane lane, std::vector<Item>& batch, Outcome& outcome) {
   const auto start = std::chrono::steady_clock::now();
-  const auto long_enough = [this, &start] {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() >
-           options_.max_batch_s;
+  const auto long_enough = [&] {
+    const double most_s = options_.max_batch_s / (queue_.size(Other(lane)) > 0 ? 2 : 1);
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() > most_s;
   };
-  bool events = false;
-  while (!taken_.empty() && !outcome.failed && batch.size() < kMaxBatch &&
-         (batch.empty() || !long_enough())) {
-    batch.push_back(std::move(taken_.front()));
-    taken_.pop_front();
+  // What comes meanwhile is of the next batch.
+  for (std::size_t left = queue_.size(lane); left > 0; --left) {
+    if (outcome.failed || batch.size() >= kMaxBatch || (!batch.empty() && long_enough())) break;
+    std::optional<Item> item = queue_.Take(lane);
+    if (!item) break;
+    batch.push_back(*std::move(item));
     if (auto* event = std::get_if<EventItem>(&batch.back())) {
       Handle(*event, outcome);
-      events = true;
     }
   }
-  if (events) Settle(outcome);
+  Settle(outcome);
 }
 
 void Loop::Finish(std::vector<Item> batch, const Outcome& outcome) {
@@ -358,10 +348,11 @@ std::vector<std::string> Loop::TroublesOf(
   return lines;
 }
 
-void Loop::Tell(const Done& done, const Reply& reply) {
-  if (Took([] { return std::string("an answer"); }, [&] { done(reply); })) return;
+void Loop::Tell(const Answered& done, const Reply& reply, const View* view) {
+  const View* shown = reply.status.ok() ? view : nullptr;
+  if (Took([] { return std::string("an answer"); }, [&] { done(reply, shown); })) return;
   const Reply failed = Refusal(absl::InternalError("the request could not be answered"));
-  Took([] { return std::string("an answer that says so"); }, [&] { done(failed); });
+  Took([] { return std::string("an answer that says so"); }, [&] { done(failed, nullptr); });
 }
 
 void Loop::Answer(std::vector<Item>& batch, const std::map<LaterReply, Reply>& late) {
@@ -381,29 +372,29 @@ void Loop::Answer(std::vector<Item>& batch, const std::map<LaterReply, Reply>& l
         Took([] { return std::string("a look at nothing"); }, [&] { read->look(nullptr); });
       }
     } else {
-      Answer(std::get<EventItem>(item));
+      Answer(std::get<EventItem>(item), view);
     }
   }
   for (const auto& [wait, reply] : late) {
     const auto waiting = waits_.extract(wait);
     if (waiting.empty()) continue;
-    for (const Done& done : waiting.mapped()) Tell(done, reply);
+    for (const Answered& done : waiting.mapped()) Tell(done, reply, &view);
   }
 }
 
-void Loop::Answer(EventItem& item) {
+void Loop::Answer(EventItem& item, const View& view) {
   if (item.done && item.reply.later() && waits_ended_) {
-    Tell(item.done, ClosedReply());
+    Tell(item.done, ClosedReply(), nullptr);
   } else if (item.done && item.reply.later()) {
     waits_[item.reply.wait()].push_back(std::move(item.done));
   } else if (item.done) {
-    Tell(item.done, item.reply);
+    Tell(item.done, item.reply, &view);
   }
 }
 
 void Loop::AnswerAllWaits(const Reply& reply) {
   for (const auto& [wait, waiting] : std::exchange(waits_, {})) {
-    for (const Done& done : waiting) Tell(done, reply);
+    for (const Answered& done : waiting) Tell(done, reply, nullptr);
   }
 }
 
@@ -413,7 +404,7 @@ void Loop::EndWaits() {
     AnswerAllWaits(ClosedReply());
   }};
   // Never on this thread: a loop that takes no more answers all who wait by itself.
-  Enqueue(item, IfFull::kPass).IgnoreError();
+  Enqueue(item, Queue::IfFull::kPass).IgnoreError();
 }
 
 void Loop::AsideFailed(const std::string& what) {
@@ -428,16 +419,9 @@ void Loop::FailAll(std::vector<Item>& batch, const Failure& failure) {
        [&] {
          if (options_.failed) options_.failed(failure.for_user);
        });
-  std::deque<Item> rest;
-  {
-    const std::lock_guard lock(mutex_);
-    broken_ = true;
-    cleaning_ = false;
-    rest = std::exchange(queue_, {});
-  }
-  not_full_.notify_all();
-  std::move(taken_.begin(), taken_.end(), std::back_inserter(batch));
-  taken_.clear();
+  broken_ = true;
+  cleaning_ = false;
+  std::deque<Item> rest = queue_.Close();
   std::move(rest.begin(), rest.end(), std::back_inserter(batch));
   Reply failed;
   failed.status = absl::UnavailableError(failure.for_clients);
@@ -445,7 +429,7 @@ void Loop::FailAll(std::vector<Item>& batch, const Failure& failure) {
     if (const auto* read = std::get_if<ReadItem>(&item)) {
       Took([] { return std::string("a look at nothing"); }, [&] { read->look(nullptr); });
     } else if (const auto& event = std::get<EventItem>(item); event.done) {
-      Tell(event.done, failed);
+      Tell(event.done, failed, nullptr);
     }
   }
   AnswerAllWaits(failed);

@@ -1,12 +1,11 @@
 #pragma once
 
-#include <condition_variable>
 #include <cstddef>
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
@@ -18,15 +17,14 @@
 #include "tuner/core/scheduling/planner.h"
 #include "tuner/server/loop/aside_thread.h"
 #include "tuner/server/loop/metrics.h"
+#include "tuner/server/loop/two_lanes.h"
 #include "tuner/storage/storage.h"
 
 namespace espalier {
 
-// callers that can wait do so while so many are queued
-inline constexpr std::size_t kMaxQueue = 4096;
-inline constexpr std::size_t kMaxOpenCalls = 65536;  // callers that cannot are refused at so many
-inline constexpr std::size_t kMaxBatch = 1024;       // events of one commit
-inline constexpr double kMaxBatch_s = 0.01;          // that they take, less the last one
+inline constexpr std::size_t kMaxBatch = 1024;  // events of one commit
+// That they take, less the last one; half of it while others wait in the other lane.
+inline constexpr double kMaxBatch_s = 0.01;
 inline constexpr double kMaxPlanWait_s = 0.002;  // before a commit, while nothing else is queued
 inline constexpr double kMaxWait_s = 1.0;  // between looks at the clock while a deadline is set
 inline constexpr double kMinTickInterval_s = 0.01;
@@ -70,6 +68,11 @@ struct LoopOptions {
 // to readers, and sends commands. Between batches it lets the storage clean up. All methods may be
 // called from any thread but the owner.
 //
+// Clients' calls have a lane of their own in the queue, and batches of their own: a call waits for
+// the batch that is under way, and not for all that agents have said before it. Calls are handled
+// in the order in which they came, and so is what agents say. Nobody is told of what is not
+// durable, and all that is durable is seen: what a client was told of, by whomever, it finds.
+//
 // Overload slows callers down. Post and Read wait for room in the queue. PostThen and ReadThen must
 // not wait: they are bounded because a client waits for its answer, and beyond kMaxOpenCalls they
 // are refused. Agents bound themselves (AgentSession), so that no client's load costs them a lease.
@@ -93,6 +96,8 @@ class Loop final : public Tuner {
   ~Loop() override;  // stops
 
   Reply Post(Event event) override;
+  Reply PostAndRead(Event event,
+                    const std::function<void(const Reply&, const View&)>& look) override;
   absl::Status Read(const std::function<void(const View&)>& look) override;
 
   void PostThen(Event event, std::function<void(const Reply&)> done) override;
@@ -102,8 +107,8 @@ class Loop final : public Tuner {
   absl::StatusOr<std::string> ReadOutput(NodeId node, const TrialName& trial,
                                          std::int64_t max_bytes) override;
 
-  // Queues the event and returns. Never waits: the caller bounds what it has under way. False, and
-  // `done` is not called, when the loop takes no more.
+  // Queues the event, in the lane of agents, and returns. Never waits: the caller bounds what it
+  // has under way. False, and `done` is not called, when the loop takes no more.
   bool PostAsync(FromAgent from_agent, Done done);
   static absl::Status Closed();
 
@@ -117,27 +122,30 @@ class Loop final : public Tuner {
   std::size_t queued() const;
 
  private:
+  // `view` is null where the reply is an error.
+  using Answered = std::function<void(const Reply&, const View* view)>;
+
   struct EventItem {
     FromAgent from_agent;
-    Done done;
+    Answered done;
     Reply reply;
   };
   struct ReadItem {
     std::function<void(const View*)> look;  // null: nothing to see any more
   };
   using Item = std::variant<EventItem, ReadItem>;
+  using Queue = TwoLanes<Item>;
 
-  enum class IfFull { kWait, kRefuse, kPass };
-  absl::Status Enqueue(Item& item, IfFull if_full);
+  // In clients' lane.
+  absl::Status Enqueue(Item& item, Queue::IfFull if_full);
   void Run();
   double MostWait_s();
-  bool TakeQueued(double most_s);
-  void ProcessTaken();
   // What the events of one batch lead to.
   struct Outcome {
     StepResult all;           // without replies, and without the plan that was asked for
     bool failed = false;      // in a step: nothing of it is to be committed
     bool plan_asked = false;  // by the last Settle
+    bool unsettled = false;   // events have been handled since
   };
   void Handle(EventItem& item, Outcome& outcome);
   void Settle(Outcome& outcome);
@@ -145,9 +153,11 @@ class Loop final : public Tuner {
   template <typename Name, typename Step>
   static bool Took(const Name& name, Step step);
   // Calls `done`; if that throws, once more, with an error of its own.
-  static void Tell(const Done& done, const Reply& reply);
-  // Steps the first of the items taken and moves them to `batch`, as many as fit into one.
-  void StepTaken(std::vector<Item>& batch, Outcome& outcome);
+  static void Tell(const Answered& done, const Reply& reply, const View* view);
+  // Those that wait in the lane, as many as fit into a batch, after `tick` if there is one.
+  void Process(QueueLane lane, std::optional<EventItem> tick = std::nullopt);
+  // Takes the first of them to `batch`, and steps the core for each.
+  void StepWaiting(QueueLane lane, std::vector<Item>& batch, Outcome& outcome);
   void ProcessTick();
   void Finish(std::vector<Item> batch, const Outcome& outcome);
   absl::Status Commit(const std::vector<Change>& changes, std::size_t events);
@@ -156,7 +166,7 @@ class Loop final : public Tuner {
   bool SendAndAsk(const StepResult& all);
   std::vector<std::string> TroublesOf(
       const std::function<std::vector<std::string>()>& troubles) const;
-  void Answer(EventItem& item);
+  void Answer(EventItem& item, const View& view);
   void AnswerAllWaits(const Reply& reply);
   void Note(const FromAgent& from_agent);
   void Note(const NodeHost& at);
@@ -182,7 +192,6 @@ class Loop final : public Tuner {
   // Owned by the thread.
   std::unique_ptr<Storage> storage_;
   Core core_;
-  std::deque<Item> taken_;  // from the queue, not stepped yet
   std::map<ReplicaId, int> pids_;
   std::map<std::string, std::vector<NodeGpu>> gpus_;  // by node name
   std::map<std::string, std::string> folders_;        // likewise
@@ -191,16 +200,11 @@ class Loop final : public Tuner {
   Time last_tick_;
   Time last_look_;        // at the storage
   bool cleaning_ = true;  // a service before this one may have left something behind
-  std::map<LaterReply, std::vector<Done>> waits_;  // those whose answers come later
+  std::map<LaterReply, std::vector<Answered>> waits_;  // those whose answers come later
   bool waits_ended_ = false;
-
-  mutable std::mutex mutex_;  // guards what follows
-  std::condition_variable not_empty_;
-  std::condition_variable not_full_;
-  std::deque<Item> queue_;
-  bool stopping_ = false;
   bool broken_ = false;
 
+  Queue queue_;
   std::mutex stop_mutex_;  // one Stop at a time
   Planner planner_;        // of the thread that plans
   AsideThread planning_;
