@@ -7,6 +7,11 @@
 // those of the run, `restarts` the disks that were started on; `lost`: something that a client was
 // told is not there; `half`: something half is taken for whole; `do_not_start`: the service does
 // not.
+//
+// bench_power_cuts --calls            lists the calls by session and number
+// bench_power_cuts SESSION [CALL [cut | EIO | ENOSPC]]
+//                                     tries that alone, and says all that it finds: what a message
+//                                     names can be tried again in a moment
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -17,6 +22,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <limits>
 #include <map>
 #include <string>
 #include <string_view>
@@ -30,6 +36,9 @@
 
 namespace espalier::power_cuts {
 namespace {
+
+constexpr std::size_t kSomeExamples = 20;
+constexpr std::size_t kAllExamples = std::numeric_limits<std::size_t>::max();
 
 // What a worker sends back: fixed, through a pipe.
 struct Sums {
@@ -45,7 +54,10 @@ struct Share {
   std::int64_t worker = 0;
   std::int64_t workers = 1;
   std::int64_t every = 1;  // call
-  std::string only{};      // session; empty: all
+  // What is to be tried alone; empty and 0: all.
+  std::string session{};
+  std::int64_t call = 0;
+  std::string how{};
 };
 
 std::string ScratchFolder() {
@@ -63,22 +75,28 @@ bool Mine(const Share& share, std::int64_t number) {
   return number % share.every == 0 && number / share.every % share.workers == share.worker;
 }
 
+void TryCall(const Share& share, const Recorded& recorded, std::int64_t call, Trials& trials) {
+  const auto wanted = [&share](const char* how) { return share.how.empty() || share.how == how; };
+  if (wanted("cut")) trials.CutPower(recorded, call);
+  if (call == 0) return;
+  if (wanted("EIO")) trials.Fail(recorded, {.at = call, .error = EIO});
+  if (wanted("ENOSPC")) trials.Fail(recorded, {.at = call, .error = ENOSPC});
+}
+
 Sums Work(const Share& share) {
   const std::string folder = ScratchFolder();
   Sums sums;
   {
-    Trials trials(folder);
+    Trials trials(folder, share.session.empty() ? kSomeExamples : kAllExamples);
     std::int64_t number = 0;
     for (const Recorded& recorded : trials.Record()) {
       const auto calls = std::ssize(recorded.calls);
       sums.calls += calls;
       for (const FileCall& call : recorded.calls) ++sums.kinds[static_cast<std::size_t>(call.kind)];
-      if (!share.only.empty() && share.only != recorded.session->name) continue;
+      if (!share.session.empty() && share.session != recorded.session->name) continue;
       for (std::int64_t call = 0; call <= calls; ++call) {
-        if (!Mine(share, number++)) continue;
-        trials.CutPower(recorded, call);
-        if (call > 0) trials.Fail(recorded, {.at = call, .error = EIO});
-        if (call > 0) trials.Fail(recorded, {.at = call, .error = ENOSPC});
+        if (share.call != 0 && share.call != call) continue;
+        if (Mine(share, number++)) TryCall(share, recorded, call, trials);
       }
     }
     const Tally& tally = trials.tally();
@@ -98,7 +116,7 @@ Sums Work(const Share& share) {
 int ListCalls() {
   const std::string folder = ScratchFolder();
   {
-    Trials trials(folder);
+    Trials trials(folder, 0);
     for (const Recorded& recorded : trials.Record()) {
       for (std::size_t i = 0; i < recorded.calls.size(); ++i) {
         const FileCall& call = recorded.calls[i];
@@ -145,7 +163,9 @@ int Main(int argc, char** argv) {
   if (benchmarks::IsSmoke(argc, argv)) {
     share.every = kSmokeEvery;
   } else if (argc > 1) {
-    share.only = argv[1];
+    share.session = argv[1];
+    if (argc > 2) share.call = std::atoll(argv[2]);
+    if (argc > 3) share.how = argv[3];
   }
   const std::vector<Sums> all = WorkTogether(share);
   Sums sum = all.front();

@@ -14,7 +14,6 @@ namespace espalier::power_cuts {
 namespace {
 
 constexpr std::size_t kKnownDisks = 100;
-constexpr std::size_t kExamples = 20;
 
 using Files = std::map<std::string, std::string>;
 
@@ -71,7 +70,8 @@ Story StillTold(const Story& before) {
 
 }  // namespace
 
-Trials::Trials(std::string folder) : folder_(std::move(folder)) {}
+Trials::Trials(std::string folder, std::size_t examples)
+    : folder_(std::move(folder)), examples_(examples) {}
 
 Files Trials::Play(Recorded& recorded) {
   const std::string root = folder_ + "/disk";
@@ -149,7 +149,7 @@ void Trials::Try(const Story& story, std::int64_t now, const Files& files,
   for (const std::string& lost : verdict.lost) wrong.push_back("lost: " + lost);
   for (const std::string& half : verdict.half) wrong.push_back("half: " + half);
   for (const std::string& one : wrong) {
-    if (tally_.examples.size() == kExamples) return;
+    if (tally_.examples.size() == examples_) return;
     tally_.examples.push_back(absl::StrCat(what, ": ", one));
   }
 }

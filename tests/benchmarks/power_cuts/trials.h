@@ -34,7 +34,7 @@ struct Tally {
 // of its own, best one in memory.
 class Trials {
  public:
-  explicit Trials(std::string folder);
+  Trials(std::string folder, std::size_t examples);
 
   // All sessions in their order.
   const std::vector<Recorded>& Record();
@@ -56,6 +56,7 @@ class Trials {
            const std::string& what);
 
   const std::string folder_;
+  const std::size_t examples_;  // at most
   std::vector<Recorded> recorded_;
   SharedState restored_;
   Tally tally_;
