@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/private_files.h"
 #include "tests/base/synced_paths.h"
 #include "tests/storage/change_source.h"
 #include "tests/storage/raw_sql.h"
@@ -451,6 +452,50 @@ TEST_F(SqliteFiles, ReadsAFileInAFolderThatCannotBeWritten) {
 TEST_F(SqliteFiles, TakesAnEmptyFile) {
   Write("");
   ASSERT_TRUE(MustOpen()->Load().ok());
+}
+
+// The journal of a transaction before which the file had so many pages: what SQLite syncs before it
+// writes to the file itself.
+std::string JournalWith(char pages_before) {
+  const std::string header = std::string("\xd9\xd5\x05\xf9\x20\xa1\x63\xd7", 8) +
+                             std::string("\0\0\0\0nonc\0\0\0", 11) + pages_before +
+                             std::string("\0\0\2\0\0\0\x10\0", 8);
+  return header + std::string(512 - header.size(), '\0');
+}
+
+TEST_F(SqliteFiles, MakesADatabaseAnewThatWasCutOffWhileItWasMade) {
+  const std::string zeros(4096, '\0');
+  for (const std::string& left : {zeros, zeros.substr(0, 512), zeros.substr(0, 1), std::string("S"),
+                                  "SQLite form" + zeros.substr(11)}) {
+    std::filesystem::remove(Database());
+    Write(left);
+    std::ofstream(Database() + "-journal") << JournalWith(0);
+    // SQLite takes one byte for none.
+    EXPECT_THAT(Refusal(Database(), true),
+                HasSubstr(left.size() == 1 ? "is empty" : "was stopped in the middle"));
+    const auto storage = MustOpen();
+    ASSERT_NE(storage, nullptr) << left.size();
+    const std::vector<Change> changes = {StudyCreated{StudyId(1), SpecForTests("s"), Time{1}}};
+    EXPECT_TRUE(storage->Commit(changes).ok());
+    EXPECT_FALSE(std::filesystem::exists(Database() + "-journal"));
+  }
+}
+
+TEST_F(SqliteFiles, RefusesWhatMayBeSomebodysAndLeavesItAlone) {
+  const std::string zeros(4096, '\0');
+  struct Left {
+    std::string file, journal;
+  };
+  for (const Left& left :
+       {Left{zeros, ""}, Left{zeros, "a text"}, Left{zeros, JournalWith(1)},
+        Left{zeros, JournalWith(0).substr(0, 18)}, Left{std::string(70'000, '\0'), JournalWith(0)},
+        Left{zeros + "x", JournalWith(0)}, Left{"a text", JournalWith(0)}}) {
+    Write(left.file);
+    std::ofstream(Database() + "-journal") << left.journal;
+    EXPECT_THAT(Refusal(Database()), HasSubstr("not an SQLite database"));
+    EXPECT_EQ(TextOfFile(Database()), left.file);
+    EXPECT_EQ(TextOfFile(Database() + "-journal"), left.journal);
+  }
 }
 
 TEST_F(SqliteFiles, RefusesAnEmptyOrAbsentFileForReading) {

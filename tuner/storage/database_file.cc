@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <filesystem>
@@ -102,6 +103,40 @@ void WarnOfOtherNames(const std::string& path, nlink_t names) {
       path, names, path);
 }
 
+// At most so many bytes of the file; "" if it cannot be read.
+std::string FirstBytes(const std::string& path, std::size_t most) {
+  std::string bytes(most, '\0');
+  std::ifstream file(path, std::ios::binary);
+  file.read(bytes.data(), static_cast<std::streamsize>(most));
+  bytes.resize(static_cast<std::size_t>(file.gcount()));
+  return bytes;
+}
+
+// Whether the journal beside the file is that of its first transaction: SQLite makes the file empty
+// with it (https://sqlite.org/fileformat2.html, "The Rollback Journal": the magic, and at byte 16
+// the number of pages that the file had before).
+bool JournalMakesItEmpty(const std::string& path) {
+  constexpr std::string_view kJournalMagic("\xd9\xd5\x05\xf9\x20\xa1\x63\xd7", 8);
+  constexpr std::string_view kNoPages("\0\0\0\0", 4);
+  constexpr std::size_t kPagesBefore = 16;
+  const std::string header = FirstBytes(path + "-journal", kPagesBefore + kNoPages.size());
+  return header.starts_with(kJournalMagic) && header.size() == kPagesBefore + kNoPages.size() &&
+         header.ends_with(kNoPages);
+}
+
+// Whether it is a new database that was cut off while SQLite made it: a loss of power leaves its
+// first page with zeros in it, or a part of the page. SQLite makes it empty and goes on from there,
+// and nothing of anybody's is in it.
+bool WasCutOffWhileItWasMade(const std::string& path) {
+  constexpr std::size_t kLargestPage = 65536;
+  const std::string bytes = FirstBytes(path, kLargestPage + 1);
+  if (bytes.size() > kLargestPage) return false;
+  const auto written =
+      std::mismatch(bytes.begin(), bytes.end(), kSqliteMagic.begin(), kSqliteMagic.end()).first;
+  return std::all_of(written, bytes.end(), [](char byte) { return byte == '\0'; }) &&
+         JournalMakesItEmpty(path);
+}
+
 absl::Status CheckContent(const std::string& path, const std::string& wanted) {
   errno = 0;
   std::ifstream file(path, std::ios::binary);
@@ -110,6 +145,7 @@ absl::Status CheckContent(const std::string& path, const std::string& wanted) {
   file.read(start.data(), start.size());
   const std::string_view read(start.data(), static_cast<std::size_t>(file.gcount()));
   if (read.empty() || read == kSqliteMagic) return absl::OkStatus();
+  if (WasCutOffWhileItWasMade(path)) return absl::OkStatus();
   return Refuse(path, absl::StrCat("is not an SQLite database; give the path of ", wanted,
                                    ", or of a file that does not exist yet"));
 }
