@@ -498,6 +498,20 @@ TEST_F(SqliteFiles, RefusesWhatMayBeSomebodysAndLeavesItAlone) {
   }
 }
 
+TEST_F(SqliteFiles, AreNotServedWhereTheDiskFailsWhileTheyAreMade) {
+  for (const char* beside : {"-journal", "", "-wal"}) {
+    const std::string folder = folder_.File(std::string("fails") + beside);
+    std::filesystem::create_directory(folder);
+    const std::string database = folder + "/tuner.db";
+    FailSyncOf(database + beside);
+    const absl::Status status = OpenSqliteStorage(database).status();
+    EXPECT_TRUE(SyncHasFailed()) << beside;
+    EXPECT_THAT(std::string(status.message()), AllOf(HasSubstr(database), HasSubstr("I/O error")))
+        << beside;
+    EXPECT_TRUE(OpenSqliteStorage(database).ok()) << beside;
+  }
+}
+
 TEST_F(SqliteFiles, RefusesAnEmptyOrAbsentFileForReading) {
   EXPECT_THAT(Refusal(Database(), true), HasSubstr("no such file"));
   EXPECT_THAT(FilesLeft(), ElementsAre());

@@ -70,6 +70,16 @@ std::string ImmutableUri(const std::string& path) {
       "?immutable=1");
 }
 
+// What a statement changes is only committed at its end, and some give a row before, such as PRAGMA
+// journal_mode: if they are left there, SQLite commits when they are destroyed, and an error of the
+// disk is said to nobody.
+absl::Status RunToItsEnd(Statement& statement) {
+  for (bool more = true; more;) {
+    ESPALIER_ASSIGN_OR_RETURN(more, statement.Step());
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 // ---- Statement -------------------------------------------------------------------------------
@@ -205,13 +215,17 @@ absl::Status Database::Execute(const char* sql) {
 absl::StatusOr<std::int64_t> Database::QueryInteger(std::string_view sql) {
   ESPALIER_ASSIGN_OR_RETURN(Statement statement, Prepare(sql));
   ESPALIER_ASSIGN_OR_RETURN(const bool row, statement.Step());
-  return row ? statement.Integer(0) : 0;
+  const std::int64_t value = row ? statement.Integer(0) : 0;
+  if (row) ESPALIER_RETURN_IF_ERROR(RunToItsEnd(statement));
+  return value;
 }
 
 absl::StatusOr<std::string> Database::QueryText(std::string_view sql) {
   ESPALIER_ASSIGN_OR_RETURN(Statement statement, Prepare(sql));
   ESPALIER_ASSIGN_OR_RETURN(const bool row, statement.Step());
-  return row ? statement.Text(0) : "";
+  std::string value = row ? statement.Text(0) : "";
+  if (row) ESPALIER_RETURN_IF_ERROR(RunToItsEnd(statement));
+  return value;
 }
 
 void Database::Rollback() {

@@ -86,7 +86,7 @@ class Database {
   absl::StatusOr<Statement> Prepare(std::string_view sql);
   // One or more statements without parameters; rows are dropped.
   absl::Status Execute(const char* sql);
-  // The first column of the first row.
+  // The first column of the first row; all of the statement is run.
   absl::StatusOr<std::int64_t> QueryInteger(std::string_view sql);
   absl::StatusOr<std::string> QueryText(std::string_view sql);
   // Rolls a transaction back, if there still is one: after some errors SQLite ends it by itself.
