@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cstdint>
 #include <filesystem>
@@ -11,6 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "tests/base/synced_paths.h"
 #include "tests/storage/change_source.h"
 #include "tests/storage/raw_sql.h"
 #include "tests/storage/scratch_folder.h"
@@ -137,6 +140,50 @@ TEST_F(Restore, TakesThePlaceOfWhatIsDamagedOrGone) {
   std::filesystem::remove(former());
   std::ofstream(former() + "-wal") << "of the one that is gone";
   EXPECT_EQ(MustRestore({.now = now_}).former, former() + "-2");
+}
+
+TEST_F(Restore, TakesNoPlaceWhereTheDiskFailsBeforeAllIsWritten) {
+  CommitLater();
+  const std::string copy = absl::StrCat(path(), ".unfinished-", getpid());
+  int failed = 0;
+  for (int later = 0;; ++later) {
+    FailSyncOf(copy + "-wal", later);
+    const auto restored = RestoreDatabase(backup(), path(), {.now = now_});
+    if (!SyncHasFailed()) break;
+    ++failed;
+    EXPECT_THAT(std::string(restored.status().message()), HasSubstr(copy));
+    EXPECT_THAT(MustLoad(path()).studies, ElementsAre(Key(StudyId(3)), Key(StudyId(4))));
+    EXPECT_THAT(FilesLeft(), testing::Not(testing::Contains(HasSubstr("unfinished"))));
+    EXPECT_FALSE(std::filesystem::exists(former()));
+  }
+  EXPECT_GE(failed, 2) << "of the commit, and of what writes the log back";
+  EXPECT_THAT(MustLoad(path()).studies, ElementsAre(Key(StudyId(3))));
+}
+
+// Else a loss of power might leave the copy with the log of the database before.
+TEST_F(Restore, TakesNoPlaceBeforeTheLogThatWasThereIsSurelyGone) {
+  const std::string log = path() + "-wal";
+  for (const bool gone : {false, true}) {
+    absl::Status refused;
+    for (int later = 0; refused.ok(); ++later) {
+      // SQLite syncs the folder, too, and takes no notice where that fails: then this restores.
+      if (gone) {
+        std::filesystem::remove(path());
+      } else {
+        CommitLater();
+      }
+      std::ofstream(log) << "of the database before";
+      FailSyncOf(folder_.path(), later);
+      refused = RestoreDatabase(backup(), path(), {.now = now_}).status();
+      ASSERT_TRUE(SyncHasFailed());
+    }
+    EXPECT_THAT(std::string(refused.message()), HasSubstr("cannot be synced"));
+    if (gone) {
+      EXPECT_FALSE(std::filesystem::exists(path()));
+    } else {
+      EXPECT_THAT(MustLoad(path()).studies, ElementsAre(Key(StudyId(3)), Key(StudyId(4))));
+    }
+  }
 }
 
 TEST_F(Restore, IdsGoOnBehindAllThatWereGiven) {

@@ -186,6 +186,15 @@ TEST_F(Upkeep, BackUpOverwritesNothing) {
   EXPECT_EQ(std::filesystem::file_size(copy()), 8u);
 }
 
+TEST_F(Upkeep, BackUpTakesNoNameThatHasALog) {
+  for (const char* log : {"-wal", "-journal"}) {
+    std::ofstream(copy() + log) << "of another database";
+    EXPECT_THAT(std::string(BackUpDatabase(path(), copy()).status().message()),
+                HasSubstr(copy() + log + ": exists already"));
+    std::filesystem::remove(copy() + log);
+  }
+}
+
 TEST_F(Upkeep, BackUpOfADamagedFileLeavesNothing) {
   std::filesystem::resize_file(path(), std::filesystem::file_size(path()) / 2);
   const absl::Status status = BackUpDatabase(path(), copy()).status();

@@ -42,7 +42,11 @@ absl::Status Sync(const std::string& path) {
 
 absl::StatusOr<NewFile> NewFile::Begin(const std::string& path) {
   std::error_code error;
-  if (fs::exists(fs::symlink_status(CanonicalPath(path), error))) return ExistsAlready(path);
+  for (const char* beside : {"", "-wal", "-journal"}) {
+    if (fs::exists(fs::symlink_status(CanonicalPath(path) + beside, error))) {
+      return ExistsAlready(path + beside);
+    }
+  }
   return BeginInPlaceOf(path);
 }
 
@@ -74,7 +78,22 @@ NewFile::~NewFile() {
   }
 }
 
+// SQLite writes a log back when its file is closed, and takes no notice where the disk fails there:
+// the file alone is then only a part of the database.
+absl::Status NewFile::CheckLogIsWrittenBack() const {
+  for (const char* beside : {"-wal", "-journal"}) {
+    std::error_code none;
+    const auto bytes = fs::file_size(unfinished_ + beside, none);
+    if (none || bytes == 0) continue;
+    return absl::InternalError(
+        absl::StrCat("file ", unfinished_, ": what is in its log ", unfinished_, beside, " (",
+                     bytes, " bytes) could not be written to it; see to its disk and try again"));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status NewFile::Keep() {
+  ESPALIER_RETURN_IF_ERROR(CheckLogIsWrittenBack());
   ESPALIER_RETURN_IF_ERROR(Sync(unfinished_));
   // A link, unlike a rename, does not take the place of a file that has come meanwhile.
   if (link(unfinished_.c_str(), path_.c_str()) != 0) {
@@ -88,6 +107,7 @@ absl::Status NewFile::Keep() {
 }
 
 absl::Status NewFile::Replace() {
+  ESPALIER_RETURN_IF_ERROR(CheckLogIsWrittenBack());
   ESPALIER_RETURN_IF_ERROR(Sync(unfinished_));
   if (rename(unfinished_.c_str(), path_.c_str()) != 0) return Failed(path_, "renaming", errno);
   return Sync(fs::path(path_).parent_path().string());

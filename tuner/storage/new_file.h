@@ -11,6 +11,7 @@ namespace espalier {
 // file was kept, the destructor removes all that was written.
 class NewFile {
  public:
+  // ALREADY_EXISTS also where there is a log of that name, which SQLite would take for this file's.
   static absl::StatusOr<NewFile> Begin(const std::string& path);
   // Where a file has the name until shortly before Keep.
   static absl::StatusOr<NewFile> BeginInPlaceOf(const std::string& path);
@@ -20,7 +21,10 @@ class NewFile {
   ~NewFile();
 
   const std::string& unfinished() const { return unfinished_; }  // where to write
-  // The writer must have closed the file.
+  // INTERNAL: it has a log beside it that was not written back when the writer closed it, so that
+  // the file is not all of the database.
+  absl::Status CheckLogIsWrittenBack() const;
+  // The writer must have closed the file. Fails where that check does.
   absl::Status Keep();
   // The same in the place of a file that has the name: at no moment does nothing have it.
   absl::Status Replace();

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/sync_path.h"
 #include "tuner/storage/database.h"
 #include "tuner/storage/database_file.h"
 #include "tuner/storage/new_file.h"
@@ -88,12 +89,22 @@ void PutLogBack(const std::string& path) {
   if (database.ok()) (*database)->Execute("PRAGMA wal_checkpoint(TRUNCATE)").IgnoreError();
 }
 
+// A log that came back with a loss of power would be taken for that of the copy.
+absl::Status SyncThatLogIsGone(const std::string& path) {
+  const std::string folder = fs::path(path).parent_path().string();
+  const int error = SyncPath(folder);
+  if (error == 0) return absl::OkStatus();
+  return RefuseRestore(path, absl::StrCat("its folder ", folder, " cannot be synced: ",
+                                          std::generic_category().message(error)));
+}
+
 // Gives the database another name, and its log, which is nothing without it: where the database is
 // gone, it goes too. Returns that name, "" if there is none.
 absl::StatusOr<std::string> MoveAway(const std::string& path) {
   std::error_code error;
   if (!fs::exists(path, error)) {
     for (const char* beside : {"-wal", "-journal", "-shm"}) fs::remove(path + beside, error);
+    ESPALIER_RETURN_IF_ERROR(SyncThatLogIsGone(path));
     return "";
   }
   PutLogBack(path);
@@ -111,6 +122,13 @@ absl::StatusOr<std::string> MoveAway(const std::string& path) {
     }
     unlink(former.c_str());
     return refuse(beside, "renamed");
+  }
+  if (const absl::Status gone = SyncThatLogIsGone(path); !gone.ok()) {
+    for (const char* beside : {"-wal", "-journal"}) {
+      std::rename((former + beside).c_str(), (path + beside).c_str());
+    }
+    unlink(former.c_str());
+    return gone;
   }
   fs::remove(path + "-shm", error);  // is made from the log
   return former;
@@ -143,6 +161,7 @@ absl::StatusOr<RestoredDatabase> RestoreDatabase(const std::string& backup, cons
   RestoredDatabase restored;
   ESPALIER_ASSIGN_OR_RETURN(restored.tokens_revoked, MakeGoOn(file.unfinished(), options));
   ESPALIER_RETURN_IF_ERROR(CheckSound(file.unfinished(), damaged));
+  ESPALIER_RETURN_IF_ERROR(file.CheckLogIsWrittenBack());
   ESPALIER_RETURN_IF_ERROR(options.before_it_is_there());
   ESPALIER_ASSIGN_OR_RETURN(restored.former, MoveAway(to));
   ESPALIER_RETURN_IF_ERROR(restored.former.empty() ? file.Keep() : file.Replace());
