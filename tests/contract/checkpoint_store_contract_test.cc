@@ -135,6 +135,18 @@ TEST_P(CheckpointStoreContract, NamesOutsideTheFolderAreRefused) {
   EXPECT_FALSE(Obtain("/etc/hostname").ok());
 }
 
+TEST_P(CheckpointStoreContract, WhatIsThereAlreadyIsSafeBeforeItIsSaidToBeThere) {
+  Write("step-5.pt", "learnt");
+  const std::string fingerprint =
+      ReadManifest(writer_->FolderOf("a/study", 3), "step-5.pt")->fingerprint;
+  ASSERT_TRUE(Obtain("step-5.pt", fingerprint).ok());
+  TakeSyncedPaths();
+  const absl::StatusOr<std::string> path = Obtain("step-5.pt", fingerprint);
+  ASSERT_TRUE(path.ok()) << path.status();
+  const std::set<std::string> synced = TakeSyncedPaths();
+  EXPECT_TRUE(synced.contains(*path) && synced.contains(fs::path(*path).parent_path().string()));
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Both, CheckpointStoreContract,
     ::testing::Values(Machines{"OwnDisks", [](const std::string& own,

@@ -210,7 +210,7 @@ absl::Status FetchCheckpoint(const FetchOrder& order, const std::string& folder,
                              const FetchNote& note, const std::string& incoming) {
   if (!order.fingerprint.empty()) {
     const absl::StatusOr<CheckpointManifest> here = ReadManifest(folder, order.what.name);
-    if (here.ok() && here->fingerprint == order.fingerprint) return absl::OkStatus();
+    if (here.ok() && here->fingerprint == order.fingerprint) return SyncInPlace(folder, *here);
   }
   return Fetch(order, folder, limits, note, incoming).Run(wait);
 }

@@ -21,6 +21,7 @@
 #include "spdlog/spdlog.h"
 #include "trial_runner/agent/checkpoints/checkpoint_damage.h"
 #include "trial_runner/agent/checkpoints/checkpoint_manifest.h"
+#include "trial_runner/agent/checkpoints/incoming_checkpoint.h"
 #include "tuner/credentials/hexadecimal.h"
 #include "tuner/credentials/sha256.h"
 
@@ -158,6 +159,7 @@ class FolderStore final : public StoreBelow {
       const absl::StatusOr<CheckpointManifest> manifest = ReadManifest(folder, order.what.name);
       if (manifest.ok() &&
           (order.fingerprint.empty() || order.fingerprint == manifest->fingerprint)) {
+        ESPALIER_RETURN_IF_ERROR(SyncInPlace(folder, *manifest));
         return absl::StrCat(folder, "/", order.what.name);
       }
       // The source is a node that has a disk of its own.

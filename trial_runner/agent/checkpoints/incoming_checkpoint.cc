@@ -9,6 +9,7 @@
 #include <cstring>
 #include <filesystem>
 #include <optional>
+#include <set>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -196,7 +197,12 @@ absl::Status IncomingCheckpoint::PutInPlace() {
       const FileDescriptor empty(open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
       if (!empty.open()) return DiskError(path, errno);
     }
-    ESPALIER_RETURN_IF_ERROR(Sync(path));
+    if (const absl::Status synced = Sync(path); !synced.ok()) {
+      // What the disk has not taken, the system counts as written from now on: the next try may not
+      // go on from it.
+      Discard();
+      return synced;
+    }
   }
   return name_.empty() ? PutFolderInPlace() : PutFileInPlace();
 }
@@ -234,6 +240,7 @@ absl::Status IncomingCheckpoint::PutFolderInPlace() {
   const absl::StatusOr<CheckpointManifest> there = ReadManifest(folder_, name_);
   if (there.ok() && there->fingerprint == manifest_.fingerprint) {
     // Another agent that sees the folder has brought it, and its program may be reading it already.
+    ESPALIER_RETURN_IF_ERROR(SyncInPlace(folder_, *there));
     fs::remove_all(fs::path(staging_).parent_path(), ignored);
     return absl::OkStatus();
   }
@@ -247,6 +254,19 @@ absl::Status IncomingCheckpoint::PutFolderInPlace() {
 void IncomingCheckpoint::Discard() {
   std::error_code ignored;
   fs::remove_all(staging_, ignored);
+}
+
+absl::Status SyncInPlace(const std::string& folder, const CheckpointManifest& manifest) {
+  std::set<std::string> folders = {folder};
+  for (const CheckpointPart& part : manifest.parts) {
+    ESPALIER_RETURN_IF_ERROR(Sync(absl::StrCat(folder, "/", part.path)));
+    fs::path above = fs::path(part.path).parent_path();
+    for (; above.has_relative_path(); above = above.parent_path()) {
+      folders.insert(absl::StrCat(folder, "/", above.string()));
+    }
+  }
+  for (const std::string& one : folders) ESPALIER_RETURN_IF_ERROR(Sync(one));
+  return SyncAbove(folder);
 }
 
 }  // namespace espalier

@@ -56,4 +56,8 @@ class IncomingCheckpoint {
   Sha256 sum_;
 };
 
+// Waits until a checkpoint that is in its place already would outlast a loss of power: whoever put
+// it there may have ended, or failed, before it was so.
+absl::Status SyncInPlace(const std::string& folder, const CheckpointManifest& manifest);
+
 }  // namespace espalier

@@ -178,6 +178,47 @@ TEST_F(TransferTest, WhatIsThereAlreadyIsNotFetched) {
   EXPECT_EQ(received_, 0);
 }
 
+// The next fetch finds it there, and may say so only when it is safe.
+TEST_F(TransferTest, WhatIsThereAfterASyncFailedIsSafeBeforeItIsSaidToBeThere) {
+  for (const std::string name : {"step-7.pt", ""}) {
+    for (const fs::path& folder : {fs::path(mine_), root_ / "b/trial-2", root_ / "b"}) {
+      if (name.empty() && folder == mine_) continue;  // it is synced under another name
+      fs::remove_all(root_ / "b");
+      fs::remove_all(holder_);
+      Write(holder_ + "/step-7.pt", "learnt");
+      Write(holder_ + "/deep/part", "learnt");
+      FetchOrder order = OrderFor(name);
+      order.fingerprint = ReadManifest(holder_, name)->fingerprint;
+      FailSyncOf(folder.string());
+      ASSERT_FALSE(Fetch(order).ok());
+      ASSERT_TRUE(SyncHasFailed());
+      order.sources.clear();
+      TakeSyncedPaths();
+      ASSERT_EQ(Fetch(order), absl::OkStatus());
+      const std::set<std::string> synced = TakeSyncedPaths();
+      std::vector<fs::path> needed = {fs::path(mine_) / "step-7.pt", mine_, root_ / "b/trial-2",
+                                      root_ / "b"};
+      if (name.empty()) {
+        needed.insert(needed.end(), {fs::path(mine_) / "deep", fs::path(mine_) / "deep/part"});
+      }
+      for (const fs::path& path : needed) EXPECT_TRUE(synced.contains(path.string())) << path;
+    }
+  }
+}
+
+// The system counts as written what the disk did not take.
+TEST_F(TransferTest, WhatTheDiskDidNotTakeIsFetchedAnew) {
+  Write(holder_ + "/step-7.pt", "learnt");
+  FetchOrder order = OrderFor("step-7.pt");
+  order.fingerprint = ReadManifest(holder_, "step-7.pt")->fingerprint;
+  const fs::path staging = root_ / "b/trial-2/incoming" / order.fingerprint;
+  FailSyncOf((staging / "step-7.pt").string());
+  EXPECT_THAT(std::string(Fetch(order).message()), HasSubstr("Input/output error"));
+  EXPECT_FALSE(fs::exists(staging));
+  EXPECT_EQ(Fetch(order), absl::OkStatus());
+  EXPECT_EQ(received_, 6) << "all of it";
+}
+
 TEST_F(TransferTest, GoesOnFromTheLastByteAfterABreak) {
   Write(holder_ + "/step-7.pt", Large());
   const std::string copy = (root_ / "c" / "trial-2" / "checkpoints").string();
