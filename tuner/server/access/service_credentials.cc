@@ -39,6 +39,19 @@ std::string InFolder(const std::string& folder, const char* name) {
   return (std::filesystem::path(folder) / name).string();
 }
 
+absl::Status Failed(const std::string& path, std::string_view what, const std::error_code& error) {
+  return absl::FailedPreconditionError(
+      absl::StrCat("credentials ", path, ": ", std::string(what), " failed: ", error.message()));
+}
+
+// Also of what is there already: a start before may have been killed, or failed, just before it was
+// safe.
+absl::Status SyncAllNames(const std::string& folder) {
+  const int error = SyncFoldersAbove(InFolder(folder, kTrialKey));
+  if (error == 0) return absl::OkStatus();
+  return Failed(folder, "syncing", std::error_code(error, std::generic_category()));
+}
+
 absl::StatusOr<std::string> KeepTrialKey(const std::string& folder) {
   const std::string path = InFolder(folder, kTrialKey);
   std::string key = FirstLineOf(path);
@@ -68,11 +81,6 @@ absl::StatusOr<std::string> KeepToken(const std::string& file, Role role, const 
   ESPALIER_ASSIGN_OR_RETURN(const v1::Token made, api::CreateToken(tuner, request));
   ESPALIER_RETURN_IF_ERROR(KeepPrivateFile(file, made.text() + "\n"));
   return made.text();
-}
-
-absl::Status Failed(const std::string& path, std::string_view what, const std::error_code& error) {
-  return absl::FailedPreconditionError(
-      absl::StrCat("credentials ", path, ": ", std::string(what), " failed: ", error.message()));
 }
 
 absl::Status SyncNames(const std::string& folder) {
@@ -132,6 +140,7 @@ absl::StatusOr<ServiceCredentials> PrepareCredentials(const CredentialOptions& o
   credentials.given_tls = options.tls;
   if (options.folder.empty()) return credentials;
   ESPALIER_ASSIGN_OR_RETURN(credentials.trial_key, KeepTrialKey(options.folder));
+  ESPALIER_RETURN_IF_ERROR(SyncAllNames(options.folder));
   if (reachable || options.own_user_shows_token) {
     credentials.administer_token_file = InFolder(options.folder, kAdministerToken);
   }
