@@ -512,6 +512,27 @@ TEST_F(SqliteFiles, AreNotServedWhereTheDiskFailsWhileTheyAreMade) {
   }
 }
 
+// The process before may have ended because the disk did not take it.
+TEST_F(SqliteFiles, TheLogThatAnEndedServiceLeftIsOnTheDiskBeforeMoreIsCommitted) {
+  const auto service = MustOpen();
+  const std::vector<Change> changes = {StudyCreated{StudyId(1), SpecForTests("s"), Time{1}}};
+  ASSERT_TRUE(service->Commit(changes).ok());
+  const std::string killed = folder_.File("killed.db");
+  for (const char* beside : {"", "-wal"}) {
+    std::filesystem::copy_file(Database() + beside, killed + beside);
+  }
+  FailSyncOf(killed + "-wal");
+  EXPECT_THAT(std::string(OpenSqliteStorage(killed).status().message()),
+              AllOf(HasSubstr(killed), HasSubstr("Input/output error")));
+  EXPECT_EQ(TextOfFile(killed + "-wal"), TextOfFile(Database() + "-wal")) << "it stays";
+  TakeSyncedPaths();
+  const auto again = OpenSqliteStorage(killed);
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_TRUE(TakeSyncedPaths().contains(killed + "-wal")) << "by us: SQLite uses fdatasync";
+  EXPECT_EQ(TextOfFile(killed + "-wal"), TextOfFile(Database() + "-wal"));
+  EXPECT_EQ((*again)->Load()->studies.size(), 1U);
+}
+
 TEST_F(SqliteFiles, RefusesAnEmptyOrAbsentFileForReading) {
   EXPECT_THAT(Refusal(Database(), true), HasSubstr("no such file"));
   EXPECT_THAT(FilesLeft(), ElementsAre());

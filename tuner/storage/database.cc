@@ -15,6 +15,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "base/file_descriptor.h"
 
 namespace espalier {
 
@@ -68,6 +69,21 @@ std::string ImmutableUri(const std::string& path) {
   return absl::StrCat(
       "file:", absl::StrReplaceAll(path, {{"%", "%25"}, {"?", "%3f"}, {"#", "%23"}}),
       "?immutable=1");
+}
+
+// Waits until the file, with the bytes that are read from it, is on the disk. 0, or the error.
+int WriteAgain(const std::string& path) {
+  const FileDescriptor file(open(path.c_str(), O_RDWR | O_CLOEXEC));
+  if (!file.open()) return errno == ENOENT ? 0 : errno;
+  std::string bytes(std::size_t{1} << 20, '\0');
+  for (off_t at = 0;;) {
+    const ssize_t got = pread(file.get(), bytes.data(), bytes.size(), at);
+    if (got < 0) return errno;
+    if (got == 0) return fsync(file.get()) == 0 ? 0 : errno;
+    const ssize_t wrote = pwrite(file.get(), bytes.data(), static_cast<std::size_t>(got), at);
+    if (wrote <= 0) return wrote < 0 ? errno : EIO;
+    at += wrote;
+  }
 }
 
 // What a statement changes is only committed at its end, and some give a row before, such as PRAGMA
@@ -233,6 +249,19 @@ void Database::Rollback() {
     // What brought us here has been reported; if even this fails, the next BEGIN says so.
     sqlite3_exec(connection_.get(), "ROLLBACK", nullptr, nullptr, nullptr);
   }
+}
+
+absl::Status Database::WriteLogAgain() {
+  // In a transaction, so that nobody else writes to the log meanwhile.
+  return Transact([this] {
+    const std::string log = path_ + "-wal";
+    const int error = WriteAgain(log);
+    if (error == 0) return absl::OkStatus();
+    sqlite3_db_config(connection_.get(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
+    return absl::InternalError(
+        absl::StrCat("database ", path_, ": its log ", log,
+                     " cannot be kept: ", std::generic_category().message(error)));
+  });
 }
 
 absl::Status Database::Transact(const std::function<absl::Status()>& body) {

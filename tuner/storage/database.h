@@ -96,6 +96,11 @@ class Database {
   absl::Status CopyTo(Database& copy);
   // Runs `body` in a transaction that is committed if it succeeds, and else leaves no trace.
   absl::Status Transact(const std::function<absl::Status()>& body);
+  // Writes the write-ahead log that an ended process has left to the disk once more, as it is. If
+  // that process ended because the disk did not take it, the system shows it all the same, and
+  // counts it as written: what is committed behind it would go with it in a loss of power. After an
+  // error the log stays when this is closed.
+  absl::Status WriteLogAgain();
   // Rows that the last INSERT, UPDATE or DELETE touched.
   std::int64_t Changes() const;
 

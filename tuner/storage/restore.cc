@@ -86,7 +86,8 @@ void PutLogBack(const std::string& path) {
   std::error_code error;
   if (!fs::exists(path + "-wal", error)) return;
   const auto database = Database::Open(path, /*read_only=*/false);
-  if (database.ok()) (*database)->Execute("PRAGMA wal_checkpoint(TRUNCATE)").IgnoreError();
+  if (!database.ok() || !(*database)->WriteLogAgain().ok()) return;
+  (*database)->Execute("PRAGMA wal_checkpoint(TRUNCATE)").IgnoreError();
 }
 
 // A log that came back with a loss of power would be taken for that of the copy.

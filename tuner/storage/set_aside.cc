@@ -126,6 +126,7 @@ absl::StatusOr<std::vector<SetAsideStudy>> SetAsideStudies(const std::string& pa
   ESPALIER_ASSIGN_OR_RETURN(const std::unique_ptr<Database> database,
                             Database::Open(canonical, /*read_only=*/false));
   ESPALIER_RETURN_IF_ERROR(CheckIsLatest(*database));
+  ESPALIER_RETURN_IF_ERROR(database->WriteLogAgain());
   std::vector<SetAsideStudy> studies;
   {
     ESPALIER_ASSIGN_OR_RETURN(const std::unique_ptr<Database> copy,

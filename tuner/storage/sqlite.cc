@@ -152,6 +152,7 @@ absl::StatusOr<std::unique_ptr<Storage>> OpenSqliteStorage(const std::string& pa
                             Database::Open(canonical, read_only));
   if (left_open) ESPALIER_RETURN_IF_ERROR(CheckQuickly(*database));
   if (!read_only) ESPALIER_RETURN_IF_ERROR(KeepFormerSchema(*database));
+  if (left_open) ESPALIER_RETURN_IF_ERROR(database->WriteLogAgain());
   ESPALIER_RETURN_IF_ERROR(PrepareSchema(*database, read_only));
   std::optional<ChangeWriter> writer;
   std::optional<DeletedStudies> deleted;

@@ -82,6 +82,7 @@ absl::StatusOr<CompactedSizes> CompactDatabase(const std::string& path) {
     ESPALIER_ASSIGN_OR_RETURN(const std::unique_ptr<Database> database,
                               Database::Open(canonical, /*read_only=*/false));
     ESPALIER_ASSIGN_OR_RETURN(const std::int64_t version, OurVersion(*database));
+    ESPALIER_RETURN_IF_ERROR(database->WriteLogAgain());
     if (version == kLatestSchema) ESPALIER_RETURN_IF_ERROR(DeletedStudies::RemoveAll(*database));
     ESPALIER_RETURN_IF_ERROR(database->Execute("VACUUM"));
     ESPALIER_ASSIGN_OR_RETURN(const std::int64_t busy,
