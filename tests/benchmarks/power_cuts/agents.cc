@@ -2,6 +2,7 @@
 
 #include <csignal>
 #include <filesystem>
+#include <set>
 #include <utility>
 #include <variant>
 
@@ -29,13 +30,23 @@ ReplicaExited ExitOf(ReplicaId replica, int signal = 0) {
   return exited;
 }
 
+// The newest whole ones of a folder, so many. Those count whose writer or fetch failed behind the
+// rename, too, and told nobody: they are there, and what removes older ones counts them.
+std::set<std::string> NewestWhole(const std::string& folder, std::size_t most) {
+  std::set<std::string> newest;
+  for (const std::string& path : CheckpointFiles(folder)) {
+    if (newest.size() < most && VerifyCheckpointFile(path).ok()) newest.insert(path);
+  }
+  return newest;
+}
+
 }  // namespace
 
 std::string IdentityFor(const std::string& study) { return "identity-of-" + study; }
 
 absl::StatusOr<std::string> SaveCheckpoint(const Stage& stage, const std::string& folder,
                                            std::int64_t step, std::size_t bytes) {
-  stage.EndPromises(folder, kKeptCheckpoints - 1);
+  stage.EndPromises(folder, NewestWhole(folder, kKeptCheckpoints - 1));
   const std::string state = absl::StrCat(step, std::string(bytes, 's')) + kZipEnd;
   absl::StatusOr<std::string> path =
       WriteCheckpointFile({.folder = folder, .step = step}, [&](const ByteSink& sink) {
@@ -108,7 +119,7 @@ absl::StatusOr<std::string> TwoAgents::Obtain(const std::string& from, const std
                     .ticket = "ticket",
                     .error = ""}};
   const std::string folder = StoreOf(to).FolderOf(order.what.study, order.what.trial_number);
-  stage_.EndPromises(folder, kKeptCopies - 1);
+  stage_.EndPromises(folder, NewestWhole(folder, kKeptCopies - 1));
   return StoreOf(to).Obtain(
       whole, [](double) { return false; }, [](std::int64_t) { return true; });
 }
@@ -184,7 +195,7 @@ void TwoAgents::On(const CopyCheckpointCommand& command) {
 void TwoAgents::On(const DropCheckpointsCommand& command) {
   const std::string folder =
       StoreOf(MachineOf(command.node)).FolderOf(command.study, command.trial_number);
-  stage_.EndPromises(folder, 0);
+  stage_.EndPromises(folder, {});
   RemoveCopies(folder);
 }
 

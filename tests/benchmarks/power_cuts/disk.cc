@@ -48,6 +48,8 @@ const char* NameOf(FileCall::Kind kind) {
       return "make_folder";
     case FileCall::Kind::kRemoveFolder:
       return "remove_folder";
+    case FileCall::Kind::kFailedSync:
+      return "failed_sync";
   }
   return "";
 }
@@ -122,6 +124,9 @@ void Disk::Apply(const FileCall& call) {
         file.synced = Content(call.node, Cut{}, random);
         file.since.clear();
       }
+      break;
+    case FileCall::Kind::kFailedSync:
+      if (!IsFolder(call.node)) files_.at(call.node).since.clear();
       break;
     case FileCall::Kind::kRename:
       ChangeNames({{name, kNoNode}, {to, call.node}});

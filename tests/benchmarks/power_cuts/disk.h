@@ -30,6 +30,7 @@ struct FileCall {
     kUnlink,
     kMakeFolder,
     kRemoveFolder,
+    kFailedSync,  // the last one: no record without faults has it
   };
   Kind kind = Kind::kSync;
   Node node = kNoNode;
@@ -59,7 +60,9 @@ struct Cut {
 // of power. What POSIX promises is kept, and no more: what was written is safe when the file was
 // synced, and a name when its folder was; until then each write and each name may be on the disk or
 // not, in any order, and a write may be there by halves. A rename is there as a whole or not at
-// all, as journals of file systems have it, and a name follows what happened to it before.
+// all, as journals of file systems have it, and a name follows what happened to it before. What a
+// sync that failed was to bring to the disk is never there, though programs see it and later syncs
+// succeed: Linux counts it as written.
 class Disk {
  public:
   // What is in the folder now, all of it synced.

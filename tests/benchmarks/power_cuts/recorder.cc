@@ -105,6 +105,7 @@ bool NeedsRoom(FileCall::Kind kind) {
     case FileCall::Kind::kSync:
     case FileCall::Kind::kUnlink:
     case FileCall::Kind::kRemoveFolder:
+    case FileCall::Kind::kFailedSync:
       return false;
   }
   return false;
@@ -178,7 +179,12 @@ ssize_t WriteRecorded(int file, const void* bytes, const Write& write) {
 int SyncRecorded(int file, int (*real)(int)) {
   const auto node = Current()->open.find(file);
   if (node == Current()->open.end()) return real(file);
-  if (!MayGoOn(FileCall::Kind::kSync)) return -1;
+  if (!MayGoOn(FileCall::Kind::kSync)) {
+    const int error = errno;
+    if (!Current()->frozen) Done({.kind = FileCall::Kind::kFailedSync, .node = node->second});
+    errno = error;
+    return -1;
+  }
   const int done = real(file);
   if (done == 0) Done({.kind = FileCall::Kind::kSync, .node = node->second});
   return done;
@@ -222,13 +228,17 @@ mode_t ModeOf(int flags, va_list arguments) {
 
 }  // namespace
 
-Recorder::Recorder(const std::string& root, Fault fault) {
+Recorder::Recorder(const std::string& root, Fault fault) : Recorder(root, Disk::Of(root)) {
+  const std::lock_guard lock(Mutex());
+  Current()->fault = fault;
+}
+
+Recorder::Recorder(const std::string& root, Disk disk) {
   const std::lock_guard lock(Mutex());
   ESPALIER_CHECK(Current() == nullptr, "there is one recorder at a time");
   auto record = std::make_unique<Record>();
   record->root = root;
-  record->fault = fault;
-  record->disk = Disk::Of(root);
+  record->disk = std::move(disk);
   Current() = std::move(record);
   recording = true;
 }
@@ -252,6 +262,11 @@ void Recorder::Freeze() {
 std::vector<FileCall> Recorder::Calls() const {
   const std::lock_guard lock(Mutex());
   return Current()->calls;
+}
+
+Disk Recorder::DiskNow() const {
+  const std::lock_guard lock(Mutex());
+  return Current()->disk;
 }
 
 std::string Recorder::Compare() const {

@@ -21,6 +21,8 @@ struct Fault {
 class Recorder {
  public:
   explicit Recorder(const std::string& root, Fault fault = {});
+  // What is below the root is on that disk, and not all of it synced.
+  Recorder(const std::string& root, Disk disk);
   ~Recorder();
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
@@ -31,6 +33,7 @@ class Recorder {
   void Freeze();
   // Those that were done, in order.
   std::vector<FileCall> Calls() const;
+  Disk DiskNow() const;
   // What is wrong with the record, compared with the folder; empty: nothing.
   std::string Compare() const;
 };

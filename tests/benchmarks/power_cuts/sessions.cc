@@ -24,6 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kSchemaBefore = 12;
+constexpr int kOlderSchema = 9;
 constexpr Time kRestoredAt{1'800'000'000'000'000};
 
 v1::CreateStudyRequest Study(const std::string& json) {
@@ -201,15 +202,17 @@ void Delete(const Stage& stage) {
   RunTrial(*service, "doomed", 0, 1);
 }
 
-void BackToSchemaBefore(const std::string& root) {
+template <int kSchema>
+void BackToSchema(const std::string& root) {
   const auto database = Database::Open(root + "/" + kDatabase, /*read_only=*/false);
-  ESPALIER_CHECK(database.ok() && (*database)->Execute(UndoTo(kSchemaBefore).c_str()).ok(),
+  ESPALIER_CHECK(database.ok() && (*database)->Execute(UndoTo(kSchema).c_str()).ok(),
                  "the schema cannot be undone");
 }
 
-// A database of the schema before is brought up to date when the service starts.
+// A database of an earlier schema is brought up to date when the service starts.
+template <int kSchema>
 void Upgrade(const Stage& stage) {
-  const std::string copy = absl::StrCat(kDatabase, ".schema-", kSchemaBefore);
+  const std::string copy = absl::StrCat(kDatabase, ".schema-", kSchema);
   const auto service = stage.StartService();
   if (service == nullptr) return;
   stage.Promise(stage.Path(copy));
@@ -227,11 +230,15 @@ void FolderCopies(const Stage& stage) {
     ClaimTrialFolder(stage.Path(machine), {"own", IdentityFor("own"), 0}).status().IgnoreError();
   }
   for (const char* version : {"first", "second", "third"}) {
+    // Contents are told apart by their ends.
+    const std::string content = version + std::string(6000, 'w') + version;
+    bool written = true;
     for (const char* part : {"weights", "deep/moments", "epoch"}) {
       const std::string file = absl::StrCat(a, "/", part);
-      MakePrivateFolders(fs::path(file).parent_path().string()).IgnoreError();
-      WritePrivateFile(file, std::string(version) + std::string(6000, 'w')).IgnoreError();
+      written = written && MakePrivateFolders(fs::path(file).parent_path().string()).ok() &&
+                WritePrivateFile(file, content).ok();
     }
+    if (!written) break;  // the program ends: what it has left is no version
     stage.BeginFolder(b, version);
     if (agents.Copy("own", 0, "").ok()) stage.EndFolder(b, version);
   }
@@ -275,20 +282,31 @@ void BackUp(const Stage& stage) {
 }
 
 // Without a service: the database is as the backup was, under the same name.
-void Restore(const Stage& stage) {
+void RestoreBackup(const Stage& stage, bool keep_tokens) {
   const std::string database = stage.Path(kDatabase);
   const std::string backup = stage.Path("backup.db");
   stage.story->credentials.push_back({.at = stage.Now()});  // the key of trials is made anew
   const std::int64_t begun = stage.Now();
-  RestoreOptions options{.now = kRestoredAt};
+  RestoreOptions options{.now = kRestoredAt, .keep_tokens = keep_tokens};
   options.before_it_is_there = [&] {
-    return RestoreCredentials(CredentialsFolderOf(backup), CredentialsFolderOf(database), false);
+    return RestoreCredentials(CredentialsFolderOf(backup), CredentialsFolderOf(database),
+                              keep_tokens);
   };
   const auto restored = RestoreDatabase(backup, database, options);
   const std::int64_t done = restored.ok() ? stage.Now() : kNever;
   stage.story->commits.push_back({.begun = begun, .done = done, .after = stage.restored});
   if (restored.ok() && !restored->former.empty()) stage.Promise(restored->former);
 }
+
+void Restore(const Stage& stage) { RestoreBackup(stage, /*keep_tokens=*/false); }
+
+void LoseDatabase(const std::string& root) {
+  for (const char* beside : {"", "-wal", "-shm", "-journal"}) {
+    fs::remove(root + "/" + kDatabase + beside);
+  }
+}
+
+void RestoreWhereNothingIs(const Stage& stage) { RestoreBackup(stage, /*keep_tokens=*/true); }
 
 void AfterRestore(const Stage& stage) {
   const auto service = stage.StartService();
@@ -301,7 +319,61 @@ void AfterRestore(const Stage& stage) {
 
 void Compact(const Stage& stage) { CompactDatabase(stage.Path(kDatabase)).status().IgnoreError(); }
 
+// A program such as SQLite's shell writes the log back while the service runs, which then writes
+// over it from its beginning.
+void LogBegunAnew(const Stage& stage) {
+  const auto service = stage.StartService();
+  if (service == nullptr) return;
+  for (int i = 0; i < 3; ++i) {
+    RunTrial(*service, "tuned", 93 + i, 2);
+    const auto other = Database::Open(stage.Path(kDatabase), /*read_only=*/false);
+    if (other.ok()) (*other)->Execute("PRAGMA wal_checkpoint(RESTART)").IgnoreError();
+  }
+  RunTrial(*service, "tuned", 96, 2);
+  Kill(stage);
+}
+
+// Trials that clients enqueue, cancel and let fail, and a study that ends and is resumed.
+void Enqueued(const Stage& stage) {
+  const auto service = stage.StartService();
+  if (service == nullptr) return;
+  SubmitAsked(*service, "enqueued");
+  std::vector<std::int64_t> trials;
+  for (const char* lr : {"0.11", "0.12", "0.13", "0.14"}) {
+    v1::EnqueueRequest request;
+    request.set_study("enqueued");
+    request.set_parameters(absl::StrCat(R"({"lr": )", lr, "}"));
+    const auto trial = api::Enqueue(*service, request);
+    if (trial.ok()) trials.push_back(trial->trial_id());
+  }
+  if (!trials.empty()) {
+    v1::CancelTrialRequest cancel;
+    cancel.set_trial_id(trials.back());
+    cancel.set_reason("not wanted");
+    api::CancelTrial(*service, cancel).IgnoreError();
+  }
+  RunTrial(*service, "enqueued", 0, 2);
+  const std::int64_t failing = Ask(*service, "enqueued");
+  ReportAndAsk(*service, failing, 0.5);
+  End(*service, failing, v1::TRIAL_FAIL, 0);
+  api::StopStudy(*service, Named("enqueued")).IgnoreError();
+  v1::ResumeStudyRequest resume;
+  resume.set_name("enqueued");
+  resume.set_max_trials(7);
+  api::ResumeStudy(*service, resume).IgnoreError();
+  RunTrial(*service, "enqueued", 1, 2);
+  Kill(stage);
+}
+
 }  // namespace
+
+void GoOn(const Stage& stage) {
+  const auto service = stage.StartService();
+  if (service == nullptr) return;
+  CreateToken(*service, "later", "submit");
+  SubmitAsked(*service, "later");
+  Kill(stage);
+}
 
 const std::vector<Session>& Sessions() {
   static const auto& sessions = *new std::vector<Session>{
@@ -325,13 +397,18 @@ const std::vector<Session>& Sessions() {
       {"clients", Clients<14>},
       {"clients", Clients<15>},
       {"delete", Delete},
-      {"upgrade", Upgrade, BackToSchemaBefore},
+      {"upgrade", Upgrade<kSchemaBefore>, BackToSchema<kSchemaBefore>},
       {"folder copies", FolderCopies},
       {"agents' own files", AgentsOwnFiles},
       {"backup", BackUp},
       {"restore", Restore},
       {"after the restore", AfterRestore},
       {"compact", Compact},
+      {"log begun anew", LogBegunAnew},
+      {"enqueued", Enqueued},
+      {"upgrade from older", Upgrade<kOlderSchema>, BackToSchema<kOlderSchema>},
+      {"restore where nothing is", RestoreWhereNothingIs, LoseDatabase},
+      {"after the restore", AfterRestore},
   };
   return sessions;
 }

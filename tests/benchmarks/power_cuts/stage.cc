@@ -16,12 +16,11 @@ void Stage::Promise(const std::string& path) const {
       {.path = path.substr(root.size() + 1), .content = TextOfFile(path), .from = recorder->Now()});
 }
 
-void Stage::EndPromises(const std::string& below, std::size_t but_newest) const {
-  const std::string folder = below.substr(root.size() + 1) + "/";
-  std::size_t seen = 0;
-  for (auto at = story->promises.rbegin(); at != story->promises.rend(); ++at) {
-    if (!at->path.starts_with(folder) || at->until != kNever) continue;
-    if (seen++ >= but_newest) at->until = recorder->Now();
+void Stage::EndPromises(const std::string& folder, const std::set<std::string>& but) const {
+  for (Story::Promise& promise : story->promises) {
+    const std::string path = Path(promise.path);
+    if (!path.starts_with(folder + "/") || promise.until != kNever || but.contains(path)) continue;
+    promise.until = recorder->Now();
   }
 }
 

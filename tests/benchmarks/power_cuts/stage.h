@@ -2,6 +2,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -17,7 +18,7 @@ struct Stage {
   std::string root;
   Recorder* recorder = nullptr;
   Story* story = nullptr;
-  SharedState restored = nullptr;  // the state of the backup; null: not known yet
+  SharedState restored = nullptr;  // what a restore makes of the backup; null: not known yet
 
   std::string Path(const std::string& name) const { return root + "/" + name; }
   std::int64_t Now() const { return recorder->Now(); }
@@ -26,7 +27,7 @@ struct Stage {
 
   // What is there whole from now on, and what is only until now.
   void Promise(const std::string& path) const;
-  void EndPromises(const std::string& below, std::size_t but_newest) const;
+  void EndPromises(const std::string& folder, const std::set<std::string>& but) const;
   // A folder whose files come together: from Begin on it may be of that version, from End on it is.
   // All of its files begin with their version's name.
   void BeginFolder(const std::string& folder, const std::string& version) const;
@@ -41,6 +42,9 @@ struct Session {
   // Before it: to a database that nobody has open.
   void (*prepare)(const std::string& root) = nullptr;
 };
+
+// What is done after a session that failed: the service starts again, and clients are told more.
+void GoOn(const Stage& stage);
 
 // In their order; each begins on the disk that the one before has left.
 const std::vector<Session>& Sessions();

@@ -103,8 +103,8 @@ const std::vector<Recorded>& Trials::Record() {
     disk = Play(recorded);
     for (Story::Commit& commit : recorded.story.commits) {
       if (commit.after != nullptr) continue;
-      restored_ = RestartOn(disk)->state;
-      commit.after = restored_;
+      recorded.restored = RestartOn(disk)->state;
+      commit.after = recorded.restored;
     }
     recorded_.push_back(std::move(recorded));
   }
@@ -166,34 +166,48 @@ void Trials::CutPower(const Recorded& recorded, std::int64_t done) {
   }
 }
 
+void Trials::GoOnAndCutPower(const Story& told, const Disk& disk, const std::string& what) {
+  const std::string root = folder_ + "/disk";
+  const SharedState state = RestartOn(Disk::Of(root).Files())->state;
+  if (state == nullptr) return;  // it does not start, which has been counted
+  Story story = StillTold(told);
+  story.credentials.clear();
+  story.begin = state;
+  Recorder recorder(root, disk);
+  GoOn({.root = root, .recorder = &recorder, .story = &story});
+  NumberAnswers(story);
+  Try(story, recorder.Now(),
+      recorder.DiskNow().After({.names = Cut::Kept::kNothing, .bytes = Cut::Kept::kNothing}), what);
+}
+
 void Trials::Fail(const Recorded& recorded, Fault fault) {
   const std::string root = folder_ + "/disk";
   WriteFolder(root, recorded.before);
   Story story = recorded.told;
   std::int64_t end = 0;
-  std::vector<FileCall> calls;
+  Disk disk;
   {
     Recorder recorder(root, fault);
     recorded.session->play(
-        {.root = root, .recorder = &recorder, .story = &story, .restored = restored_});
-    calls = recorder.Calls();
+        {.root = root, .recorder = &recorder, .story = &story, .restored = recorded.restored});
+    disk = recorder.DiskNow();
     end = recorder.Now();
   }
   NumberAnswers(story);
+  const FileCall::Kind kind =
+      recorded
+          .calls[static_cast<std::size_t>(
+              std::min<std::int64_t>(fault.at, std::ssize(recorded.calls)) - 1)]
+          .kind;
   const std::string what =
       absl::StrCat(recorded.session->name, ", ", fault.error == EIO ? "EIO" : "ENOSPC", " at call ",
-                   fault.at, " (",
-                   NameOf(recorded
-                              .calls[static_cast<std::size_t>(
-                                  std::min<std::int64_t>(fault.at, std::ssize(recorded.calls)) - 1)]
-                              .kind),
-                   ")");
+                   fault.at, " (", NameOf(kind), ")");
   Try(story, end, Disk::Of(root).Files(), what + ", process ended");
-  WriteFolder(folder_ + "/before", recorded.before);
-  Disk disk = Disk::Of(folder_ + "/before");
-  for (const FileCall& call : calls) disk.Apply(call);
   Try(story, end, disk.After({.names = Cut::Kept::kNothing, .bytes = Cut::Kept::kNothing}),
       what + ", then the power cut");
+  if (kind == FileCall::Kind::kSync) {
+    GoOnAndCutPower(story, disk, what + ", started again, then the power cut");
+  }
 }
 
 }  // namespace espalier::power_cuts

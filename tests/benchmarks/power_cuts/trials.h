@@ -19,6 +19,7 @@ struct Recorded {
   Story told{};                                 // before it
   std::vector<FileCall> calls{};
   Story story{};
+  SharedState restored{};  // what a restore in it made of the backup
 };
 
 // What the trials came to.
@@ -52,13 +53,15 @@ class Trials {
   std::map<std::string, std::string> Play(Recorded& recorded);
   const Disk& DiskAt(const Recorded& recorded, std::int64_t done);
   std::shared_ptr<const Found> RestartOn(const std::map<std::string, std::string>& files);
+  // After an error the service is started again on the same files, without a loss of power. What
+  // clients are told then has to outlast one, too.
+  void GoOnAndCutPower(const Story& told, const Disk& disk, const std::string& what);
   void Try(const Story& story, std::int64_t now, const std::map<std::string, std::string>& files,
            const std::string& what);
 
   const std::string folder_;
   const std::size_t examples_;  // at most
   std::vector<Recorded> recorded_;
-  SharedState restored_;
   Tally tally_;
   // The disk at the moment that was asked for last: moments come in their order.
   const Recorded* disk_of_ = nullptr;
