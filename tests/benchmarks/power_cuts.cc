@@ -3,10 +3,10 @@
 //
 // The run is in tests/benchmarks/power_cuts/sessions.cc: service, agents and trials on one disk.
 // After each call the power is cut, and everything starts again on each kind of disk that this may
-// leave (trials.cc); then each session is played again with each of its calls failing. `calls` are
-// those of the run, `restarts` the disks that were started on; `lost`: something that a client was
-// told is not there; `half`: something half is taken for whole; `do_not_start`: the service does
-// not.
+// leave (trials.cc); then each session is played again with each of its calls failing, and after a
+// sync that failed the service goes on until the power is cut. `calls` are those of the run,
+// `restarts` the disks that were started on; `lost`: something that a client was told is not there;
+// `half`: something half is taken for whole; `do_not_start`: the service does not.
 //
 // bench_power_cuts --calls            lists the calls by session and number
 // bench_power_cuts SESSION [CALL [cut | EIO | ENOSPC]]
