@@ -29,6 +29,7 @@
 #include <thread>
 #include <vector>
 
+#include "absl/strings/numbers.h"
 #include "base/check.h"
 #include "spdlog/spdlog.h"
 #include "tests/benchmarks/power_cuts/trials.h"
@@ -43,6 +44,7 @@ constexpr std::size_t kAllExamples = std::numeric_limits<std::size_t>::max();
 // What a worker sends back: fixed, through a pipe.
 struct Sums {
   std::int64_t calls = 0;
+  std::int64_t tried = 0;  // ways at calls
   std::int64_t restarts = 0;
   std::int64_t lost = 0;
   std::int64_t half = 0;
@@ -75,8 +77,13 @@ bool Mine(const Share& share, std::int64_t number) {
   return number % share.every == 0 && number / share.every % share.workers == share.worker;
 }
 
-void TryCall(const Share& share, const Recorded& recorded, std::int64_t call, Trials& trials) {
-  const auto wanted = [&share](const char* how) { return share.how.empty() || share.how == how; };
+void TryCall(const Share& share, const Recorded& recorded, std::int64_t call, Trials& trials,
+             std::int64_t& tried) {
+  const auto wanted = [&](const char* how) {
+    const bool is = share.how.empty() || share.how == how;
+    tried += is ? 1 : 0;
+    return is;
+  };
   if (wanted("cut")) trials.CutPower(recorded, call);
   if (call == 0) return;
   if (wanted("EIO")) trials.Fail(recorded, {.at = call, .error = EIO});
@@ -96,7 +103,7 @@ Sums Work(const Share& share) {
       if (!share.session.empty() && share.session != recorded.session->name) continue;
       for (std::int64_t call = 0; call <= calls; ++call) {
         if (share.call != 0 && share.call != call) continue;
-        if (Mine(share, number++)) TryCall(share, recorded, call, trials);
+        if (Mine(share, number++)) TryCall(share, recorded, call, trials, sums.tried);
       }
     }
     const Tally& tally = trials.tally();
@@ -155,6 +162,14 @@ std::vector<Sums> WorkTogether(Share share) {
   return all;
 }
 
+int Usage() {
+  std::fprintf(
+      stderr,
+      "power_cuts: tries nothing; needs SESSION [CALL [cut|EIO|ENOSPC]], with a session and "
+      "a number that --calls lists\n");
+  return 2;
+}
+
 int Main(int argc, char** argv) {
   spdlog::set_level(spdlog::level::off);
   constexpr std::int64_t kSmokeEvery = 61;
@@ -164,18 +179,20 @@ int Main(int argc, char** argv) {
     share.every = kSmokeEvery;
   } else if (argc > 1) {
     share.session = argv[1];
-    if (argc > 2) share.call = std::atoll(argv[2]);
+    if (argc > 2 && (!absl::SimpleAtoi(argv[2], &share.call) || share.call < 1)) return Usage();
     if (argc > 3) share.how = argv[3];
   }
   const std::vector<Sums> all = WorkTogether(share);
   Sums sum = all.front();
   for (std::size_t i = 1; i < all.size(); ++i) {
     ESPALIER_CHECK(all[i].kinds == sum.kinds, "two records of one run differ");
+    sum.tried += all[i].tried;
     sum.restarts += all[i].restarts;
     sum.lost += all[i].lost;
     sum.half += all[i].half;
     sum.do_not_start += all[i].do_not_start;
   }
+  if (sum.tried == 0) return Usage();
   std::printf(
       "{\"calls\": %ld, \"restarts\": %ld, \"lost\": %ld, \"half\": %ld, \"do_not_start\": %ld",
       sum.calls, sum.restarts, sum.lost, sum.half, sum.do_not_start);
