@@ -1,7 +1,9 @@
 # Helpers for the project's own targets: warnings, sanitizers, the include root.
 
+# Warnings are errors where the project itself is checked. Another compiler, or other options of optimisation,
+# may warn of what has never been seen here, and that is no reason for a user's build to fail.
 # -Wrestrict: g++ 12 warns of overlaps that cannot be where a literal meets a string (GCC bug 105329).
-set(ESPALIER_WARNINGS -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wswitch-enum -Werror -Wno-restrict)
+set(ESPALIER_WARNINGS -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wswitch-enum $<$<BOOL:${ESPALIER_WERROR}>:-Werror> -Wno-restrict)
 # The sources are written for g++ and its warnings; clang only builds them to fuzz them.
 if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
   set(ESPALIER_WARNINGS -w)
@@ -28,6 +30,8 @@ function(espalier_target_defaults target)
   target_include_directories(${target} PUBLIC $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}>)
   target_compile_features(${target} PUBLIC cxx_std_20)
   target_compile_options(${target} PRIVATE ${ESPALIER_WARNINGS})
+  # With -O3 g++ 12 takes the other alternatives of a std::variant for ones that are read uninitialised.
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-Wno-maybe-uninitialized>)
   espalier_quick_options(${target})
   if(ESPALIER_SANITIZE)
     # -Wmaybe-uninitialized: instrumented and optimised code is known for false ones (GCC's manual).
