@@ -18,8 +18,9 @@ SLOTS = 4
 TRIAL_S = 1
 SIZES = usual_or_smoke([2, 3, 4], [4])
 LIVE_S = usual_or_smoke(100, 8)
-STUDY = {"metric": {"name": "v", "direction": "minimize"}, "sampler": "random", "trials": 100_000,
-         "search_space": {"x": {"_type": "uniform", "_value": [0, 1]}}, "command": ["sleep", str(TRIAL_S)]}
+STUDY = {"metric": {"name": "v", "direction": "minimize", "from_output": "v=(.*)"}, "sampler": "random", "trials": 100_000,
+         "search_space": {"x": {"_type": "uniform", "_value": [0, 1]}},
+         "command": ["sh", "-c", f"echo v=$1; exec sleep {TRIAL_S}", "sh", "{x}"]}
 
 
 def virtual_rows():
@@ -31,8 +32,11 @@ def virtual_rows():
 
 def spans_of(database, study, until):
     """(from, to, slots) of each time that a trial held slots."""
+    record = export(database, study)
+    if record["study"]["state"] != "STUDY_STOPPED" or any(trial["state"] == "TRIAL_FAILED" for trial in record["trials"]):
+        raise SystemExit(f"the trials of {study} failed: {record['study'].get('reason', '')}")
     spans = [(span["from"], min(span.get("to") or until, until), len(span["slots"]))
-             for trial in export(database, study)["trials"] for span in trial.get("spans", [])]
+             for trial in record["trials"] for span in trial.get("spans", [])]
     return sorted(span for span in spans if span[0] < until)
 
 
