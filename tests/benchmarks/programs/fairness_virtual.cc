@@ -146,8 +146,10 @@ Figures Run(const Case& c) {
   const double of_small = SlotSeconds(small);
   Figures figures;
   figures.share_error = std::abs(of_gang / std::max(1e-9, of_gang + of_small) - part / kSlots);
-  figures.wait = std::max(LongestWait(gang, part, until_s) / c.small_s,
-                          LongestWait(small, kSlots - part, until_s) / c.gang_s);
+  // A trial holds its slots from its start on.
+  const double start_s = options.start_s;
+  figures.wait = std::max(LongestWait(gang, part, until_s) / (c.small_s + start_s),
+                          LongestWait(small, kSlots - part, until_s) / (c.gang_s + start_s));
   std::printf(
       "{\"policy\": \"%s\", \"gang\": %d, \"share\": %g, \"small_s\": %g, \"gang_s\": %g, "
       "\"share_error\": %.3f, \"wait_over_trial\": %.2f, \"gang_trials\": %zu}\n",
