@@ -1,11 +1,13 @@
 #include "tuner/server/service.h"
 
+#include <deque>
 #include <filesystem>
 
 #include "gmock/gmock.h"
 #include "tests/api/direct_tuner.h"
 #include "tests/server/running_service.h"
 #include "tests/storage/scratch_folder.h"
+#include "tuner/server/grpc/grpc_service.h"
 #include "tuner/storage/storage.h"
 
 namespace espalier {
@@ -65,6 +67,46 @@ TEST(Service, StartsWithAPolicyThatWouldBeRefusedToday) {
   ASSERT_TRUE(running.Create(CreateRequest()).ok());
   ScriptedAgent agent(running, "oak", 1, "run-1");
   EXPECT_GT(agent.AwaitStart().trial_id(), 0) << "the policy has planned";
+}
+
+// Each waits for an agent, and holds one of the threads on which all others are answered.
+TEST(Service, RefusesCallsThatMayWaitLongBeyondThoseForWhichThereIsRoom) {
+  RunningService running;
+  ASSERT_TRUE(running.Create(CreateRequest()).ok());
+  ScriptedAgent agent(running, "oak", 1, "run-1");
+  v1::TrialOutputRequest request;
+  request.set_trial_id(agent.AwaitStart().trial_id());
+  struct Waiting {
+    grpc::ClientContext context;
+    v1::TrialOutput output;
+    grpc::Status status;
+  };
+  std::deque<Waiting> all(kMaxGrpcWaits + 1);
+  grpc::CompletionQueue ends;
+  for (Waiting& one : all) {
+    running.stub->AsyncGetTrialOutput(&one.context, request, &ends)
+        ->Finish(&one.output, &one.status, &one);
+  }
+  void* ended = nullptr;
+  bool ok = false;
+  const auto next = [&] {
+    EXPECT_TRUE(ends.Next(&ended, &ok) && ok);
+    return static_cast<const Waiting*>(ended)->status;
+  };
+  const grpc::Status refused = next();
+  EXPECT_EQ(refused.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_THAT(refused.error_message(), HasSubstr("256 calls wait that may take long"));
+  v1::StudyDetails details;
+  EXPECT_TRUE(running.Get("mnist", &details).ok());
+  for (int i = 0; i < kMaxGrpcWaits; ++i) {
+    v1::AgentMessage output;
+    output.mutable_output()->set_request(
+        agent.Await([](const auto& message) { return message.has_read_output(); })
+            .read_output()
+            .request());
+    agent.Say(output);
+  }
+  for (int i = 0; i < kMaxGrpcWaits; ++i) EXPECT_TRUE(next().ok());
 }
 
 TEST(Service, TakesToldValues) {

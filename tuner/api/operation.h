@@ -22,6 +22,7 @@ struct OperationFacts {
   const char* http;
   Role role;            // what it needs
   bool trial = false;   // a trial of the pool may call it too, for itself
+  bool waits = false;   // for what may take long, such as a sampler's draw or an agent's answer
   const char* summary;  // for docs/openapi.json and docs/http.md
 };
 template <typename Request, typename Response>

@@ -92,6 +92,7 @@ inline constexpr std::tuple kOperations{
     RowOf<Ask>({.name = "Ask",
                 .http = "POST /api/studies/{study}/ask",
                 .role = Role::kSubmit,
+                .waits = true,
                 .summary = "A trial to run now: the first that waits, or a new one whose "
                            "parameters the study's sampler draws"}),
     RowOf<Enqueue>(
@@ -142,6 +143,7 @@ inline constexpr std::tuple kOperations{
         {.name = "GetTrialOutput",
          .http = "GET /api/trials/{trial_id}/output",
          .role = Role::kView,
+         .waits = true,
          .summary = "What the processes of a trial that the pool has run have printed"}),
     RowOf<GetPool>({.name = "GetPool",
                     .http = "GET /api/pool",

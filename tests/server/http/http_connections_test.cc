@@ -5,13 +5,19 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <future>
+#include <memory>
+#include <set>
 #include <stdexcept>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "gtest/gtest.h"
 #include "httplib.h"
 #include "tests/server/running_service.h"
 #include "tuner/server/http/http_head.h"
+#include "tuner/server/http/http_routes.h"
 
 namespace espalier {
 namespace {
@@ -94,6 +100,92 @@ TEST(HttpConnections, WhatThrowsAtTheDoorClosesThatConnectionAlone) {
   }
   server->stop();
   listens.join();
+}
+
+// A server whose pages below /slow are there when the test lets them go.
+class SlowPages {
+ public:
+  SlowPages()
+      : server_(MakeHttpServer(nullptr, {.trusts = nullptr,
+                                         .knows = [](const std::string&) { return true; },
+                                         .opens = nullptr,
+                                         .waits =
+                                             [](std::string_view method, std::string_view target) {
+                                               return method == "GET" &&
+                                                      target.starts_with("/slow");
+                                             }})),
+        port_(server_->bind_to_any_port("127.0.0.1")) {
+    server_->Get("/slow.*", [this](const httplib::Request&, httplib::Response& response) {
+      ++begun_;
+      gone_.wait();
+      response.set_content("slow", "text/plain");
+    });
+    server_->Get("/", [](const httplib::Request&, httplib::Response& response) {
+      response.set_content("here", "text/plain");
+    });
+    listens_ = std::thread([this] { server_->listen_after_bind(); });
+    while (!server_->is_running()) std::this_thread::yield();
+  }
+  ~SlowPages() {
+    LetGo();
+    server_->stop();
+    listens_.join();
+  }
+
+  static std::string Get(const std::string& path) {
+    return "GET " + path + " HTTP/1.1\r\nHost: localhost\r\n\r\n";
+  }
+  // More than can be under way at a time, each on its connection; when those that can have begun.
+  void AskForMany(const std::string& requests) {
+    for (std::size_t i = 0; i < kHttpWaitThreads + kHttpThreads; ++i) {
+      asking_.push_back(std::make_unique<RawConnection>(port_));
+      asking_.back()->Send(requests);
+    }
+    while (begun_ < kHttpWaitThreads) std::this_thread::yield();
+  }
+  void ExpectOthersAreAnswered() const {
+    httplib::Client other("127.0.0.1", port_);
+    other.set_read_timeout(std::chrono::minutes(1));
+    const auto answer = other.Get("/");
+    ASSERT_TRUE(answer);
+    EXPECT_EQ(answer->body, "here");
+  }
+  void LetGo() {
+    if (!std::exchange(let_go_, true)) go_.set_value();
+  }
+  void ExpectAllAreAnswered() {
+    LetGo();
+    for (const auto& connection : asking_) {
+      EXPECT_TRUE(connection->ReadUntil("slow").ends_with("slow"));
+    }
+  }
+  std::size_t begun() const { return begun_; }
+
+ private:
+  std::promise<void> go_;
+  const std::shared_future<void> gone_ = go_.get_future().share();
+  bool let_go_ = false;
+  std::atomic<std::size_t> begun_ = 0;
+  const std::unique_ptr<httplib::Server> server_;
+  const int port_;
+  std::thread listens_;
+  std::vector<std::unique_ptr<RawConnection>> asking_;
+};
+
+TEST(HttpConnections, RequestsThatWaitKeepNoOthersWaiting) {
+  SlowPages pages;
+  pages.AskForMany(SlowPages::Get("/slow"));
+  pages.ExpectOthersAreAnswered();
+  EXPECT_EQ(pages.begun(), kHttpWaitThreads);
+  pages.ExpectAllAreAnswered();
+}
+
+TEST(HttpConnections, NorDoThoseThatFollowAnotherOnItsConnection) {
+  SlowPages pages;
+  pages.AskForMany(SlowPages::Get("/") + SlowPages::Get("/slow/too"));
+  pages.ExpectOthersAreAnswered();
+  EXPECT_EQ(pages.begun(), kHttpWaitThreads);
+  pages.ExpectAllAreAnswered();
 }
 
 TEST(HttpConnections, IdleOnesTakeNoThread) {
@@ -234,6 +326,61 @@ ServiceOptions WithWord() {
 std::string Asking(const std::string& headers, const std::string& body = {}) {
   return "POST /api/studies HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer " +
          std::string(kWord) + "\r\n" + headers + "\r\n" + body;
+}
+
+// What waits for others than the service, until they are there.
+class WaitingFrontend final : public Frontend {
+ public:
+  explicit WaitingFrontend(std::shared_future<void> there) : there_(std::move(there)) {}
+  const char* name() const override { return "waiting"; }
+  void Load(const TunerState&) override {}
+  void Take(const std::vector<Change>&, const TunerState&) override {}
+  std::vector<HttpRoute> Routes(Tuner&) override {
+    return {{.method = "GET",
+             .path = "/waiting/{name}",
+             .operation = "Wait",
+             .answer =
+                 [this](const HttpCall&) {
+                   there_.wait();
+                   return HttpAnswer{absl::OkStatus(), "there", "text/plain"};
+                 },
+             .waits = true}};
+  }
+  void Start(Tuner&) override {}
+  void Close() override {}
+
+ private:
+  const std::shared_future<void> there_;
+};
+
+TEST(HttpConnections, CallsThatWaitForOthersKeepNoCallWaiting) {
+  std::promise<void> come;
+  ServiceOptions options;
+  options.frontends = {
+      [there = come.get_future().share()] { return std::make_unique<WaitingFrontend>(there); }};
+  RunningService running(options);
+  std::vector<std::unique_ptr<RawConnection>> waiting;
+  for (std::size_t i = 0; i <= kHttpThreads; ++i) {
+    waiting.push_back(std::make_unique<RawConnection>(running.http_port()));
+    waiting.back()->Send(SlowPages::Get("/waiting/for?ever"));
+  }
+  httplib::Client client("127.0.0.1", running.http_port());
+  client.set_read_timeout(std::chrono::minutes(1));
+  const auto answer = client.Get("/healthz");
+  come.set_value();
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->status, 200);
+  for (const auto& connection : waiting) {
+    EXPECT_TRUE(connection->ReadUntil("there").ends_with("there"));
+  }
+}
+
+TEST(HttpConnections, WhatWaitsAreAsksAndWhatAgentsAreAskedFor) {
+  std::set<std::string> waits;
+  for (const HttpRoute& route : OwnRoutes("", nullptr)) {
+    if (route.waits) waits.insert(route.operation);
+  }
+  EXPECT_EQ(waits, (std::set<std::string>{"Ask", "GetTrialOutput"}));
 }
 
 // What has a secret in its path, as the channel of NNI's trials.

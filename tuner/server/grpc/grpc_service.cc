@@ -1,11 +1,13 @@
 #include "tuner/server/grpc/grpc_service.h"
 
+#include <atomic>
 #include <chrono>
 #include <deque>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "grpcpp/grpcpp.h"
 #include "spdlog/spdlog.h"
@@ -98,6 +100,12 @@ class TunerService final : public grpc::Service {
           CheckTrialToken(access_, TokenOf(context), request.trial_id(), tuner_);
       if (!own.ok()) return Counted(row.name, own);
     }
+    const absl::Cleanup waited = [this, &row] { waiting_ -= row.waits ? 1 : 0; };
+    if (row.waits && ++waiting_ > kMaxGrpcWaits) {
+      return Counted(row.name, absl::ResourceExhaustedError(absl::StrCat(
+                                   "the tuner service is overloaded: ", kMaxGrpcWaits,
+                                   " calls wait that may take long; try again later")));
+    }
     const auto start = std::chrono::steady_clock::now();
     // Without a token only the service's own user has been admitted.
     const bool all = access_.SeesSecrets({.own_user = true, .token = TokenOf(context)});
@@ -121,6 +129,7 @@ class TunerService final : public grpc::Service {
   Agents& agents_;
   Metrics& metrics_;
   std::deque<std::string> names_;
+  std::atomic<int> waiting_ = 0;
 };
 
 class GrpcServerImpl final : public GrpcServer {

@@ -196,6 +196,7 @@ class KeepAliveServer final : public HttpRequestServer {
     explicit Threads(KeepAliveServer& server)
         : server_(server),
           clients_(kHttpThreads),
+          waiting_(server.door_.waits ? kHttpWaitThreads : 0),
           strangers_(kHttpStrangerThreads),
           idle_([this](ConnectionPtr connection) { Serve(std::move(connection)); }) {
       server.threads_ = this;
@@ -209,8 +210,9 @@ class KeepAliveServer final : public HttpRequestServer {
         connection->Prove();
       }
       if (connection->proven()) {
-        clients_.enqueue([this, connection = std::move(connection)]() mutable {
-          Try([&] { server_.Serve(std::move(connection)); });
+        httplib::ThreadPool& threads = ThreadsFor(*connection);
+        threads.enqueue([this, &threads, connection = std::move(connection)]() mutable {
+          Try([&] { server_.Serve(std::move(connection), threads); });
         });
         return;
       }
@@ -222,6 +224,12 @@ class KeepAliveServer final : public HttpRequestServer {
       });
     }
     void Park(ConnectionPtr connection) { idle_.Park(std::move(connection)); }
+    // Of a client, for the request whose head has come.
+    httplib::ThreadPool& ThreadsFor(const HttpConnection& connection) {
+      if (!server_.door_.waits) return clients_;
+      const HttpHead head = connection.head();
+      return server_.door_.waits(head.method, head.target) ? waiting_ : clients_;
+    }
 
     // A connection that has been accepted, which the thread that does so parks.
     void enqueue(std::function<void()> task) override { task(); }
@@ -231,11 +239,13 @@ class KeepAliveServer final : public HttpRequestServer {
       idle_.Stop();
       strangers_.shutdown();
       clients_.shutdown();
+      waiting_.shutdown();
     }
 
    private:
     KeepAliveServer& server_;
     httplib::ThreadPool clients_;
+    httplib::ThreadPool waiting_;
     httplib::ThreadPool strangers_;
     std::atomic<std::size_t> strangers_waiting_ = 0;
     std::atomic<bool> stopping_ = false;
@@ -249,11 +259,17 @@ class KeepAliveServer final : public HttpRequestServer {
     return true;
   }
 
-  void Serve(ConnectionPtr connection) {
+  // On one of these threads, which is kept as long as what comes next is for them, too.
+  void Serve(ConnectionPtr connection, const httplib::ThreadPool& own) {
     auto head = HttpConnection::Head::kWhole;
     while (head == HttpConnection::Head::kWhole && !threads_->stopping()) {
       if (!ServeOne(*connection)) return;
       head = connection->TakeHead();
+      if (head != HttpConnection::Head::kWhole) break;
+      if (&threads_->ThreadsFor(*connection) != &own) {
+        threads_->Serve(std::move(connection));
+        return;
+      }
     }
     if (head == HttpConnection::Head::kGoesOn) threads_->Park(std::move(connection));
   }

@@ -16,6 +16,7 @@ class Server;
 namespace espalier {
 
 inline constexpr std::size_t kHttpThreads = 64;         // for requests of clients under way
+inline constexpr std::size_t kHttpWaitThreads = 64;     // for those that may wait long
 inline constexpr std::size_t kHttpStrangerThreads = 4;  // for those of strangers
 inline constexpr int kHttpTimeout_s = 10;               // for a client to send more, or to take
 inline constexpr int kHttpRequest_s = 60;               // for a whole request
@@ -30,6 +31,9 @@ inline constexpr std::size_t kMaxHttpHeads = 8 << 20;  // of all that have not c
 // own user. A header of this name that a client sends is removed.
 inline constexpr char kOwnUserHeader[] = "Espalier-Own-User";
 
+// What is said of a request by its first line.
+using OfRequest = std::function<bool(std::string_view method, std::string_view target)>;
+
 // How a connection is found to be a client's. Until then it is a stranger's: its requests are
 // answered by threads of their own, which take no body and wait for nothing, neither for what it
 // has to say nor for it to take the answer. Whether a call is allowed is another question, asked by
@@ -40,7 +44,11 @@ struct HttpDoor {
   // The value of a request's header "Authorization". Must be quick: all connections wait.
   std::function<bool(const std::string&)> knows;
   // A request whose URL holds a secret.
-  std::function<bool(std::string_view method, std::string_view target)> opens;
+  OfRequest opens;
+  // A client's request whose answer may take long. Such requests have threads of their own, for
+  // which they wait in the order in which they came, so that they keep no others waiting. Quick,
+  // too.
+  OfRequest waits{};
 };
 
 // The library's server, changed so that a connection holds a thread only while a request is under

@@ -8,13 +8,11 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "httplib.h"
-#include "tuner/server/http/http_connections.h"
 
 namespace espalier {
 
-HttpListener::HttpListener(
-    TlsContextPtr tls, const AccessControl& access, std::size_t max_body,
-    std::function<bool(std::string_view method, std::string_view target)> opens)
+HttpListener::HttpListener(TlsContextPtr tls, const AccessControl& access, std::size_t max_body,
+                           OfRequest opens, OfRequest waits)
     : server_(MakeHttpServer(std::move(tls),
                              {.trusts = [&access](const Peer& peer) { return access.Trusts(peer); },
                               .knows =
@@ -22,7 +20,8 @@ HttpListener::HttpListener(
                                     const std::string token = TokenIn(authorization);
                                     return !token.empty() && access.Knows(token);
                                   },
-                              .opens = std::move(opens)})) {
+                              .opens = std::move(opens),
+                              .waits = std::move(waits)})) {
   // No other site may show a page of ours within its own, or take an answer for a page.
   server_->set_default_headers(
       {{"X-Content-Type-Options", "nosniff"}, {"X-Frame-Options", "SAMEORIGIN"}});

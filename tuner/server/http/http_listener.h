@@ -11,9 +11,9 @@
 #include "tuner/credentials/tls_context.h"
 #include "tuner/server/access/access_control.h"
 #include "tuner/server/access/listen_address.h"
+#include "tuner/server/http/http_connections.h"
 
 namespace httplib {
-class Server;
 struct Request;
 }  // namespace httplib
 
@@ -23,10 +23,10 @@ namespace espalier {
 // before Listen, and calls Stop before what they use is gone.
 class HttpListener {
  public:
-  // Null `tls`: it speaks in the clear. Bodies of more than max_body bytes are refused. `opens`
-  // finds clients by secrets in their URL, as HttpDoor has it. AccessControl must outlive it.
+  // Null `tls`: it speaks in the clear. Bodies of more than max_body bytes are refused. `opens` and
+  // `waits` are those of HttpDoor. AccessControl must outlive it.
   HttpListener(TlsContextPtr tls, const AccessControl& access, std::size_t max_body,
-               std::function<bool(std::string_view method, std::string_view target)> opens = {});
+               OfRequest opens = {}, OfRequest waits = {});
   ~HttpListener();
 
   httplib::Server& server() { return *server_; }

@@ -136,6 +136,7 @@ HttpRoute RouteOf(const api::Operation<Request, Response>& row) {
   const std::string_view http = row.http;
   const std::size_t space = http.find(' ');
   HttpRoute route{http.substr(0, space), http.substr(space + 1), row.name, nullptr};
+  route.waits = row.waits;
   if (const auto own = OwnAnswers().find(row.name); own != OwnAnswers().end()) {
     route.answer = own->second;
   } else {

@@ -38,6 +38,8 @@ struct HttpRoute {
   // Of a call that needs no role: what else opens it, such as a secret in its path, looked at
   // before the body is read. Null: nothing, and no body of a stranger is read.
   std::function<absl::Status(const HttpCall& call)> open{};
+  // Its answer may take long, whatever the service does: such calls have threads of their own.
+  bool waits = false;
 };
 
 }  // namespace espalier

@@ -76,11 +76,16 @@ class HttpServerImpl final : public HttpServer {
         masking_(tuner),
         metrics_(metrics),
         routes_(std::move(routes)),
-        listener_(std::move(tls), access, kMaxHttpBody,
-                  [this](std::string_view method, std::string_view target) {
-                    const FoundRoute found = FindRoute(routes_, method, target);
-                    return found.route != nullptr && found.route->open && Open(found).ok();
-                  }) {}
+        listener_(
+            std::move(tls), access, kMaxHttpBody,
+            [this](std::string_view method, std::string_view target) {
+              const FoundRoute found = FindRoute(routes_, method, target);
+              return found.route != nullptr && found.route->open && Open(found).ok();
+            },
+            [this](std::string_view method, std::string_view target) {
+              const FoundRoute found = FindRoute(routes_, method, target);
+              return found.route != nullptr && found.route->waits;
+            }) {}
   ~HttpServerImpl() override { Stop(); }
 
   absl::Status Listen(const ListenAddress& address) {
