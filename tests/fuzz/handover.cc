@@ -133,8 +133,6 @@ constexpr void (*kReaders[])(std::string_view) = {
 }  // namespace espalier
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  std::string_view input = espalier::fuzz::TextOf(data, size);
-  const std::uint8_t kind = espalier::fuzz::TakeByte(input);
-  espalier::kReaders[kind % std::size(espalier::kReaders)](input);
+  espalier::fuzz::ReadByFirstByte(espalier::fuzz::TextOf(data, size), espalier::kReaders);
   return 0;
 }

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <string>
 #include <string_view>
 
@@ -29,6 +30,13 @@ inline std::uint8_t TakeByte(std::string_view& text) {
   return byte;
 }
 
+// Gives the rest of an input to the reader that its first byte says.
+template <typename Readers>
+void ReadByFirstByte(std::string_view input, const Readers& readers) {
+  const std::uint8_t kind = TakeByte(input);
+  readers[kind % std::size(readers)](input);
+}
+
 // The bytes as a text of JSON's.
 inline std::string JsonText(std::string_view bytes) {
   constexpr std::string_view kHex = "0123456789abcdef";
@@ -44,22 +52,49 @@ inline std::string JsonText(std::string_view bytes) {
   return text + "\"";
 }
 
+// The lines as a list of texts, or as an object of them, whose keys are k0, k1 and so on.
+inline std::string JsonOfLines(std::string_view lines, bool object) {
+  std::string json(1, object ? '{' : '[');
+  for (int line = 0; line == 0 || !lines.empty(); ++line) {
+    const std::size_t end = lines.find('\n');
+    if (line > 0) json += ',';
+    if (object) json += JsonText("k" + std::to_string(line)) + ':';
+    json += JsonText(lines.substr(0, end));
+    lines.remove_prefix(end == std::string_view::npos ? lines.size() : end + 1);
+  }
+  return json + (object ? '}' : ']');
+}
+
 // An object of JSON's but for one value, which stands between.
 struct OpenObject {
   std::string_view before;
   std::string_view after;
 };
 
-// Inputs are whole texts, unless their first byte is above all of ASCII: it says then which object
-// the rest is the value of, as a text if its second bit is set, else as JSON. So one value is
-// mutated without breaking what is around it.
+// Inputs are whole texts, unless their first byte is above all of ASCII: its lower bits say then
+// which object the rest is the value of, and the two above them how: as JSON, as lines of a list,
+// as a text, or as lines of an object. So one value, or one more entry of it, is made up without
+// breaking what is around it.
 template <std::size_t kObjects>
 std::string WholeOrValue(std::string_view input, const OpenObject (&objects)[kObjects]) {
+  static_assert(kObjects <= 0x20);
   if (input.empty() || static_cast<std::uint8_t>(input.front()) < 0x80) return std::string(input);
   const std::uint8_t kind = TakeByte(input);
-  const OpenObject& object = objects[(kind & 0x3f) % kObjects];
+  const OpenObject& object = objects[(kind & 0x1f) % kObjects];
   std::string text(object.before);
-  text += (kind & 0x40) != 0 ? JsonText(input) : std::string(input);
+  switch (kind & 0x60) {
+    case 0x00:
+      text += input;
+      break;
+    case 0x20:
+      text += JsonOfLines(input, /*object=*/false);
+      break;
+    case 0x40:
+      text += JsonText(input);
+      break;
+    default:
+      text += JsonOfLines(input, /*object=*/true);
+  }
   return text.append(object.after);
 }
 

@@ -5,7 +5,6 @@
 
 #include <google/protobuf/message.h>
 
-#include <array>
 #include <memory>
 
 #include "base/json/parse_json.h"
@@ -71,15 +70,14 @@ void ReadAsJson(std::string_view json) {
   }
 }
 
-constexpr std::array kReaders = {ReadAsReplicaMessage, ReadAsCommand,     ReadAsAgentMessage,
-                                 ReadAsOptunaTrial,    ReadAsOptunaStudy, ReadAsJson};
+constexpr void (*kReaders[])(std::string_view) = {ReadAsReplicaMessage, ReadAsCommand,
+                                                  ReadAsAgentMessage,   ReadAsOptunaTrial,
+                                                  ReadAsOptunaStudy,    ReadAsJson};
 
 }  // namespace
 }  // namespace espalier
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  std::string_view input = espalier::fuzz::TextOf(data, size);
-  const std::uint8_t kind = espalier::fuzz::TakeByte(input);
-  espalier::kReaders.at(kind % espalier::kReaders.size())(input);
+  espalier::fuzz::ReadByFirstByte(espalier::fuzz::TextOf(data, size), espalier::kReaders);
   return 0;
 }
