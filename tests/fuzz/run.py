@@ -20,7 +20,7 @@ BUILD = ROOT / "build/fuzz"
 PROGRAMS = pathlib.Path(os.environ.get("ESPALIER_BIN", BUILD / "bin"))
 
 RUNS = 500_000
-RUNS_OF = {"optuna_file": 50_000}  # each writes two databases
+RUNS_OF = {"optuna_file": 50_000}  # each writes a database
 QUIET = 0.1  # the last part of a target's runs, in which its coverage has not grown
 # Bytes of an input at most. Texts that nobody could read take most of the time; a request has to be longer than what
 # the service takes of one at a time.

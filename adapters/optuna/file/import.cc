@@ -12,7 +12,6 @@
 #include "adapters/optuna/file/trial_ids.h"
 #include "tuner/core/core.h"
 #include "tuner/core/state/private_attributes.h"
-#include "tuner/storage/storage.h"
 #include "tuner/study_file/study_file.h"
 
 namespace espalier {
@@ -158,36 +157,55 @@ class Importer {
   std::vector<ImportedStudy> imported_;
 };
 
-absl::StatusOr<std::vector<ImportedStudy>> ImportInto(Storage& storage, OptunaFile& file,
-                                                      std::vector<PlannedStudy> studies,
+// What is to be imported: nothing of it is read yet but the studies themselves.
+struct Source {
+  OptunaFile file;
+  std::vector<PlannedStudy> studies;
+};
+
+absl::StatusOr<Source> OpenSource(const std::string& from, const OptunaImportOptions& options) {
+  ESPALIER_ASSIGN_OR_RETURN(OptunaFile file, OptunaFile::Open(from, options.times));
+  ESPALIER_ASSIGN_OR_RETURN(std::vector<OptunaFileStudy> all, file.Studies());
+  ESPALIER_ASSIGN_OR_RETURN(std::vector<PlannedStudy> studies,
+                            Choose(from, std::move(all), options));
+  return Source{std::move(file), std::move(studies)};
+}
+
+absl::StatusOr<std::vector<ImportedStudy>> ImportInto(Storage& storage, Source source,
                                                       const std::string& into, Time now) {
   TunerState last;
   {
     ESPALIER_ASSIGN_OR_RETURN(const TunerState state, storage.Load());
-    ESPALIER_RETURN_IF_ERROR(CheckNames(studies, state, into));
+    ESPALIER_RETURN_IF_ERROR(CheckNames(source.studies, state, into));
     last.last_study = state.last_study;
     last.last_trial = state.last_trial;
   }
-  Importer importer(file, std::move(studies), last, now);
+  Importer importer(source.file, std::move(source.studies), last, now);
   ESPALIER_RETURN_IF_ERROR(storage.CommitSlices([&] { return importer.Next(); }));
   return importer.TakeImported();
 }
 
 }  // namespace
 
+absl::StatusOr<std::vector<ImportedStudy>> ImportOptunaInto(Storage& storage,
+                                                            const std::string& from,
+                                                            const std::string& into,
+                                                            const OptunaImportOptions& options,
+                                                            Time now) {
+  ESPALIER_ASSIGN_OR_RETURN(Source source, OpenSource(from, options));
+  return ImportInto(storage, std::move(source), into, now);
+}
+
 absl::StatusOr<std::vector<ImportedStudy>> ImportOptuna(const std::string& from,
                                                         const std::string& into,
                                                         const OptunaImportOptions& options,
                                                         Time now) {
-  ESPALIER_ASSIGN_OR_RETURN(OptunaFile file, OptunaFile::Open(from, options.times));
-  ESPALIER_ASSIGN_OR_RETURN(std::vector<OptunaFileStudy> all, file.Studies());
-  ESPALIER_ASSIGN_OR_RETURN(std::vector<PlannedStudy> studies,
-                            Choose(from, std::move(all), options));
+  ESPALIER_ASSIGN_OR_RETURN(Source source, OpenSource(from, options));
   std::error_code ignored;
   const bool existed = std::filesystem::exists(into, ignored);
   ESPALIER_ASSIGN_OR_RETURN(std::unique_ptr<Storage> storage, OpenSqliteStorage(into));
   absl::StatusOr<std::vector<ImportedStudy>> imported =
-      ImportInto(*storage, file, std::move(studies), into, now);
+      ImportInto(*storage, std::move(source), into, now);
   storage.reset();
   if (!imported.ok() && !existed) std::filesystem::remove(into, ignored);
   return imported;

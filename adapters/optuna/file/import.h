@@ -7,6 +7,7 @@
 
 #include "adapters/optuna/file/reader.h"
 #include "base/status.h"
+#include "tuner/storage/storage.h"
 
 namespace espalier {
 
@@ -34,5 +35,12 @@ absl::StatusOr<std::vector<ImportedStudy>> ImportOptuna(const std::string& from,
                                                         const std::string& into,
                                                         const OptunaImportOptions& options,
                                                         Time now);
+
+// The same into a storage that is open, and is called `into` in errors.
+absl::StatusOr<std::vector<ImportedStudy>> ImportOptunaInto(Storage& storage,
+                                                            const std::string& from,
+                                                            const std::string& into,
+                                                            const OptunaImportOptions& options,
+                                                            Time now);
 
 }  // namespace espalier
