@@ -20,6 +20,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/base/machine_needs.h"
+#include "tests/base/no_room.h"
 #include "tests/forwarding/test_service.h"
 #include "tuner/forwarding/loopback_listener.h"
 
@@ -130,6 +131,25 @@ TEST(Forwarder, GoesOnWhereWhoIsToldOfAFailureThrows) {
   for (const auto& client : clients) EXPECT_TRUE(SendAll(client->socket(), "hello"));
   for (const auto& client : clients) EXPECT_EQ(ReceiveAll(client->socket()), "");
   EXPECT_EQ(told, 1) << "the same reason once";
+}
+
+TEST(Forwarder, AConnectionThatThrowsIsClosedAndToldByItsName) {
+  constexpr std::size_t kMany = 1 << 20;
+  const TestService service;
+  Failures failures;
+  ForwarderOptions options;
+  options.service = service.address();
+  options.token = std::string(kMany, 't');  // which each connection has a copy of
+  options.failed = failures.Taker();
+  const auto forwarder = Forwarder::Start(*ListenOnAnyLoopback(), std::move(options));
+  const NoRoomFor no_room(kMany);
+  for (const char* first : {"GET / HTTP/1.1\r\n", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"}) {
+    const Client client(*forwarder);
+    EXPECT_TRUE(SendAll(client.socket(), first));
+    EXPECT_EQ(ReceiveAll(client.socket()), "");
+  }
+  EXPECT_THAT(std::string(failures.First().message()),
+              HasSubstr("a connection to " + forwarder->address() + ": std::bad_alloc"));
 }
 
 TEST(Forwarder, SaysNothingToAServiceOfAnotherCertificate) {

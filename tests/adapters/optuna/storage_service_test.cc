@@ -11,6 +11,7 @@
 #include "adapters/optuna/encoded_trials.h"
 #include "tests/adapters/optuna/storage_stub.h"
 #include "tests/api/direct_tuner.h"
+#include "tests/base/no_room.h"
 #include "tests/server/running_service.h"
 #include "tests/storage/scratch_folder.h"
 
@@ -170,6 +171,26 @@ TEST_F(OptunaStorage, ATrialComesBackAsItWasWritten) {
   EXPECT_EQ(trial.user_attributes().at("k"), "{\"b\":1,   \"a\":NaN}");
   EXPECT_LE(trial.datetime_start(), trial.datetime_complete());
   EXPECT_EQ(trial.datetime_start().size(), 26u);
+}
+
+TEST_F(OptunaStorage, ACallThatThrowsIsAnsweredByItsNameAndOthersGoOn) {
+  constexpr std::size_t kMany = 1 << 20;
+  const std::int64_t study = client_.Study("s");
+  const std::int64_t id = client_.Trial(study);
+  EXPECT_EQ(client_.SetAttribute(id, "k", '"' + std::string(kMany, 'x') + '"'), grpc::OK);
+  optuna::Trial trial;
+  {
+    const NoRoomFor no_room(kMany);
+    EXPECT_EQ(client_.Get(id, &trial), grpc::INTERNAL);
+    EXPECT_EQ(client_.message(), "GetTrial: std::bad_alloc");
+    optuna::GetTrialsRequest request;
+    request.set_study_id(study);
+    optuna::GetTrialsReply reply;
+    EXPECT_EQ(client_.Call(&StorageStub::GetTrials, request, &reply), grpc::INTERNAL);
+    EXPECT_EQ(client_.message(), "GetTrials: std::bad_alloc");
+  }
+  EXPECT_EQ(client_.Get(id, &trial), grpc::OK);
+  EXPECT_EQ(client_.Trials(study).size(), 1u);
 }
 
 TEST_F(OptunaStorage, ErrorsHaveTheCodesThatOptunasClientsKnow) {
