@@ -21,8 +21,6 @@ using Context = grpc::CallbackServerContext;
 using Reactor = grpc::ServerUnaryReactor;
 using grpc::ByteBuffer;
 
-absl::Status Closed() { return absl::UnavailableError("the tuner service is shutting down"); }
-
 // Optuna's own clients send none; a call that may be repeated carries one as metadata.
 std::string RequestKey(const Context& context) {
   const auto key = context.client_metadata().find("idempotency-key");
@@ -218,7 +216,7 @@ class StorageService final : public Base {
   }
 
   // Reads the request of who may enter, posts the event that it makes, and finishes when what that
-  // changed is durable.
+  // changed is durable. `fill` puts numbers into the reply.
   template <typename ReadEvent, typename Fill = void (*)(const Reply&)>
   Reactor* PostRead(
       const char* method, Context* context, ReadEvent read, Fill fill = [](const Reply&) {}) {
@@ -226,9 +224,8 @@ class StorageService final : public Base {
     if (!event.ok()) return Refuse(method, context, event.status());
     const GrpcCall call{method, context->DefaultReactor()};
     tuner_.PostThen(*std::move(event), [this, call, fill](const Reply& reply) {
-      absl::Status status = reply.status;
-      if (status.ok()) status = GuardedCall(call, [&] { fill(reply); });
-      call.Finish(status, answered_);
+      if (reply.status.ok()) fill(reply);
+      call.Finish(reply.status, answered_);
     });
     return call.reactor;
   }
@@ -250,7 +247,7 @@ class StorageService final : public Base {
   Reactor* Read(const char* method, Context* context, Look look) {
     const GrpcCall call{method, context->DefaultReactor()};
     tuner_.ReadThen([this, call, look](const View* view) {
-      absl::Status status = Closed();
+      absl::Status status = ShuttingDown();
       if (view != nullptr) {
         status = absl::OkStatus();
         status.Update(GuardedCall(call, [&] { status = look(view->core.state()); }));
@@ -319,7 +316,7 @@ Reactor* StorageService::GetTrials(Context* context, const ByteBuffer* request, 
 
 void StorageService::ReadSlice(const std::shared_ptr<TrialsCall>& call) {
   tuner_.ReadThen([this, call](const View* view) {
-    if (view == nullptr) return call->call.Finish(Closed(), answered_);
+    if (view == nullptr) return call->call.Finish(ShuttingDown(), answered_);
     absl::StatusOr<bool> all = false;
     const absl::Status read =
         GuardedCall(call->call, [&] { all = TakeSlice(*call, view->core.state()); });

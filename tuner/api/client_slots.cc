@@ -34,8 +34,7 @@ void PostForSlots(Tuner& tuner, Event event, SlotsDone done) {
   tuner.PostThen(std::move(event), [&tuner, done = std::move(done)](const Reply& reply) {
     if (!reply.status.ok()) return done(reply.status);
     tuner.ReadThen([reply, done](const View* view) {
-      if (view == nullptr)
-        return done(absl::UnavailableError("the tuner service is shutting down"));
+      if (view == nullptr) return done(ShuttingDown());
       absl::StatusOr<v1::HeldSlots> held;
       const absl::Status told = Guarded([] { return std::string("the slots of a client"); },
                                         [&] { held = ToProto(reply, *view); });

@@ -38,6 +38,11 @@ struct View {
   bool shows_secrets = true;
 };
 
+// What calls get from a service that ends.
+inline absl::Status ShuttingDown() {
+  return absl::UnavailableError("the tuner service is shutting down");
+}
+
 // The seam between the operations and the owner of the core. May be called from any thread but the
 // owner's: these calls wait for the owner.
 class Tuner {

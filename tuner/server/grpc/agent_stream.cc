@@ -6,6 +6,7 @@
 
 #include "base/guarded.h"
 #include "spdlog/spdlog.h"
+#include "tuner/api/tuner.h"
 #include "tuner/proto/grpc_status.h"
 #include "tuner/server/grpc/agent_session.h"
 #include "tuner/server/grpc/agents.h"
@@ -34,7 +35,7 @@ class AgentStream final : public AgentReactor {
     if (agents_.Arrive(session_)) {
       StartRead(&message_);
     } else {
-      End(absl::UnavailableError("the tuner service is shutting down"));
+      End(ShuttingDown());
     }
   }
 

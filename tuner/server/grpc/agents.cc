@@ -173,7 +173,7 @@ absl::Status Agents::AttachNode(const std::shared_ptr<AgentSession>& session,
     queued = loop_->PostAsync(std::move(from_agent), joined);
   }
   if (before) before->Cancel();
-  return queued ? absl::OkStatus() : Loop::Closed();
+  return queued ? absl::OkStatus() : ShuttingDown();
 }
 
 // On the owner thread, before the commands of the same batch are sent: they find their way.

@@ -39,7 +39,7 @@ std::function<void(const Reply&, const View*)> WithoutView(std::function<void(co
   return [done = std::move(done)](const Reply& reply, const View*) { done(reply); };
 }
 
-Reply ClosedReply() { return Refusal(Loop::Closed()); }
+Reply ClosedReply() { return Refusal(ShuttingDown()); }
 
 void EndProcess(int exit_code) {
   spdlog::shutdown();
@@ -60,8 +60,6 @@ Loop::Loop(std::unique_ptr<Storage> storage, TunerState state, LoopOptions optio
       thread_([this] { Run(); }) {}
 
 Loop::~Loop() { Stop(); }
-
-absl::Status Loop::Closed() { return absl::UnavailableError("the tuner service is shutting down"); }
 
 Reply Loop::Post(Event event) {
   return PostAndRead(std::move(event), [](const Reply&, const View&) {});
@@ -90,7 +88,7 @@ absl::Status Loop::Read(const std::function<void(const View&)>& look) {
   std::future<absl::Status> status = seen->get_future();
   Item item = ReadItem{[seen, &look](const View* view) {
     if (view == nullptr) {
-      seen->set_value(Closed());
+      seen->set_value(ShuttingDown());
       return;
     }
     const bool looked = Took([] { return std::string("a look"); }, [&] { look(*view); });

@@ -110,7 +110,6 @@ class Loop final : public Tuner {
   // Queues the event, in the lane of agents, and returns. Never waits: the caller bounds what it
   // has under way. False, and `done` is not called, when the loop takes no more.
   bool PostAsync(FromAgent from_agent, Done done);
-  static absl::Status Closed();
 
   // Tells all clients that wait for slots that the service ends. From now on none waits for them,
   // so that the endpoints can be closed.

@@ -12,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "tuner/api/tuner.h"
 
 namespace espalier {
 
@@ -41,7 +42,7 @@ class TwoLanes {
     if (if_full == IfFull::kWait) {
       not_full_.wait(lock, [this] { return waiting() < kMaxQueue || closed_; });
     }
-    if (closed_) return absl::UnavailableError("the tuner service is shutting down");
+    if (closed_) return ShuttingDown();
     if (if_full == IfFull::kRefuse && waiting() >= kMaxOpenCalls) {
       return absl::ResourceExhaustedError(absl::StrCat(
           "the tuner service is overloaded: ", kMaxOpenCalls, " calls wait; try again later"));
