@@ -44,13 +44,13 @@ absl::Status Failed(const std::string& path, std::string_view what, const std::e
       absl::StrCat("credentials ", path, ": ", std::string(what), " failed: ", error.message()));
 }
 
-// Also of what is there already: a start before may have been killed, or failed, just before it was
-// safe.
-absl::Status SyncAllNames(const std::string& folder) {
-  const int error = SyncFoldersAbove(InFolder(folder, kTrialKey));
+// `error`: what syncing the names in the folder, or in those above it too, has come to.
+absl::Status Synced(const std::string& folder, int error) {
   if (error == 0) return absl::OkStatus();
   return Failed(folder, "syncing", std::error_code(error, std::generic_category()));
 }
+
+absl::Status SyncNames(const std::string& folder) { return Synced(folder, SyncPath(folder)); }
 
 absl::StatusOr<std::string> KeepTrialKey(const std::string& folder) {
   const std::string path = InFolder(folder, kTrialKey);
@@ -81,12 +81,6 @@ absl::StatusOr<std::string> KeepToken(const std::string& file, Role role, const 
   ESPALIER_ASSIGN_OR_RETURN(const v1::Token made, api::CreateToken(tuner, request));
   ESPALIER_RETURN_IF_ERROR(KeepPrivateFile(file, made.text() + "\n"));
   return made.text();
-}
-
-absl::Status SyncNames(const std::string& folder) {
-  const int error = SyncPath(folder);
-  if (error == 0) return absl::OkStatus();
-  return Failed(folder, "syncing", std::error_code(error, std::generic_category()));
 }
 
 // Files alone, as the service makes no folders there.
@@ -140,7 +134,10 @@ absl::StatusOr<ServiceCredentials> PrepareCredentials(const CredentialOptions& o
   credentials.given_tls = options.tls;
   if (options.folder.empty()) return credentials;
   ESPALIER_ASSIGN_OR_RETURN(credentials.trial_key, KeepTrialKey(options.folder));
-  ESPALIER_RETURN_IF_ERROR(SyncAllNames(options.folder));
+  // Also of what is there already: a start before may have been killed, or failed, just before it
+  // was safe.
+  ESPALIER_RETURN_IF_ERROR(
+      Synced(options.folder, SyncFoldersAbove(InFolder(options.folder, kTrialKey))));
   if (reachable || options.own_user_shows_token) {
     credentials.administer_token_file = InFolder(options.folder, kAdministerToken);
   }
