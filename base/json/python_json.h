@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/json/json_depth.h"
+
 namespace espalier {
 
 // JSON as Python writes it, with NaN and Infinity. Nothing here recurses: what is stored may have
@@ -18,9 +20,8 @@ inline constexpr unsigned kPythonJson = rapidjson::kParseNanAndInfFlag |
 
 // Where a zero byte is: the library ends there. Else what it has found.
 inline rapidjson::ParseResult WholeText(std::string_view text, rapidjson::ParseResult found) {
-  const std::size_t zero = text.find('\0');
-  if (found.IsError() || zero == std::string_view::npos) return found;
-  return {rapidjson::kParseErrorDocumentRootNotSingular, zero};
+  if (found.IsError() || !EndsEarly(text)) return found;
+  return {rapidjson::kParseErrorDocumentRootNotSingular, text.find('\0')};
 }
 
 // Integers that fit are integers, and all other numbers the nearest doubles.
