@@ -185,6 +185,31 @@ TEST_F(LoopLanes, AnEventAndALookAtWhatItLedToAreOneVisit) {
   EXPECT_FALSE(looked) << "at what is not durable";
 }
 
+// Nor through those who see less.
+TEST_F(LoopLanes, NothingThatCameBehindAnEventComesBeforeTheLookAtIt) {
+  for (const bool masked : {false, true}) {
+    commits_.clear();
+    journal_.let_go = {};
+    Restart(/*max_batch_s=*/0);
+    MaskingTuner masking(*loop_);
+    Tuner& tuner = masked ? static_cast<Tuner&>(masking) : *loop_;
+    std::future<bool> saw_later;
+    WhileOwnerIsBusy([&] {
+      saw_later = std::async(std::launch::async, [&tuner] {
+        bool later = true;
+        tuner.PostAndRead(CreateStudy{Spec("a")}, [&later](const Reply&, const View& view) {
+          later = view.core.state().FindStudy("b") != nullptr;
+        });
+        return later;
+      });
+      while (loop_->queued() == 0) std::this_thread::yield();
+      Client("b");
+    });
+    EXPECT_FALSE(saw_later.get()) << masked;
+    EXPECT_THAT(commits_, ElementsAre("busy", "a", "b"));
+  }
+}
+
 TEST_F(LoopLanes, ALookAtALaterAnswerSeesWhatItIsAbout) {
   StudySpec spec = Spec("clients");
   spec.kind = StudyKind::kByClients;
