@@ -9,8 +9,8 @@ from harness import LEASE_S, TunerTest, wait_for
 
 
 class Logs(TunerTest):
-    def serve_for(self, lease_s):
-        self.serve(self.dir / "espalier.db", options=["--lease", lease_s])
+    def serve_on_disk(self):
+        self.serve(self.dir / "espalier.db", options=["--lease", LEASE_S])
 
     def logs(self, trial=0, *options, code=0):
         return self.run_tuner("logs", "e2e", trial, *options, "--service", self.grpc, code=code)
@@ -40,7 +40,7 @@ class Logs(TunerTest):
             return None
 
     def test_both_outputs_while_it_runs_and_after(self):
-        self.serve_for(LEASE_S)
+        self.serve_on_disk()
         self.agent(1)
         self.submit("echo one; echo two >&2; printf '\\377\\n'; tuner tell --step 1 --value 3\n"
                     "[ \"$(tuner tell --step 2 --value 2)\" = continue ] && echo heard\n"
@@ -56,12 +56,12 @@ class Logs(TunerTest):
         self.assertEqual(self.logs(0, "-n", 1).stdout, "three\n")
 
     def test_a_trial_that_has_moved_has_printed_in_two_places(self):
-        self.serve_for(5)
+        self.serve_on_disk()
         first = self.agent(1, "first")
         self.submit(f"if [ ! -e {self.dir}/once ]; then echo here; touch {self.dir}/once; while :; do sleep 0.1; done; fi\n"
                     "echo there; tuner tell --final --value 1 >/dev/null\n")
         wait_for((self.dir / "once").exists, "the trial's start")
-        first.kill()
+        first.terminate()  # and not killed, after which the trial would move when a lease has ended
         first.wait()
         self.agent(1, "second")
         wait_for(self.ended, "the study to end")
@@ -75,7 +75,7 @@ class Logs(TunerTest):
         self.assertEqual(text, "==> node first <==\nhere\n==> node second <==\nthere\n")
 
     def test_a_long_log_loses_its_middle_while_its_trial_runs(self):
-        self.serve_for(LEASE_S)
+        self.serve_on_disk()
         self.agent(1, options=["--max-log", "4M"])
         self.submit(f"echo first; yes | head -c 9000000; echo last; while [ ! -e {self.dir}/gate ]; do sleep 0.05; done\n"
                     "echo more; tuner tell --final --value 1 >/dev/null\n")
@@ -101,7 +101,7 @@ class Logs(TunerTest):
         self.assertIn(f"there is no folder {self.dir / 'trials'}/e2e/trial-0", refused)
 
     def test_what_is_not_there_is_said(self):
-        self.serve_for(LEASE_S)
+        self.serve_on_disk()
         self.submit("true\n", slots={"min": 1})
         self.assertIn('study "e2e" has no trial 3; it has', self.logs(3, code=4).stderr)
         self.assertRegex(self.logs(0, "--lines=-1", code=2).stderr, "--lines.*-1")

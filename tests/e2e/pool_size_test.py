@@ -9,6 +9,8 @@ import urllib.request
 
 from harness import LEASE_S, TUNER, TunerTest, kill, processes, wait_for, without_forks
 
+LOST_AFTER_S = 2  # where a test waits until a node that is gone, or whose service was, counts as lost
+
 
 class PoolSize(TunerTest):
     def setUp(self):
@@ -21,7 +23,7 @@ class PoolSize(TunerTest):
             kill(pid)
         super().tearDown()
 
-    def serve_engine(self, *options, lease_s=2):
+    def serve_engine(self, *options, lease_s=LEASE_S):
         service = self.start("serve", "--grpc", self.grpc, "--http", self.http, "--db",
                              self.dir / "pool.db", "--lease", lease_s, "--engine", "local",
                              "--node-start", "1", "--node-dir", self.dir / "nodes", *options)
@@ -49,7 +51,7 @@ class PoolSize(TunerTest):
         return [d["reason"] for d in decisions if d["kind"] == "pool"]
 
     def test_nodes_come_with_a_study_and_go_with_it(self):
-        service = self.serve_engine("--max-nodes", "3", lease_s=LEASE_S)
+        service = self.serve_engine("--max-nodes", "3")
         self.assertEqual(self.nodes(), [])
         self.submit(steps=10, trials=6, also=self.until_go())
         wait_for(lambda: len(self.nodes()) == 3, "three nodes for six trials")
@@ -71,7 +73,7 @@ class PoolSize(TunerTest):
         self.finish(service)
 
     def test_the_next_service_takes_the_nodes_over_and_can_end_them(self):
-        service = self.serve_engine("--max-nodes", "2", lease_s=LEASE_S)
+        service = self.serve_engine("--max-nodes", "2")
         self.submit(steps=15, trials=2, also=self.until_go())
         wait_for(lambda: len(self.nodes()) == 2, "two nodes")
         before = self.agents()
@@ -79,7 +81,7 @@ class PoolSize(TunerTest):
         service.kill()
         service.wait()
         self.assertEqual(self.agents(), before, "trials train on without the service")
-        service = self.serve_engine("--max-nodes", "2", lease_s=LEASE_S)
+        service = self.serve_engine("--max-nodes", "2")
         self.go()
 
         def complete_on_these():
@@ -96,14 +98,14 @@ class PoolSize(TunerTest):
         self.finish(service)
 
     def test_a_service_that_stops_leaves_no_process(self):
-        service = self.serve_engine("--max-nodes", "2", "--min-nodes", "1")
+        service = self.serve_engine("--max-nodes", "2", "--min-nodes", "1", lease_s=LOST_AFTER_S)
         wait_for(lambda: len(self.nodes()) == 1, "the least there may be")
         self.submit(steps=10_000, trials=2)
         wait_for(lambda: len(self.nodes()) == 2, "another for the second trial")
         service.terminate()
         self.finish(service)
         self.assertEqual(self.agents(), [])
-        service = self.serve_engine("--max-nodes", "2")
+        service = self.serve_engine("--max-nodes", "2", lease_s=LOST_AFTER_S)
         wait_for(lambda: len(self.nodes()) == 2, "both trials are taken up again")
         self.run_tuner("stop", "e2e", "--service", self.grpc)
         service.terminate()
@@ -111,7 +113,7 @@ class PoolSize(TunerTest):
         self.assertEqual(self.agents(), [])
 
     def test_a_node_that_dies_is_replaced(self):
-        service = self.serve_engine("--max-nodes", "1")
+        service = self.serve_engine("--max-nodes", "1", lease_s=LOST_AFTER_S)
         self.submit(steps=40, trials=1, also=self.until_go())
         wait_for(self.agents, "a node")
         wait_for(lambda: self.taken(0), "the trial")
@@ -128,7 +130,7 @@ class PoolSize(TunerTest):
         return self.write("templates.json", [
             {"name": "on-demand", "slots": 1, "price_per_hour": 3600, "max_nodes": 2, "start_s": 1}, spot])
 
-    def serve_templates(self, *options, lease_s=2):
+    def serve_templates(self, *options, lease_s=LEASE_S):
         service = self.start("serve", "--grpc", self.grpc, "--http", self.http, "--db", self.dir / "pool.db", "--lease",
                              lease_s, "--engine", "local", "--node-dir", self.dir / "nodes", *options)
         self.wait_service(service)
@@ -140,7 +142,7 @@ class PoolSize(TunerTest):
         return pid
 
     def test_of_several_templates_the_cheap_come_first_and_the_record_tells_what_was_paid(self):
-        service = self.serve_templates("--node-templates", self.templates(), lease_s=LEASE_S)
+        service = self.serve_templates("--node-templates", self.templates())
         self.submit(steps=25, trials=3, also=self.until_go(), max_restarts=0)
         wait_for(lambda: len(self.nodes()) == 3, "three nodes for three trials")
         prices = {n["name"]: (n["price_per_hour"], n["spot"]) for n in self.nodes()}
@@ -182,12 +184,12 @@ class PoolSize(TunerTest):
         self.finish(service)
 
     def test_nodes_of_templates_that_are_no_more_are_given_back(self):
-        service = self.serve_templates("--node-templates", self.templates(min_nodes=1))
+        service = self.serve_templates("--node-templates", self.templates(min_nodes=1), lease_s=LOST_AFTER_S)
         wait_for(lambda: len(self.nodes()) == 1, "the least there may be")
         service.kill()
         service.wait()
         [left] = self.agents()
-        service = self.serve_templates("--max-nodes", "1", "--min-nodes", "1")
+        service = self.serve_templates("--max-nodes", "1", "--min-nodes", "1", lease_s=LOST_AFTER_S)
         wait_for(lambda: [n["name"] for n in self.nodes()] == ["pool-1"], "its nodes, and no others")
         wait_for(lambda: left not in self.agents(), "the other's agent to end")
         service.terminate()

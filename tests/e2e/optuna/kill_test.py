@@ -72,6 +72,7 @@ class KilledService(TunerTest):
         storage.wait_server_ready(timeout=60)
         study = storage.create_new_study([optuna.study.StudyDirection.MINIMIZE], "killed")
         stop = threading.Event()
+        self.addCleanup(stop.set)
         clients = [Client(address, study, name, stop) for name in range(CLIENTS)]
         for client in clients:
             client.start()
@@ -84,15 +85,12 @@ class KilledService(TunerTest):
             service.wait()
             service = self.start("serve", "--grpc", address, "--db", database)
         done = sum(len(c.acknowledged) for c in clients)
-        end = time.monotonic() + 60
-        while sum(len(c.acknowledged) for c in clients) < done + CLIENTS and time.monotonic() < end:
-            time.sleep(0.05)
+        wait_for(lambda: sum(len(c.acknowledged) for c in clients) >= done + CLIENTS,
+                 "the same client objects to go on after the last kill")
         stop.set()
         for client in clients:
             client.join()
         self.assertEqual([e for c in clients for e in c.refused], [])
-        self.assertGreaterEqual(sum(len(c.acknowledged) for c in clients), done + CLIENTS,
-                                "the same client objects go on after the last kill")
         trials = {t._trial_id: t for t in storage.get_all_trials(study)}
         self.assertEqual(sorted(t.number for t in trials.values()), list(range(len(trials))), "numbers are dense")
         acknowledged = {t: v for c in clients for t, v in c.acknowledged.items()}
