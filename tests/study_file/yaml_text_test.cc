@@ -124,6 +124,21 @@ TEST(YamlText, RefusesWhatJsonCannotSay) {
   }
 }
 
+TEST(YamlText, KnowsObjectsOfKubernetesByTheirApiVersionAlsoWhereTheyAreNoStudies) {
+  for (const char* yaml : {"apiVersion: v1", "kind: K\napiVersion: v1", "{\"apiVersion\": 1}",
+                           "a: [b, {c: d}]\napiVersion:", "a: &b 1\nc: *b\napiVersion: v1",
+                           "a: 1\na: 2\napiVersion: v1", "? [a]\n: b\napiVersion: v1",
+                           "apiVersion: v1\n---\napiVersion: v2", "apiVersion: v1\n---\n{"}) {
+    EXPECT_TRUE(ReadYaml(yaml, "").has_api_version) << yaml;
+  }
+  for (const char* yaml :
+       {"", "kind: K", "a: apiVersion", "a: {apiVersion: v1}", "[apiVersion, v1]", "apiVersion",
+        "- apiVersion: v1", "[a]: apiVersion", "&a b: apiVersion", "a: &b 1\n*b : apiVersion",
+        "apiVersion: {", "apiVersion: \x01", "a: b\n---\napiVersion: v1"}) {
+    EXPECT_FALSE(ReadYaml(yaml, "").has_api_version) << yaml;
+  }
+}
+
 TEST(YamlText, RefusesWhatCouldBeMeantInTwoWays) {
   EXPECT_EQ(ErrorOf("lr: 1\nmetric: loss\nlr: 2\n"),
             "s.yaml: line 3: the key \"lr\" is given twice, for the first time in line 1");

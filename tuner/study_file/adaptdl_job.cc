@@ -337,16 +337,6 @@ absl::StatusOr<AdaptDLJob> JobReader::Read(const YAML::Node& job) {
 
 }  // namespace
 
-bool HasApiVersion(std::string_view yaml) {
-  if (!CheckYamlText(yaml, "").ok()) return false;
-  try {
-    const YAML::Node first = YAML::Load(std::string(yaml));
-    return first.IsMap() && first["apiVersion"].IsDefined();
-  } catch (const YAML::Exception&) {
-    return false;
-  }
-}
-
 absl::StatusOr<AdaptDLJob> ReadAdaptDLJob(std::string_view yaml, const std::string& label) {
   ESPALIER_RETURN_IF_ERROR(CheckYamlText(yaml, label));
   try {

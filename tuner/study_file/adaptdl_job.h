@@ -14,10 +14,6 @@ struct AdaptDLJob {
   std::vector<std::string> unused;
 };
 
-// Whether a text is an object of Kubernetes', in YAML or JSON: it has an apiVersion. A study has
-// none.
-bool HasApiVersion(std::string_view yaml);
-
 // A job of AdaptDL's for Kubernetes (apiVersion adaptdl.petuum.com/v1, kind AdaptDLJob) as an
 // elastic trial without parameters: its container's command, environment and folder, and as many
 // slots as replicas. `yaml` may be JSON too. Errors begin with `label` and name the field.

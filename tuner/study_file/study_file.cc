@@ -35,11 +35,16 @@ absl::StatusOr<StudyForService> ReadText(const std::string& path) {
         absl::StrCat("study file ", path, ": no current folder: ", error.message()));
   }
   const std::string folder = absolute.lexically_normal().parent_path().string();
-  if (IsYamlFile(path) && HasApiVersion(*text)) {
+  if (!IsYamlFile(path)) {
+    ESPALIER_ASSIGN_OR_RETURN(std::string json, JsonInFile(*text, path));
+    return StudyForService{std::move(json), folder, {}};
+  }
+  YamlDocument document = ReadYaml(*text, path);
+  if (document.has_api_version) {
     ESPALIER_ASSIGN_OR_RETURN(AdaptDLJob job, ReadAdaptDLJob(*text, path));
     return StudyForService{std::move(job.study_json), folder, std::move(job.unused)};
   }
-  ESPALIER_ASSIGN_OR_RETURN(std::string json, JsonInFile(*text, path));
+  ESPALIER_ASSIGN_OR_RETURN(std::string json, std::move(document.json));
   return StudyForService{std::move(json), folder, {}};
 }
 

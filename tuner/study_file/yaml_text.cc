@@ -90,22 +90,27 @@ class JsonWriter final : public YAML::EventHandler {
     return json_;
   }
 
+  bool has_api_version() const { return has_api_version_; }
+
   void OnDocumentStart(const YAML::Mark&) override {}
   void OnDocumentEnd() override {}
   void OnAnchor(const YAML::Mark& mark, const std::string& name) override {
     Refuse(mark, absl::StrCat("anchors have no place in a study file, got &", name));
   }
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override {
+    Pass("");
     Refuse(mark, "aliases (*NAME) have no place in a study file: write the value again");
   }
 
   void OnNull(const YAML::Mark& mark, YAML::anchor_t) override {
+    Pass("");
     if (ExpectsKey()) return Refuse(mark, "needs the name of a key, got nothing");
     Value(mark, "null");
   }
 
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t,
                 const std::string& value) override {
+    Pass(value);
     const bool plain = tag == "?";
     if (!CheckTag(mark, tag)) return;
     if (!Writable(value)) return Refuse(mark, "needs UTF-8");
@@ -131,14 +136,25 @@ class JsonWriter final : public YAML::EventHandler {
 
   void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t,
                        YAML::EmitterStyle::value style) override {
+    Pass("");
+    ++depth_;
     Begin(mark, tag, style, '[');
   }
-  void OnSequenceEnd() override { End(']'); }
+  void OnSequenceEnd() override {
+    --depth_;
+    End(']');
+  }
   void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t,
                   YAML::EmitterStyle::value style) override {
+    Pass("");
+    if (depth_ == 0) key_follows_ = true;
+    ++depth_;
     Begin(mark, tag, style, '{');
   }
-  void OnMapEnd() override { End('}'); }
+  void OnMapEnd() override {
+    --depth_;
+    End('}');
+  }
 
  private:
   // A list or an object that has begun.
@@ -148,6 +164,13 @@ class JsonWriter final : public YAML::EventHandler {
     std::size_t entries = 0;
     std::map<std::string, int> keys{};  // with their lines
   };
+
+  // Takes note of the outermost object's keys, also after an error.
+  void Pass(std::string_view scalar) {
+    if (depth_ != 1) return;
+    if (key_follows_ == true && scalar == "apiVersion") has_api_version_ = true;
+    if (key_follows_) key_follows_ = !*key_follows_;
+  }
 
   bool ExpectsKey() const { return !open_.empty() && open_.back().at_key; }
 
@@ -238,6 +261,9 @@ class JsonWriter final : public YAML::EventHandler {
   int line_ = 0;
   std::vector<Open> open_;
   absl::Status error_;
+  int depth_ = 0;
+  std::optional<bool> key_follows_;  // in the outermost object; else absent
+  bool has_api_version_ = false;
 };
 
 }  // namespace
@@ -256,26 +282,33 @@ absl::Status CheckYamlText(std::string_view yaml, const std::string& label) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::string> JsonOfYaml(std::string_view yaml, const std::string& label) {
-  ESPALIER_RETURN_IF_ERROR(CheckYamlText(yaml, label));
+YamlDocument ReadYaml(std::string_view yaml, const std::string& label) {
+  if (absl::Status text = CheckYamlText(yaml, label); !text.ok()) return {std::move(text)};
+  YamlDocument read{std::string()};
+  const auto fail = [&](std::string_view why) {
+    read.json = absl::InvalidArgumentError(absl::StrCat(label, ": ", std::string(why)));
+  };
   try {
     std::istringstream text{std::string(yaml)};
     YAML::Parser parser(text);
     JsonWriter writer(yaml, label);
     if (!parser.HandleNextDocument(writer)) {
-      return absl::InvalidArgumentError(absl::StrCat(label, ": is empty"));
+      fail("is empty");
+      return read;
     }
-    ESPALIER_ASSIGN_OR_RETURN(std::string json, writer.Written());
+    read = {writer.Written(), writer.has_api_version()};
     JsonWriter rest(yaml, label);
-    if (parser.HandleNextDocument(rest)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(label, ": needs one YAML document, got several"));
+    if (read.json.ok() && parser.HandleNextDocument(rest)) {
+      fail("needs one YAML document, got several");
     }
-    return json;
   } catch (const YAML::Exception& error) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(label, ": line ", error.mark.line + 1, ": ", error.msg));
+    fail(absl::StrCat("line ", error.mark.line + 1, ": ", error.msg));
   }
+  return read;
+}
+
+absl::StatusOr<std::string> JsonOfYaml(std::string_view yaml, const std::string& label) {
+  return ReadYaml(yaml, label).json;
 }
 
 }  // namespace espalier

@@ -17,6 +17,15 @@ bool IsYamlFile(std::string_view path);
 // 0 or 0x, a key that is given twice, {x} without quotes. Errors begin with `label`.
 absl::StatusOr<std::string> JsonOfYaml(std::string_view yaml, const std::string& label);
 
+// The same, and whether it is an object of Kubernetes', in YAML or JSON: it has an apiVersion, as
+// no study has. Also where its JSON is an error, since such objects may have more of YAML; but not
+// where the document is no YAML.
+struct YamlDocument {
+  absl::StatusOr<std::string> json;
+  bool has_api_version = false;
+};
+YamlDocument ReadYaml(std::string_view yaml, const std::string& label);
+
 // Whether the text may be given to the library: it has no control characters, which YAML does not
 // allow (1.2, 5.1) and of which the library takes a zero byte for an end at which one more document
 // begins, and never comes to the last.
