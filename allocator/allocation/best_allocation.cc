@@ -120,18 +120,23 @@ class AllocationSearch {
 std::vector<int> AllocationSearch::CountsOf(std::size_t j, int node_slots) const {
   const HolderLimits& limits = limits_[j];
   const Holder& holder = board_.holder(j);
+  const std::vector<int>& sizes = holder.job->sizes;
   std::vector<int> counts{holder.total, TotalSlots(board_.HeldAtFirst(j))};
   if (limits.least == 0) counts.push_back(0);
   const int most = std::min(limits.most, board_.total_capacity());
   const bool every = board_.total_capacity() <= kEveryCount;
   int step = 1;
-  for (int slots = std::max(1, limits.least); slots <= most; slots += step) {
+  for (int slots = std::max(1, limits.least); slots <= most && sizes.empty(); slots += step) {
     counts.push_back(slots);
     if (every || slots < 2 * node_slots) continue;
     step = std::max(1, slots / 4 / node_slots) * node_slots - slots % node_slots;
   }
   counts.push_back(std::max(most, limits.least));
+  counts.insert(counts.end(), sizes.begin(), sizes.end());
   std::erase_if(counts, [&](int slots) {
+    if (!sizes.empty() && slots > 0 && slots != holder.total && !MayHold(*holder.job, slots)) {
+      return true;
+    }
     return slots != holder.total && (slots < limits.least || slots > std::max(most, limits.least));
   });
   std::sort(counts.begin(), counts.end());
@@ -142,11 +147,12 @@ std::vector<int> AllocationSearch::CountsOf(std::size_t j, int node_slots) const
 // What each count would be worth in the best place one could hope for.
 std::vector<KnapsackChoice> AllocationSearch::ChoicesOf(std::size_t j, int type, int node_slots) {
   std::vector<KnapsackChoice> choices;
+  const int bound = board_.holder(j).job->most_on_node;
+  const int on_one = bound > 0 ? std::min(bound, node_slots) : node_slots;
   const Shares& shown = board_.HeldAtFirst(j);
   const bool intact = board_.AsShown(j, shown);
   for (const int slots : CountsOf(j, node_slots)) {
-    Shape shape{
-        .nodes = slots <= node_slots ? std::min(slots, 1) : 2, .slots = slots, .type = type};
+    Shape shape{.nodes = slots <= on_one ? std::min(slots, 1) : 2, .slots = slots, .type = type};
     double value = objective_.Value(j, shape, Move::kResize);
     if (intact && slots == TotalSlots(shown)) {
       shape.nodes = static_cast<int>(shown.size());

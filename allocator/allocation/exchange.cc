@@ -39,6 +39,16 @@ bool Exchange::Better(double a, double b) const {
   return a > b + kEqualWorth * std::max(1.0, std::abs(b));
 }
 
+bool Exchange::MayBe(std::size_t j, int slots) const {
+  const Job& job = *board_.holder(j).job;
+  return job.sizes.empty() || slots == 0 || MayHold(job, slots);
+}
+
+int Exchange::MostOnNode(std::size_t j) const {
+  const int bound = board_.holder(j).job->most_on_node;
+  return bound > 0 ? std::min(bound, most_on_node_) : most_on_node_;
+}
+
 double Exchange::Total() {
   double sum = 0;
   for (std::size_t j = 0; j < board_.size(); ++j) sum += ValueNow(j);
@@ -92,7 +102,7 @@ std::vector<Shares> Exchange::Places(std::size_t j, int slots) {
   if (slots < holder.total) places.push_back(board_.Shrunk(j, slots));
   const bool spans = !places.empty() && places.back().size() > 1;
   const bool elsewhere = holder.total == 0 || places.empty() || board_.types().size() > 1 ||
-                         (spans && slots <= most_on_node_) ||
+                         (spans && slots <= MostOnNode(j)) ||
                          (effort_.relocate && slots > holder.total && spans);
   if (!elsewhere) return places;
   const Shares now = holder.shares;
@@ -124,6 +134,14 @@ std::vector<int> Exchange::LargerCounts(std::size_t j) const {
   const int total = board_.holder(j).total;
   const int most = std::min(limits_[j].most, total + board_.total_free());
   std::vector<int> counts;
+  const Job& job = *board_.holder(j).job;
+  if (!job.sizes.empty()) {
+    for (int slots = NextSize(job, total); slots > 0 && slots <= most;) {
+      counts.push_back(slots);
+      slots = NextSize(job, slots);
+    }
+    return counts;
+  }
   int step = 1;
   for (int slots = std::max(total + 1, limits_[j].least); slots <= most; slots += step) {
     counts.push_back(slots);
@@ -141,6 +159,7 @@ bool Exchange::LetGo() {
     std::optional<Shares> best;
     double best_value = ValueNow(j);
     for (int slots = limits_[j].least; slots < total; ++slots) {
+      if (!MayBe(j, slots)) continue;
       if (!Better(AtBest(j, slots), best_value)) continue;
       Shares shrunk = board_.Shrunk(j, slots);
       const double value = ValueOf(j, shrunk);
@@ -224,7 +243,7 @@ double Exchange::AtBest(std::size_t j, int slots) {
   const Shares& shown = board_.HeldAtFirst(j);
   const int type = std::max(0, board_.type_of(board_.holder(j).shares));
   const Shape shape{
-      .nodes = slots <= most_on_node_ ? std::min(slots, 1) : 2, .slots = slots, .type = type};
+      .nodes = slots <= MostOnNode(j) ? std::min(slots, 1) : 2, .slots = slots, .type = type};
   const double moved = objective_.Value(j, shape, Move::kResize);
   // Other types may be better ones: what they would bring is not guessed here.
   if (board_.types().size() > 1) return std::numeric_limits<double>::infinity();

@@ -108,8 +108,14 @@ void Reallocation::AddOptions(std::size_t i, Option& option, std::size_t node) {
   if (options_[i].size() > kMostOptions) return;
   if (node == nodes_.size()) {
     if (option.total < limits_[j].least || (option.total == 0 && !objective_.MayPause())) return;
+    const Job& job = *board_.holder(j).job;
+    if (!job.sizes.empty() && option.total > 0 && !MayHold(job, option.total)) return;
     const Shares shares = SharesOf(option);
     option.spans = shares.size() > 1;
+    if (option.spans && shares != board_.holder(j).shares &&
+        board_.MustBeOnOne(j, option.total, board_.type_of(shares))) {
+      return;
+    }
     option.step = 0;
     for (std::size_t n = 0; n < nodes_.size(); ++n) {
       if (option.slots[n] == 0) continue;

@@ -38,6 +38,7 @@ std::vector<Exchange::Release> Exchange::ReleasesOf(std::size_t resident, int no
   const int here = SlotsOn(holder.shares, node);
   const double now = ValueNow(resident);
   for (int freed = 1; freed <= here && holder.total - freed >= limits.least; ++freed) {
+    if (!MayBe(resident, holder.total - freed)) continue;
     Shares fewer = With(holder.shares, node, -freed);
     const double loss = now - ValueOf(resident, fewer);
     releases.push_back({freed, loss, std::move(fewer)});
@@ -130,13 +131,16 @@ bool Exchange::TakeOn(std::size_t j, int node) {
   const int free = board_.free_on(n);
   const double now = ValueNow(j);
   const int room = std::min(board_.most_for(j, n) - own, limits_[j].most - holder.total);
+  const int type = board_.type_of(n);
   const ReleasePlan plan = PlanRelease(node, j, leaving);
   Transfer best;
   for (int more = 1; more <= room; ++more) {
     const int freed = plan.enough[static_cast<std::size_t>(std::max(0, more - free))];
     const double loss = plan.loss[static_cast<std::size_t>(freed)];
     if (holder.total + more < limits_[j].least || loss == kNever) continue;
+    if (!MayBe(j, holder.total + more)) continue;
     Shares shares = With(holder.shares, node, more);
+    if (shares.size() > 1 && board_.MustBeOnOne(j, holder.total + more, type)) continue;
     const double net = ValueOf(j, shares) - now - loss;
     if (Better(net, best.net)) best = {net, freed, std::move(shares)};
   }
@@ -162,7 +166,7 @@ bool Exchange::MoveTo(std::size_t j, int node) {
   for (int slots = std::max(1, limits_[j].least); slots <= room; ++slots) {
     const int freed = plan.enough[static_cast<std::size_t>(std::max(0, slots - free))];
     const double loss = plan.loss[static_cast<std::size_t>(freed)];
-    if (loss == kNever) continue;
+    if (loss == kNever || !MayBe(j, slots)) continue;
     Shares shares{{node, slots}};
     const double net = ValueOf(j, shares) - now - loss;
     if (shares != from && Better(net, best.net)) best = {net, freed, std::move(shares)};
@@ -182,16 +186,29 @@ double Exchange::HopedFor(std::size_t j) {
   const double now = ValueNow(j);
   const int type = std::max(0, board_.type_of(holder.shares));
   double hoped = 0;
-  for (int more = 1; more <= effort_.near_counts && holder.total + more <= limits_[j].most;
-       ++more) {
-    const int slots = holder.total + more;
-    for (const int nodes : {1, 2}) {
-      if (nodes == 1 && slots > most_on_node_) continue;
-      const Shape shape{.nodes = nodes, .slots = slots, .type = type};
-      hoped = std::max(hoped, (objective_.Value(j, shape, Move::kResize) - now) / more);
+  if (!holder.job->sizes.empty()) {
+    for (const int slots : holder.job->sizes) {
+      if (slots <= holder.total || slots > limits_[j].most || !MayBe(j, slots)) continue;
+      hoped = std::max(hoped, GainPerSlot(j, slots, type, now));
     }
+    return hoped;
+  }
+  const int most = std::min(holder.total + effort_.near_counts, limits_[j].most);
+  for (int slots = holder.total + 1; slots <= most; ++slots) {
+    hoped = std::max(hoped, GainPerSlot(j, slots, type, now));
   }
   return hoped;
+}
+
+double Exchange::GainPerSlot(std::size_t j, int slots, int type, double now) {
+  double gain = 0;
+  for (const int nodes : {1, 2}) {
+    if (nodes == 1 && slots > MostOnNode(j)) continue;
+    const Shape shape{.nodes = nodes, .slots = slots, .type = type};
+    gain = std::max(
+        gain, (objective_.Value(j, shape, Move::kResize) - now) / (slots - board_.holder(j).total));
+  }
+  return gain;
 }
 
 bool Exchange::TakeFromOthers() {

@@ -1,5 +1,10 @@
 #include "allocator/policies/policy.h"
 
+#include <utility>
+
+#include "allocator/policies/within_bounds.h"
+#include "base/status.h"
+
 namespace espalier {
 
 namespace policies {
@@ -39,7 +44,8 @@ const PluginTable<Policy>& Policies() {
 }
 
 absl::StatusOr<std::unique_ptr<Policy>> MakePolicy(std::string_view name, const Options& options) {
-  return Policies().Make(name, options);
+  ESPALIER_ASSIGN_OR_RETURN(std::unique_ptr<Policy> policy, Policies().Make(name, options));
+  return WithinBounds(std::move(policy));
 }
 
 }  // namespace espalier

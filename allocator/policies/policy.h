@@ -41,8 +41,9 @@ class Policy {
 // All policies. Each row is the last function of its policy's source file.
 const PluginTable<Policy>& Policies();
 
-// InvalidArgument: the policy or an option is unknown, or a value is out of range; the error names
-// it and what is known.
+// A policy that also keeps to jobs' sizes and to what one node may hold of them (within_bounds.h),
+// which a row's own need not know. InvalidArgument: the policy or an option is unknown, or a value
+// is out of range; the error names it and what is known.
 absl::StatusOr<std::unique_ptr<Policy>> MakePolicy(std::string_view name, const Options& options);
 
 }  // namespace espalier

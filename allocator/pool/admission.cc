@@ -16,7 +16,14 @@ bool MayGive(const Holder& holder) {
   return !holder.job->joining && holder.total > MinSlots(*holder.job);
 }
 
-// What each trial would miss if it gave one slot, remembered while it holds as many as it did.
+// What it has left when it has given as little as it can.
+int WithOneFewer(const Holder& holder) {
+  const int fewer = LargestSize(*holder.job, holder.total - 1);
+  return fewer > 0 ? fewer : holder.total - 1;
+}
+
+// What each trial would miss a slot if it gave as few as it can, remembered while it holds as many
+// as it did.
 class Losses {
  public:
   explicit Losses(Board& board) : board_(&board), known_(board.size()) {}
@@ -48,7 +55,7 @@ class Losses {
     const Holder& holder = board_->holder(j);
     Known& known = known_[j];
     if (known.total != holder.total || known.nodes != holder.shares.size()) {
-      known = {holder.total, holder.shares.size(), LossPerSlot(*board_, j, holder.total - 1)};
+      known = {holder.total, holder.shares.size(), LossPerSlot(*board_, j, WithOneFewer(holder))};
     }
     return known.loss;
   }
@@ -66,22 +73,29 @@ int Reclaimable(const Board& board, std::size_t beside) {
   return slots;
 }
 
-// Brings the trial up to `slots`, taking slots from others one by one while it does not fit. All
-// or nothing.
+// Brings the trial up to `slots`, taking slots from others, from each as few as it can give, while
+// it does not fit. All or nothing.
 bool BringUpTo(Board& board, Losses& losses, std::size_t j, int slots, bool reclaim) {
   const int wanted = slots - board.holder(j).total;
   const int reachable = board.total_free() + (reclaim ? Reclaimable(board, j) : 0);
   if (wanted > reachable) return false;
-  std::vector<std::pair<std::size_t, Shares>> taken;  // whom from, and what they had
+  struct Gift {
+    std::size_t giver;
+    Shares before;  // what it had
+    int slots;
+  };
+  std::vector<Gift> taken;
   std::optional<Shares> grown;
   while (!(grown = board.Grown(j, slots))) {
     const auto giver = reclaim ? losses.LeastMissed(j) : std::nullopt;
     if (!giver) break;
-    taken.emplace_back(*giver, board.holder(*giver).shares);
-    board.Assign(*giver, board.Shrunk(*giver, board.holder(*giver).total - 1));
+    const Holder& from = board.holder(*giver);
+    const int left = WithOneFewer(from);
+    taken.push_back({*giver, from.shares, from.total - left});
+    board.Assign(*giver, board.Shrunk(*giver, left));
   }
   if (!grown) {
-    for (auto it = taken.rbegin(); it != taken.rend(); ++it) board.Assign(it->first, it->second);
+    for (auto it = taken.rbegin(); it != taken.rend(); ++it) board.Assign(it->giver, it->before);
     return false;
   }
   board.Assign(j, *std::move(grown));
@@ -90,12 +104,13 @@ bool BringUpTo(Board& board, Losses& losses, std::size_t j, int slots, bool recl
                    NameOf(*board.holder(j).job));
   // More may have been taken than needed, to free the right node; what is over stays free.
   int from_others = 0;
-  for (const auto& [giver, before] : taken) {
+  for (const auto& [giver, before, given] : taken) {
     std::vector<std::string>& lost = board.holder(giver).lost;
     if (std::find(lost.begin(), lost.end(), room) == lost.end()) lost.push_back(room);
-    if (from_others == wanted) continue;
-    ++board.holder(j).slots_from[NameOf(*board.holder(giver).job)];
-    ++from_others;
+    const int used = std::min(given, wanted - from_others);
+    if (used == 0) continue;
+    board.holder(j).slots_from[NameOf(*board.holder(giver).job)] += used;
+    from_others += used;
   }
   board.holder(j).free_slots_taken += wanted - from_others;
   return true;
@@ -155,12 +170,15 @@ void LeaveDraining(Board& board, Losses& losses, std::size_t j, bool reclaim) {
   const int least = MinSlots(*board.holder(j).job);
   for (int slots = total; slots > kept; --slots) {
     if (slots < least) break;
+    if (!MayHold(*board.holder(j).job, slots)) continue;
     if (std::optional<Shares> moved = board.Grown(j, slots)) {
       board.Assign(j, *std::move(moved));
       board.holder(j).free_slots_taken += slots - kept;
       break;
     }
   }
+  const int fits = LargestSize(*board.holder(j).job, board.holder(j).total);
+  if (fits > 0 && fits < board.holder(j).total) board.Assign(j, board.Shrunk(j, fits));
   const bool gone = board.holder(j).total >= least ||
                     (reclaim && BringUpTo(board, losses, j, least, /*reclaim=*/true));
   if (gone) {
@@ -168,6 +186,21 @@ void LeaveDraining(Board& board, Losses& losses, std::size_t j, bool reclaim) {
   } else {
     board.Assign(j, before);
   }
+}
+
+// Who has more than it may hold, or a number between two of its sizes, gives what is over. Below
+// its least, see Mend.
+void BringDownToSize(Board& board, std::size_t j) {
+  Holder& holder = board.holder(j);
+  const Job& job = *holder.job;
+  const int fits = LargestSize(job, holder.total);
+  if (fits == holder.total || fits == 0) return;
+  // What has lost slots has to be changed anyhow.
+  if (job.joining && (job.sizes.empty() || !holder.damaged)) return;
+  holder.lost.push_back(job.sizes.empty() || job.pinned_slots > 0
+                            ? absl::StrFormat("may hold at most %d", fits)
+                            : absl::StrCat("its sizes are ", SizesText(job.sizes)));
+  board.Assign(j, board.Shrunk(j, fits));
 }
 
 }  // namespace
@@ -182,13 +215,7 @@ void Mend(Board& board, bool reclaim) {
   for (std::size_t n = 0; n < board.node_count(); ++n) {
     while (board.free_on(n) < 0) RelieveNode(board, static_cast<int>(n));
   }
-  for (std::size_t j = 0; j < board.size(); ++j) {
-    Holder& holder = board.holder(j);
-    const int most = MaxSlots(*holder.job);
-    if (holder.total <= most || holder.job->joining) continue;
-    holder.lost.push_back(absl::StrFormat("may hold at most %d", most));
-    board.Assign(j, board.Shrunk(j, most));
-  }
+  for (std::size_t j = 0; j < board.size(); ++j) BringDownToSize(board, j);
   for (std::size_t j = 0; j < board.size(); ++j) {
     Holder& holder = board.holder(j);
     const int least = MinSlots(*holder.job);
@@ -211,7 +238,7 @@ bool AdmitWaiting(Board& board, bool reclaim) {
     const Holder& holder = board.holder(j);
     const int least = MinSlots(*holder.job);
     const bool left_alone = holder.job->joining && !holder.damaged;
-    if (holder.total >= least || least > board.largest_hold() || left_alone) continue;
+    if (holder.total >= least || least > board.largest_hold(j) || left_alone) continue;
     const bool admitted = BringUpTo(board, losses, j, least, reclaim);
     changed |= admitted;
     // Those behind it wait too, or a stream of small trials would keep a large one out for ever.

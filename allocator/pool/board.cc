@@ -131,8 +131,29 @@ int Board::free_on(std::size_t node) const {
 
 int Board::most_for(std::size_t j, std::size_t node) const {
   const Node& at = nodes_[node];
-  if (at.most_of_one_trial >= at.capacity) return at.capacity;
-  return std::min(at.capacity, std::max(at.most_of_one_trial, MinSlots(*holders_[j].job)));
+  const Job& job = *holders_[j].job;
+  int most = at.capacity;
+  if (at.most_of_one_trial < most) {
+    most = std::min(most, std::max(at.most_of_one_trial, MinSlots(job)));
+  }
+  return job.most_on_node > 0 ? std::min(most, job.most_on_node) : most;
+}
+
+int Board::largest_hold(std::size_t j) const {
+  if (holders_[j].job->most_on_node == 0) return largest_hold_;
+  std::vector<int> of_type(types_.size(), 0);
+  for (std::size_t n = 0; n < nodes_.size(); ++n) {
+    if (!nodes_[n].draining) of_type[static_cast<std::size_t>(nodes_[n].type)] += most_for(j, n);
+  }
+  return of_type.empty() ? 0 : *std::max_element(of_type.begin(), of_type.end());
+}
+
+bool Board::MustBeOnOne(std::size_t j, int slots, int type) const {
+  if (!holders_[j].job->undivided) return false;
+  for (std::size_t n = 0; n < nodes_.size(); ++n) {
+    if (nodes_[n].type == type && !nodes_[n].draining && most_for(j, n) >= slots) return true;
+  }
+  return false;
 }
 
 int Board::type_of(const Shares& shares) const {
@@ -284,7 +305,7 @@ std::optional<Shares> Board::Fresh(std::size_t j, int slots, int type) const {
   if (slots > free_of_type(type)) return std::nullopt;
   if (const std::optional<int> node = OneNodeFor(j, slots, type)) return Shares{{*node, slots}};
   Shares shares;
-  if (!Spread(j, slots, type, shares)) return std::nullopt;
+  if (MustBeOnOne(j, slots, type) || !Spread(j, slots, type, shares)) return std::nullopt;
   return shares;
 }
 
@@ -307,8 +328,9 @@ std::optional<Shares> Board::Grown(std::size_t j, int slots) const {
     share.slots += taken;
     wanted -= taken;
   }
-  if (wanted == 0) return shares;
   const int type = type_of(shares);
+  if ((wanted > 0 || shares.size() > 1) && MustBeOnOne(j, slots, type)) return std::nullopt;
+  if (wanted == 0) return shares;
   if (wanted > free_of_type(type) || !Spread(j, wanted, type, shares)) return std::nullopt;
   return shares;
 }

@@ -69,7 +69,7 @@ class Board {
   int free_on(std::size_t node) const;
   int capacity_of(std::size_t node) const { return nodes_[node].capacity; }
   // How many of them the job may hold: where slots share GPUs, no two of one GPU, unless it needs
-  // more to run at all.
+  // more to run at all; and no more than its study allows on one node.
   int most_for(std::size_t j, std::size_t node) const;
   bool draining(std::size_t node) const { return nodes_[node].draining; }
   bool spot(std::size_t node) const { return nodes_[node].spot; }
@@ -79,12 +79,13 @@ class Board {
   int type_of(std::size_t node) const { return nodes_[node].type; }
   // The type of the nodes that the job is on; -1 where it is on none.
   int type_of(const Shares& shares) const;
+  NodeId node_id(std::size_t node) const { return nodes_[node].id; }
   const std::string& node_name(std::size_t node) const { return nodes_[node].name; }
   int total_free() const { return total_free_; }
   int free_of_type(int type) const { return free_of_type_[static_cast<std::size_t>(type)]; }
   int total_capacity() const { return total_capacity_; }
-  // The most slots one job could hold if it were alone.
-  int largest_hold() const { return largest_hold_; }
+  // The most slots that the job could hold if it were alone.
+  int largest_hold(std::size_t j) const;
 
   double SpeedupIn(std::size_t j, int nodes, int slots, int type) {
     return holders_[j].speedup->At(nodes, slots, types_[static_cast<std::size_t>(type)]);
@@ -96,8 +97,11 @@ class Board {
   // few others as possible. None if there is no legal place.
   std::optional<Shares> Grown(std::size_t j, int slots) const;
   // Where it would be if it left what it has: on one node of the type if one has room, else on as
-  // few as possible. Slots that it holds now do not count as free.
+  // few as possible; none where it waits for one node (Job::undivided). Slots that it holds now do
+  // not count as free.
   std::optional<Shares> Fresh(std::size_t j, int slots, int type) const;
+  // Whether so many slots must not be spread, since a node of the type could hold them.
+  bool MustBeOnOne(std::size_t j, int slots, int type) const;
   // Where it would be with `slots` slots, fewer than it has: it leaves draining nodes first, then
   // whole nodes as far as possible.
   Shares Shrunk(std::size_t j, int slots) const;

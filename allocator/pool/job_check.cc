@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <string_view>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "allocator/pool/speedup.h"
 #include "base/status.h"
 
 namespace espalier {
@@ -57,6 +60,7 @@ constexpr CountOf kCounts[] = {
     {"max profiled replicas", &Job::max_profiled_replicas, 0},
     {"resizes", &Job::resizes, 0},
     {"requested slots", &Job::requested_slots, 0},
+    {"most slots on a node", &Job::most_on_node, 0},
 };
 
 absl::Status CheckThroughput(const std::string& trial, const ThroughputParams& params) {
@@ -78,6 +82,15 @@ absl::Status CheckModelOf(const std::string& trial, const GoodputModel& model) {
   return CheckModel(trial, model.params(), model.noise(), model.bounds());
 }
 
+// Each once, ascending, and one of them within its bounds: a job that can have no size waits for
+// ever.
+bool SizesAreGood(const Job& job) {
+  if (job.sizes.empty()) return true;
+  const bool ascend = std::adjacent_find(job.sizes.begin(), job.sizes.end(),
+                                         std::greater_equal<>()) == job.sizes.end();
+  return ascend && LargestSize(job, MaxSlots(job)) > 0;
+}
+
 void Repair(Job& job) {
   const Job defaults;
   job.goodput.reset();
@@ -90,6 +103,7 @@ void Repair(Job& job) {
   for (const CountOf& count : kCounts) job.*count.value = std::max(job.*count.value, count.least);
   if (job.cost && std::isnan(*job.cost)) job.cost.reset();
   job.max_slots = std::max(job.max_slots, job.min_slots);
+  if (!SizesAreGood(job)) job.sizes.clear();
   if (job.current.empty()) {
     job.max_slots = job.min_slots;
   } else {
@@ -142,6 +156,11 @@ absl::Status CheckJob(const Job& job) {
   if (job.max_slots < job.min_slots) {
     return Refused(trial, "max slots", absl::StrFormat("at least min slots, %d", job.min_slots),
                    job.max_slots);
+  }
+  if (!SizesAreGood(job)) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("%s: sizes need to ascend, with one of them between %d and %d, got %s",
+                        trial, MinSlots(job), MaxSlots(job), absl::StrJoin(job.sizes, ", ")));
   }
   if (job.global_batch < 0) {
     return Refused(trial, "global batch", "at least 0 samples",

@@ -45,6 +45,9 @@ struct Job {
   int min_slots = 1;
   int max_slots = 1;                    // 1: cannot be resized (a plain command)
   int pinned_slots = 0;                 // >0: exactly this many, whatever min and max say
+  std::vector<int> sizes{};             // ascending: no other numbers of slots; empty: all of them
+  int most_on_node = 0;                 // so many of its slots may be on one node; 0: all
+  bool undivided = false;               // what one node could hold is on one node
   std::optional<GoodputModel> goodput;  // none until the first fit
   // Models fitted on GPU types other than the one `goodput` speaks of, by NodeCapacity::gpu_type. A
   // type that is missing is assumed to be like `goodput`.
@@ -78,6 +81,8 @@ struct Job {
 std::string NameOf(const Job& job);
 std::string NameOf(const NodeCapacity& node);
 std::string SlotsText(int n);
+// "2, 4 and 8"
+std::string SizesText(const std::vector<int>& sizes);
 
 struct Pool {
   std::vector<NodeCapacity> nodes;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <set>
 
 namespace espalier {
@@ -26,8 +27,34 @@ int MaxSlots(const Job& job) {
   return job.pinned_slots > 0 ? job.pinned_slots : std::max(MinSlots(job), job.max_slots);
 }
 
+bool MayHold(const Job& job, int slots) {
+  if (slots < MinSlots(job) || slots > MaxSlots(job)) return false;
+  return job.sizes.empty() || job.pinned_slots > 0 ||
+         std::binary_search(job.sizes.begin(), job.sizes.end(), slots);
+}
+
+int LargestSize(const Job& job, int slots) {
+  const int most = std::min(slots, MaxSlots(job));
+  if (most < MinSlots(job)) return 0;
+  if (job.sizes.empty() || job.pinned_slots > 0) return most;
+  const auto above = std::upper_bound(job.sizes.begin(), job.sizes.end(), most);
+  if (above == job.sizes.begin() || *std::prev(above) < MinSlots(job)) return 0;
+  return *std::prev(above);
+}
+
+int NextSize(const Job& job, int slots) {
+  int next = std::max(slots + 1, MinSlots(job));
+  if (!job.sizes.empty() && job.pinned_slots == 0) {
+    const auto at = std::lower_bound(job.sizes.begin(), job.sizes.end(), next);
+    if (at == job.sizes.end()) return 0;
+    next = *at;
+  }
+  return next <= MaxSlots(job) ? next : 0;
+}
+
 int GrowthCap(const Job& job, int factor) {
   int cap = std::min(MaxSlots(job), std::max(2, factor * job.max_profiled_replicas));
+  if (!job.sizes.empty()) cap = std::max(cap, NextSize(job, job.max_profiled_replicas));
   if (job.fixed_batch && job.global_batch > 0) {
     cap = static_cast<int>(std::min<std::int64_t>(cap, job.global_batch));
   }

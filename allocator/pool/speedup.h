@@ -60,8 +60,16 @@ class SpeedupCache {
 // The fewest and most slots the job may hold, pinning included.
 int MinSlots(const Job& job);
 int MaxSlots(const Job& job);
+// Whether it may hold so many slots, of which there is at least one: within these bounds, and one
+// of its sizes where it has some.
+bool MayHold(const Job& job, int slots);
+// The largest number that it may hold and that is at most `slots`; 0: there is none.
+int LargestSize(const Job& job, int slots);
+// The smallest number that it may hold and that is more than `slots`; 0: there is none.
+int NextSize(const Job& job, int slots);
 // The most slots to which a policy may grow it now. How it scales beyond what was measured is not
-// known, so each try goes to `factor` times that at most, and to two before anything was measured.
+// known, so each try goes to `factor` times that at most, to two before anything was measured, and
+// to the next of its sizes at least.
 int GrowthCap(const Job& job, int factor = 2);
 // The same, with a factor that depends on the job's pause. Each further try costs a pause, while a
 // try that goes too far costs only the slots until that is seen. So where pauses are long a try

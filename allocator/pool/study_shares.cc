@@ -131,7 +131,9 @@ class Claim {
   };
 
   double SpeedupAt(std::size_t j, int slots) {
-    return jobs_[j].curve->At((slots + node_slots_ - 1) / node_slots_, slots);
+    const int bound = jobs_[j].job->most_on_node;
+    const int on_one = bound > 0 ? std::min(bound, node_slots_) : node_slots_;
+    return jobs_[j].curve->At((slots + on_one - 1) / on_one, slots);
   }
 
   void Offer(std::size_t j, int from) {
@@ -139,8 +141,10 @@ class Claim {
     const double promise = std::isfinite(job.promise) ? std::clamp(job.promise, 0.0, 1.0) : 0.0;
     Growth best;
     // A batch that does not divide evenly makes curves of steps: the best of several sizes.
-    const int most = std::min(GrowthCap(job), std::max(2 * from, from + 1));
+    int most = std::min(GrowthCap(job), std::max(2 * from, from + 1));
+    if (!job.sizes.empty()) most = std::max(most, std::min(GrowthCap(job), NextSize(job, from)));
     for (int to = from + 1; to <= most; to = to < from + kSizes ? to + 1 : std::max(most, to + 1)) {
+      if (!job.sizes.empty() && !MayHold(job, to)) continue;
       const double speedup = SpeedupAt(j, to) - SpeedupAt(j, from);
       const double each = speedup / (to - from);
       if (each < kLeastGain || promise * each <= best.gain) continue;

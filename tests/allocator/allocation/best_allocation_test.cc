@@ -1,6 +1,7 @@
 #include "allocator/allocation/best_allocation.h"
 
 #include <cmath>
+#include <set>
 
 #include "allocator/pool/admission.h"
 #include "base/random.h"
@@ -89,6 +90,43 @@ TEST(BestAllocation, IsWithinAPercentOfTheBestOfAll) {
   EXPECT_GE(ratios.sum / ratios.count, 0.9995);
   RecordProperty("least", std::to_string(ratios.least));
   std::printf("least %.5f mean %.6f\n", ratios.least, ratios.sum / ratios.count);
+}
+
+// Some have two to four sizes, and some at most so many slots on a node.
+TEST(BestAllocation, IsWithinAPercentOfTheBestOfAllThatKeepToSizes) {
+  Random random(13);
+  Ratios ratios;
+  for (int i = 0; i < 200; ++i) {
+    SCOPED_TRACE(i);
+    const int nodes = 1 + IntBelow(random, 3);
+    Pool pool = SmallPool(random, nodes, 2 + IntBelow(random, 3), 2 + IntBelow(random, 5));
+    for (Job& job : pool.jobs) {
+      if (random.Below(4) == 0) continue;
+      std::set<int> sizes{job.current.empty() ? 1 : Total(job.current)};
+      while (sizes.size() < 3 && random.Below(4) != 0) sizes.insert(1 + IntBelow(random, 8));
+      job.sizes.assign(sizes.begin(), sizes.end());
+      job.min_slots = job.sizes.front();
+      job.max_slots = job.sizes.back();
+      if (random.Below(3) == 0) job.most_on_node = Total(job.current) + 1;
+    }
+    Board board(pool);
+    AdmitWaiting(board, /*reclaim=*/true);
+    PromiseObjective objective(board, {});
+    const double best = ExactWorth(board, objective);
+    BestAllocation(board, objective, 0);
+    const double found = TotalWorth(board, objective);
+    EXPECT_LE(found, best + 1e-9);
+    EXPECT_GE(found, 0.99 * best);
+    ratios.Add(found / best);
+    for (std::size_t j = 0; j < board.size(); ++j) {
+      const Holder& holder = board.holder(j);
+      EXPECT_TRUE(holder.total == 0 || MayHold(*holder.job, holder.total)) << holder.total;
+      for (const Share& share : holder.shares) {
+        EXPECT_LE(share.slots, board.most_for(j, static_cast<std::size_t>(share.node)));
+      }
+    }
+  }
+  EXPECT_GE(ratios.sum / ratios.count, 0.999);
 }
 
 TEST(BestAllocation, FindsTheBestPolluxFitness) {

@@ -31,7 +31,7 @@ inline std::vector<Shares> AllPlacements(const Board& board, std::size_t j, bool
     const std::size_t before = all.size();
     for (std::size_t i = 0; i < before; ++i) {
       if (!all[i].empty() && board.type_of(all[i]) != board.type_of(n)) continue;
-      for (int slots = 1; slots <= board.capacity_of(n); ++slots) {
+      for (int slots = 1; slots <= board.most_for(j, n); ++slots) {
         if (TotalSlots(all[i]) + slots > PauseAwareGrowthCap(job)) break;
         all.push_back(all[i]);
         all.back().push_back({static_cast<int>(n), slots});
@@ -39,7 +39,8 @@ inline std::vector<Shares> AllPlacements(const Board& board, std::size_t j, bool
     }
   }
   std::erase_if(all, [&](const Shares& shares) {
-    return TotalSlots(shares) < least || (shares.empty() && !may_pause);
+    if (shares.empty()) return !may_pause;
+    return TotalSlots(shares) < least || (!job.sizes.empty() && !MayHold(job, TotalSlots(shares)));
   });
   return all;
 }

@@ -47,18 +47,36 @@ void ExpectLegalChange(const Pool& pool, const Job& job, const AllocationDecisio
   if (total == 0) return;
   EXPECT_GE(total, LeastOf(job)) << decision.reason;
   EXPECT_LE(total, MostOf(job)) << decision.reason;
+  EXPECT_TRUE(job.sizes.empty() || MayHold(job, total)) << decision.reason;
+  int on_one = 0;  // the most that one node of its kind could hold
   std::set<SlotKind> kinds;
   for (const NodeCapacity& node : pool.nodes) {
+    const int bound = job.most_on_node > 0 ? job.most_on_node : node.slots;
+    const auto place = decision.placement.begin()->first;
+    const auto first = std::find_if(pool.nodes.begin(), pool.nodes.end(),
+                                    [&](const NodeCapacity& n) { return n.id == place; });
+    if (!node.draining && first != pool.nodes.end() && KindOf(*first) == KindOf(node)) {
+      on_one = std::max(on_one, std::min(bound, node.slots));
+    }
     const auto now = decision.placement.find(node.id);
     if (now == decision.placement.end()) continue;
     kinds.insert(KindOf(node));
     const auto before = job.current.find(node.id);
     const int had = before == job.current.end() ? 0 : before->second;
+    EXPECT_LE(now->second, std::max(bound, had)) << decision.reason;
     if (node.draining) {
       EXPECT_LE(now->second, had) << decision.reason;
     }
   }
   EXPECT_LE(kinds.size(), 1u) << decision.reason;
+  const bool shrinks =
+      std::all_of(decision.placement.begin(), decision.placement.end(), [&job](const auto& share) {
+        const auto before = job.current.find(share.first);
+        return before != job.current.end() && before->second >= share.second;
+      });
+  if (job.undivided && !shrinks && decision.placement.size() > 1) {
+    EXPECT_LT(on_one, total) << decision.reason;
+  }
 }
 
 void ExpectLegal(const Pool& pool, const std::vector<AllocationDecision>& decisions) {
@@ -122,6 +140,110 @@ TEST_P(PolicyContract, IsLegalSettledAndBlindToTheOrderOfThings) {
     }
     if (!policy->settles()) policy = MakeIt();
     ExpectSame(decisions, policy->Allocate(turned));
+  }
+}
+
+// Jobs with lists of sizes, with a bound on one node, and that are not to be spread in vain.
+TEST_P(PolicyContract, KeepsToSizesAndToWhatOneNodeMayHold) {
+  auto policy = MakeIt();
+  Random random = Seeded(6);
+  for (int i = 0; i < Pools(0.004) && !HasFailure(); ++i) {
+    SCOPED_TRACE(i);
+    Pool pool = RandomPool(random);
+    for (Job& job : pool.jobs) {
+      job.undivided = random.Below(3) == 0;
+      if (random.Below(3) == 0) job.most_on_node = 1 + IntBelow(random, 4);
+      if (job.pinned_slots > 0 || random.Below(3) == 0) continue;
+      std::set<int> sizes{1 + IntBelow(random, 3)};
+      for (int more = IntBelow(random, 4); more > 0; --more) sizes.insert(1 + IntBelow(random, 12));
+      job.sizes.assign(sizes.begin(), sizes.end());
+      job.min_slots = job.sizes.front();
+      job.max_slots = job.sizes.back();
+    }
+    if (!policy->settles()) policy = MakeIt();
+    const auto decisions = policy->Allocate(pool);
+    ExpectLegal(pool, decisions);
+    if (GetParam() != kOurs) continue;
+    for (const AllocationDecision& further : policy->Allocate(Applied(pool, decisions))) {
+      ADD_FAILURE() << "not settled: trial " << further.trial.value << " " << further.reason;
+    }
+    const auto held = After(pool, decisions);
+    for (const Job& job : pool.jobs) {
+      const int total = Total(held.at(job.id));
+      EXPECT_TRUE(total == 0 || job.sizes.empty() || MayHold(job, total)) << total;
+    }
+  }
+}
+
+// What a policy asks for that knows of no sizes is brought down to one; ours shares the rest out.
+TEST(WithinBounds, TwoTrialsOfFourOrTwoSlotsShareSix) {
+  for (const std::string name : {"promise_goodput", "fluid", "pollux"}) {
+    SCOPED_TRACE(name);
+    Pool pool{{Node(1, 6)},
+              {RunningJob(1, {{NodeId(1), 2}}, 0.5), RunningJob(2, {{NodeId(1), 2}}, 0.5)}};
+    for (Job& job : pool.jobs) {
+      job.goodput = Scaling(0.02);
+      job.fixed_batch = false;
+      job.sizes = {2, 4};
+      job.min_slots = 2;
+      job.max_slots = 4;
+    }
+    const auto policy = Make(name);
+    for (int round = 0; round < 3; ++round) {
+      pool = Applied(pool, policy->Allocate(pool));
+      pool.now_s += 120;
+    }
+    std::vector<int> sizes = Sizes(pool, {});
+    std::sort(sizes.begin(), sizes.end());
+    EXPECT_EQ(sizes.front(), 2);
+    EXPECT_TRUE(sizes.back() == 4 || (sizes.back() == 2 && name != "promise_goodput"));
+  }
+}
+
+// A size is let go as a whole where another trial waits.
+TEST(PromiseGoodput, TakesBackASizeForAWaitingTrial) {
+  Pool pool{{Node(1, 4)}, {RunningJob(1, {{NodeId(1), 4}}, 0.5), WaitingJob(2)}};
+  pool.jobs[0].sizes = {2, 4};
+  pool.jobs[0].min_slots = 2;
+  const auto decisions = Make("promise_goodput")->Allocate(pool);
+  EXPECT_EQ(Sizes(pool, decisions), (std::vector<int>{2, 2}));
+  EXPECT_THAT(ReasonOf(decisions, TrialId(2)), ::testing::HasSubstr("from trial 1"));
+}
+
+TEST(PromiseGoodput, GrowsToTheNextSizeHoweverFarThatIs) {
+  Pool pool{{Node(1, 8)}, {RunningJob(1, {{NodeId(1), 1}}, 0.5)}};
+  pool.jobs[0].sizes = {1, 6, 8};
+  EXPECT_EQ(Sizes(pool, Make("promise_goodput")->Allocate(pool)), (std::vector<int>{6}));
+}
+
+// One slot is free on each node; two would be on one as soon as another trial ends. Three are more
+// than a node has.
+TEST(Policies, WhatFitsOnOneNodeWaitsForOne) {
+  for (const std::string& name : Policies().Names()) {
+    SCOPED_TRACE(name);
+    Pool pool{{Node(1, 2), Node(2, 2)},
+              {RunningJob(1, {{NodeId(1), 1}}, 0.5, 1), RunningJob(2, {{NodeId(2), 1}}, 0.5, 1),
+               WaitingJob(3, 2)}};
+    Job& job = pool.jobs[2];
+    job.min_slots = 2;
+    job.undivided = true;
+    EXPECT_LE(After(pool, Make(name)->Allocate(pool)).at(job.id).size(), 1u);
+    Pool empty{pool.nodes, {job}};
+    empty.jobs[0].min_slots = empty.jobs[0].max_slots = 3;
+    EXPECT_EQ(After(empty, Make(name)->Allocate(empty)).at(job.id).size(), 2u);
+  }
+}
+
+TEST(Policies, ABoundOnOneNodeSpreadsATrial) {
+  for (const std::string& name : Policies().Names()) {
+    SCOPED_TRACE(name);
+    Pool pool{{Node(1, 4), Node(2, 4)}, {WaitingJob(1, 4)}};
+    pool.jobs[0].min_slots = 4;
+    pool.jobs[0].most_on_node = 2;
+    const auto held = After(pool, Make(name)->Allocate(pool));
+    EXPECT_EQ(held.at(TrialId(1)), (Placement{{NodeId(1), 2}, {NodeId(2), 2}}));
+    pool.nodes.pop_back();
+    EXPECT_TRUE(Make(name)->Allocate(pool).empty()) << "there is no room for all";
   }
 }
 

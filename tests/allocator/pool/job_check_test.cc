@@ -48,6 +48,18 @@ TEST(CheckJob, NamesTrialFieldValueAndWhatWouldBeRight) {
        "trial 7: cost of a resize needs a number >= 0, got inf"},
       {[](Job& j) { j.min_slots = 0; }, "trial 7: min slots needs at least 1, got 0"},
       {[](Job& j) { j.min_slots = 9; }, "trial 7: max slots needs at least min slots, 9, got 8"},
+      {[](Job& j) {
+         j.sizes = {4, 2};
+       },
+       "trial 7: sizes need to ascend, with one of them between 1 and 8, got 4, 2"},
+      {[](Job& j) {
+         j.sizes = {2, 2};
+       },
+       "trial 7: sizes need to ascend, with one of them between 1 and 8, got 2, 2"},
+      {[](Job& j) { j.sizes = {16}; },
+       "trial 7: sizes need to ascend, with one of them between 1 and 8, got 16"},
+      {[](Job& j) { j.most_on_node = -1; },
+       "trial 7: most slots on a node needs at least 0, got -1"},
       {[](Job& j) { j.pinned_slots = -1; }, "trial 7: pinned slots needs at least 0, got -1"},
       {[](Job& j) { j.global_batch = -64; },
        "trial 7: global batch needs at least 0 samples, got -64"},
