@@ -1,5 +1,6 @@
 #include "tuner/study_file/keys.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <filesystem>
@@ -28,6 +29,7 @@ using search_spaces_json::Quote;
 constexpr std::size_t kMaxWords = 1024;              // of a command
 constexpr std::size_t kMaxRemedyBytes = 1024;        // for a needed file that is missing
 constexpr std::int64_t kMaxSlots = 1'000'000;        // of a trial
+constexpr std::size_t kMaxSizes = 64;                // of a trial
 constexpr double kExactIntegers = 9007199254740992;  // every integer below is a double
 
 // ---- Reading ---------------------------------------------------------------------------------
@@ -138,8 +140,31 @@ absl::Status ReadPromise(const KeyValue& value, StudySpec& spec) {
       .Integer(1, kMostBestK, spec.best_k);
 }
 
+// The sizes that a trial may have, in any order.
+absl::Status ReadSizes(const KeyValue& value, StudySpec& spec) {
+  const Json& json = value.json();
+  if (json.empty() || json.size() > kMaxSizes) {
+    return value.Needs(absl::StrCat("a list of 1 to ", kMaxSizes, " sizes"));
+  }
+  std::vector<int> sizes;
+  for (const Json& size : json) {
+    std::int64_t slots = 0;
+    ESPALIER_RETURN_IF_ERROR(KeyValue(value.file(), "slots", size).Integer(1, kMaxSlots, slots));
+    if (std::find(sizes.begin(), sizes.end(), slots) != sizes.end()) {
+      return value.Needs(absl::StrCat("each size once; ", slots, " is there twice"));
+    }
+    sizes.push_back(static_cast<int>(slots));
+  }
+  std::sort(sizes.begin(), sizes.end());
+  spec.min_slots = sizes.front();
+  spec.max_slots = sizes.back();
+  if (sizes.size() > 1) spec.slot_sizes = std::move(sizes);
+  return absl::OkStatus();
+}
+
 absl::Status ReadSlots(const KeyValue& value, StudySpec& spec) {
   const Json& json = value.json();
+  if (json.is_array()) return ReadSizes(value, spec);
   std::int64_t min = 1;
   std::int64_t max = 0;
   if (json.is_object()) {
@@ -160,7 +185,7 @@ absl::Status ReadSlots(const KeyValue& value, StudySpec& spec) {
     ESPALIER_RETURN_IF_ERROR(value.Integer(1, kMaxSlots, min));
     max = min;
   } else {
-    return value.Needs(R"(an integer or {"min": ..., "max": ...})");
+    return value.Needs(R"(an integer, {"min": ..., "max": ...} or a list of sizes like [2, 4, 8])");
   }
   spec.min_slots = static_cast<int>(min);
   spec.max_slots = static_cast<int>(max);
@@ -297,6 +322,7 @@ Json DirectionsJson(const StudySpec& spec) {
 }
 
 Json SlotsJson(const StudySpec& spec) {
+  if (!spec.slot_sizes.empty()) return spec.slot_sizes;
   if (spec.min_slots == spec.max_slots) return spec.min_slots;
   Json slots = {{"min", spec.min_slots}};
   if (spec.max_slots > 0) slots["max"] = spec.max_slots;
@@ -310,7 +336,7 @@ Json TimeoutJson(const StudySpec& spec) {
 
 // ---- The table -------------------------------------------------------------------------------
 
-constexpr std::array<StudyKey, 34> kStudyKeys = {{
+constexpr std::array<StudyKey, 35> kStudyKeys = {{
     {"name",
      ReadName,
      {[](const StudySpec& s) { return Json(s.name); }, KeyText::kAlwaysByField},
@@ -405,9 +431,14 @@ constexpr std::array<StudyKey, 34> kStudyKeys = {{
     {"slots",
      ReadSlots,
      {SlotsJson},
-     {R"(of one trial: `{"min": ..., "max": ...}`, or one integer for both. A program that is not )"
-      "elastic has the least number, and the GPUs of all of them",
+     {R"(of one trial: `{"min": ..., "max": ...}`, one integer for both, or a list of the only )"
+      "sizes that it may have, like `[2, 4, 8]`. A program that is not elastic has the least "
+      "number, and the GPUs of all of them",
       "from 1 to the whole pool"}},
+    {"slots_per_node",
+     [](const KeyValue& v, StudySpec& s) { return v.Integer(1, kMaxSlots, s.slots_per_node); },
+     {[](const StudySpec& s) { return Unless0(std::int64_t{s.slots_per_node}); }},
+     {"so many slots of one trial may be on one machine", "all"}},
     {"share",
      [](const KeyValue& v, StudySpec& s) {
        return v.Range("a number", kMinShare, kMaxShare, s.share);

@@ -54,6 +54,7 @@ void ReplicaWatch::ReplaceStraggler(TrialId id, const Straggler& straggler) {
   const bool known = pool_.IsSlow(slot);
   pool_.slow_slots[slot] = After(turn_.now(), kSlowSlot_s);
   const int size = static_cast<int>(group.members.size());
+  const StudySpec& spec = turn_.StudyAt(trial.study).spec;
   const std::string what = absl::StrFormat("replica on %s takes %.1fx as long a step as the others",
                                            pool_.PlaceOf(slow), straggler.ratio);
   const auto give_up_place = [&group, &slow] {
@@ -68,7 +69,7 @@ void ReplicaWatch::ReplaceStraggler(TrialId id, const Straggler& straggler) {
     turn_.Decide(trial, DecisionKind::kMove, size, size,
                  absl::StrCat(what, ": replaced by ", pool_.nodes.at(spare->node).name, " slot ",
                               spare->index));
-  } else if (trial.pinned_slots == 0 && size > turn_.StudyAt(trial.study).spec.min_slots &&
+  } else if (trial.pinned_slots == 0 && size > spec.min_slots && spec.HasSize(size - 1) &&
              FasterWithout(size, straggler.ratio)) {
     give_up_place();
     group.replaced = slow.id;

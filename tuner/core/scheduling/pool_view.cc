@@ -5,6 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "allocator/pool/job_check.h"
+#include "allocator/pool/speedup.h"
+#include "base/launchers.h"
 #include "tuner/core/scheduling/work_left.h"
 #include "tuner/core/state/slot_time.h"
 #include "tuner/core/state/study_facts.h"
@@ -102,6 +104,9 @@ Job PoolView::MakeJob(const Study& study, const Trial& trial, const JobLimits& l
   if (turn_.state().studies.size() > 1) absl::StrAppend(&job.name, " of ", study.spec.name);
   job.min_slots = study.spec.min_slots;
   job.max_slots = study.spec.min_slots;
+  job.sizes = study.spec.slot_sizes;
+  job.most_on_node = study.spec.slots_per_node;
+  job.undivided = NeedsOneNode(study);
   job.pinned_slots = trial.pinned_slots;
   job.fixed_batch = study.spec.batch_mode == BatchMode::kFixed;
   job.promise = promises_.Of(trial.id);
@@ -132,6 +137,11 @@ Job PoolView::MakeJob(const Study& study, const Trial& trial, const JobLimits& l
     job.max_slots = std::min(job.max_slots, std::max(*own, study.spec.min_slots));
   }
   job.max_slots = std::max(job.max_slots, job.min_slots);
+  if (job.pinned_slots > 0 && !study.spec.HasSize(job.pinned_slots)) {
+    // As many as join, and these are between two of its sizes.
+    const int pinned = std::exchange(job.pinned_slots, 0);
+    job.pinned_slots = std::max(LargestSize(job, pinned), job.min_slots);
+  }
   // A fixed global batch cannot be cut into more shares than it has samples.
   if (job.fixed_batch && group.batch.initial > 0) {
     job.max_slots = static_cast<int>(std::min<std::int64_t>(job.max_slots, group.batch.initial));
@@ -143,6 +153,13 @@ Job PoolView::MakeJob(const Study& study, const Trial& trial, const JobLimits& l
       group.last_resize == Time{} ? 1e9 : SecondsBetween(group.last_resize, turn_.now());
   if (const auto cost_s = speeds_.ResizeCost_s(trial)) job.resize_cost_s = *cost_s;
   return job;
+}
+
+// One process, which has only what is on its own machine. Whether it is one is seen by a launcher's
+// command, or when trials of the study have trained.
+bool PoolView::NeedsOneNode(const Study& study) const {
+  return study.spec.min_slots > 1 &&
+         (LauncherOf(study.spec.command) != nullptr || HasProvenInelastic(turn_.state(), study));
 }
 
 // How many slots one trial can have without sharing a GPU with itself, in the pool as it would be

@@ -81,6 +81,7 @@ class PoolView {
   Pool MakePool(int most_slots, bool with_waiting);
   Job MakeJob(const Study& study, const Trial& trial, const JobLimits& limits);
   void DescribeHistory(const Trial& trial, Job& job) const;
+  bool NeedsOneNode(const Study& study) const;
   std::optional<int> MostOnGpusOfItsOwn(int most_slots) const;
   double ShareDoneBy(const Trial& trial) const;
   bool MayDrawMore(const Study& study, std::int64_t alive) const;

@@ -258,9 +258,13 @@ void Scheduler::TakeAllocation(const AllocationDecision& decision) {
   Group& group = pool_.groups[decision.trial];
   const int from = TotalSlots(group.target);
   // Not all policies know which slots share a GPU.
-  const Placement placement = pool_.OnGpusOfItsOwn(
-      decision.placement,
-      trial.pinned_slots > 0 ? trial.pinned_slots : turn_.StudyAt(trial.study).spec.min_slots);
+  const StudySpec& spec = turn_.StudyAt(trial.study).spec;
+  int least = trial.pinned_slots > 0 ? trial.pinned_slots : spec.min_slots;
+  Placement placement = pool_.OnGpusOfItsOwn(decision.placement, least);
+  if (!spec.slot_sizes.empty() && spec.HasSize(TotalSlots(decision.placement))) {
+    for (least = TotalSlots(placement); !spec.HasSize(least);) ++least;
+    placement = pool_.OnGpusOfItsOwn(decision.placement, least);
+  }
   const int to = TotalSlots(placement);
   const bool cut = to < TotalSlots(decision.placement);
   if (cut && (placement == group.target || (to < from && TotalSlots(decision.placement) >= from))) {

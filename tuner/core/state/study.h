@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -116,6 +117,10 @@ struct StudySpec {
   int best_k = 1;                          // promise: the chance to end among so many best trials
   int min_slots = 1;
   int max_slots = 0;  // 0: as many as the pool has
+  // The only numbers of slots that a trial may have, ascending, with min_slots as the first and
+  // max_slots as the last; empty: all between these.
+  std::vector<int> slot_sizes;
+  int slots_per_node = 0;  // so many slots of a trial may be on one node; 0: all
   double share = 1;   // weight beside the shares of the other studies on the pool
   BatchMode batch_mode = BatchMode::kFixed;
   std::uint64_t seed = 0;
@@ -137,6 +142,12 @@ struct StudySpec {
   // The one of a study that the pool runs; of several, the first.
   Direction direction() const {
     return directions.empty() ? Direction::kMinimize : directions.front();
+  }
+
+  // Whether a trial may have so many slots, its bounds aside.
+  bool HasSize(int slots) const {
+    return slot_sizes.empty() ||
+           std::find(slot_sizes.begin(), slot_sizes.end(), slots) != slot_sizes.end();
   }
 
   friend bool operator==(const StudySpec&, const StudySpec&) = default;

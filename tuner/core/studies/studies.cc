@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "allocator/pool/pool.h"
 #include "base/check.h"
 #include "tuner/core/clients/request_keys.h"
 #include "tuner/core/state/refusals.h"
@@ -209,6 +210,13 @@ void Studies::On(const PinTrial& event) {
   if (event.slots < 0 || event.slots > std::max(1, pool_.SlotsTotal())) {
     turn_.reply().status = absl::InvalidArgumentError(absl::StrCat(
         "slots must be 0 (back to the allocator) to ", pool_.SlotsTotal(), ", got ", event.slots));
+    return;
+  }
+  const StudySpec& spec = study->spec;
+  if (event.slots > 0 && !spec.HasSize(event.slots)) {
+    turn_.reply().status = absl::InvalidArgumentError(
+        absl::StrCat("trial ", event.trial_number, " cannot have ", SlotsText(event.slots),
+                     ": its study's sizes are ", SizesText(spec.slot_sizes)));
     return;
   }
   if (event.slots > 1 && HasProvenInelastic(turn_.state(), *study)) {

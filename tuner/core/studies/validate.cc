@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "allocator/policies/policy.h"
 #include "tuner/core/promise/promise.h"
 #include "tuner/core/pruners/pruner.h"
@@ -53,6 +55,25 @@ absl::Status ValidateForSeveralDirections(const StudySpec& spec) {
                    spec.directions.size(), ": give \"random\" or \"grid\""));
 }
 
+// Study files are read with sizes in order; a spec may also come from elsewhere.
+absl::Status ValidateSizes(const StudySpec& spec) {
+  const std::vector<int>& sizes = spec.slot_sizes;
+  const bool ascend = std::adjacent_find(sizes.begin(), sizes.end(), std::greater_equal<>()) ==
+                      sizes.end();
+  if (!ascend || (!sizes.empty() &&
+                  (spec.min_slots != sizes.front() || spec.max_slots != sizes.back()))) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("\"slots\": sizes must ascend, from the least number of slots (",
+                     spec.min_slots, ") to the greatest (", spec.max_slots, "), got ",
+                     absl::StrJoin(sizes, ", ")));
+  }
+  if (spec.slots_per_node < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("\"slots_per_node\": must be at least 1, got ", spec.slots_per_node));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status Validate(const StudySpec& spec) {
@@ -82,6 +103,7 @@ absl::Status Validate(const StudySpec& spec) {
     return absl::InvalidArgumentError(absl::StrCat("\"slots\": max must be at least min (",
                                                    spec.min_slots, "), got ", spec.max_slots));
   }
+  ESPALIER_RETURN_IF_ERROR(ValidateSizes(spec));
   if (!(spec.share >= kMinShare && spec.share <= kMaxShare)) {
     return absl::InvalidArgumentError(
         absl::StrCat("\"share\": must be ", kMinShare, " to ", kMaxShare, ", got ", spec.share));
