@@ -61,6 +61,39 @@ TEST_F(StudyNoticeTest, SaysThatThePoolHasNoMachineAndThenThatItHasTooFewSlots) 
   EXPECT_EQ(Notice(), "");
 }
 
+// Sixteen slots or eight, two of them on a machine at most.
+class SpreadNoticeTest : public StudyNoticeTest {
+ protected:
+  SpreadNoticeTest() : StudyNoticeTest("[16, 8], \"slots_per_node\": 2") {}
+};
+
+TEST_F(SpreadNoticeTest, SaysWhatTheLargestTrialOfThePoolWouldHave) {
+  ASSERT_TRUE(made_.ok()) << made_.status();
+  Join("oak", 4);
+  Join("elm", 4);
+  Join("ash", 1);
+  EXPECT_EQ(Notice(),
+            "each trial needs 8 slots, and the largest that the pool could hold has 5 (at most 2 "
+            "on one machine): have more machines join it, or lower \"slots\" of the study or raise "
+            "its \"slots_per_node\"");
+  EXPECT_EQ(Pin(9).message(), "trial 0 cannot have 9 slots: its study's sizes are 8 and 16");
+  Join("fir", 2);
+  EXPECT_NE(Notice(), "");
+  Join("yew", 1);
+  EXPECT_EQ(Notice(), "");
+}
+
+TEST_F(StudyNoticeTest, SaysWhatTheLargestTrialOnGpusOfOneTypeWouldHave) {
+  for (const char* type : {"A100", "T4"}) {
+    AgentHello hello{type, 1, {}};
+    hello.gpu_type = type;
+    ASSERT_TRUE(tuner_.Post(hello).status.ok());
+  }
+  EXPECT_EQ(Notice(),
+            "each trial needs 2 slots, and the largest that the pool could hold has 1 (on GPUs of "
+            "one type): have more machines join it, or lower \"slots\" of the study");
+}
+
 TEST_F(StudyNoticeTest, SaysWhyNoSlotCanBeUsed) {
   Join("oak", 2);
   Join("elm", 2);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -22,6 +23,19 @@ std::string PolicyNotice(const Study& study, const View& view) {
                       " (tuner pool --policy changes that for all of its studies)");
 }
 
+// The most slots that one trial could have if it were alone in the pool.
+int LargestTrial(const StudySpec& spec, const View& view) {
+  std::map<std::string, int> by_gpu_type;
+  for (const NodeView& node : view.core.Nodes()) {
+    const int most =
+        spec.slots_per_node > 0 ? std::min(spec.slots_per_node, node.slots) : node.slots;
+    by_gpu_type[node.gpu_type] += most;
+  }
+  int largest = 0;
+  for (const auto& [type, slots] : by_gpu_type) largest = std::max(largest, slots);
+  return largest;
+}
+
 // An engine may still start machines that suffice.
 std::string RoomNotice(const Study& study, const View& view) {
   if (!view.users_add_machines || study.state != StudyState::kRunning || study.spec.by_clients()) {
@@ -32,7 +46,17 @@ std::string RoomNotice(const Study& study, const View& view) {
     return "no machine is in the pool: have one join it by tuner agent --join HOST:PORT, as the "
            "service prints it when it starts";
   }
-  if (study.spec.min_slots <= slots) return "";
+  const int largest = LargestTrial(study.spec, view);
+  if (study.spec.min_slots <= largest) return "";
+  if (largest < slots) {
+    const int on_one = study.spec.slots_per_node;
+    return absl::StrCat("each trial needs ", study.spec.min_slots,
+                        " slots, and the largest that the pool could ", "hold has ", largest,
+                        on_one > 0 ? absl::StrCat(" (at most ", on_one, " on one machine)")
+                                   : " (on GPUs of one type)",
+                        ": have more machines join it, or lower \"slots\" of the study",
+                        on_one > 0 ? " or raise its \"slots_per_node\"" : "");
+  }
   return absl::StrCat("each trial needs ", study.spec.min_slots, " slots, and the pool has ", slots,
                       ": have more machines join it, or lower \"slots\" of the study");
 }

@@ -44,6 +44,13 @@ absl::StatusOr<AgentOptions> CheckNode(const NodeArguments& arguments, const Stu
         "the study's minimum",
         spec.name, spec.min_slots, slots == 1 ? "is only" : "are only", slots));
   }
+  if (spec.slots_per_node > 0 && spec.min_slots > spec.slots_per_node) {
+    return absl::InvalidArgumentError(
+        fmt::format("study \"{}\" needs at least {} slots a trial, of which \"slots_per_node\" "
+                    "allows {} on one "
+                    "machine, and there is one: raise that, or lower the study's minimum",
+                    spec.name, spec.min_slots, spec.slots_per_node));
+  }
   return options;
 }
 

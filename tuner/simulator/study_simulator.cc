@@ -121,9 +121,13 @@ absl::Status CheckCanRun(const StudySpec& spec, const VirtualPoolOptions& pool) 
                      "none: want another sampler, e.g. random"));
   }
   int slots = 0;
-  for (const VirtualNode& node : pool.nodes) slots += node.slots;
+  const auto of_one = [&spec](int on_node) {
+    return spec.slots_per_node > 0 ? std::min(on_node, spec.slots_per_node) : on_node;
+  };
+  for (const VirtualNode& node : pool.nodes) slots += of_one(node.slots);
   if (pool.core.pool_size) {
-    for (const NodeTemplate& of : pool.core.pool_size->templates) slots += of.slots * of.max_nodes;
+    for (const NodeTemplate& of : pool.core.pool_size->templates)
+      slots += of_one(of.slots) * of.max_nodes;
   }
   if (slots < spec.min_slots) {
     return absl::InvalidArgumentError(absl::StrCat("a trial of study \"", spec.name, "\" needs ",
