@@ -19,6 +19,27 @@ while True:
     time.sleep(100)
 """
 
+# Trial 0 ends when trial 1 has done three steps. Trial 1 keeps its step when it is told to end, and ends by itself when it
+# has done three on two slots.
+RESTARTS = """import os, pathlib, signal, sys, time
+here, me, slots = pathlib.Path(sys.argv[1]), os.environ["ESPALIER_TRIAL_NUMBER"], os.environ["ESPALIER_SLOTS"]
+log, kept = here / "log", pathlib.Path(os.environ["ESPALIER_CHECKPOINT_DIR"]) / "kept"
+lines = lambda: log.read_text().splitlines() if log.exists() else []
+step = int(kept.read_text()) if me == "1" and kept.exists() else 0
+def leave(*_):
+    kept.write_text(str(step))
+    sys.exit(0)
+signal.signal(signal.SIGTERM, leave)
+while step < 10000:
+    step += 1
+    print("step", step, "loss=%g" % (1 / step), flush=True)
+    if me == "1":
+        log.write_text(log.read_text() + f"{step} {slots}\\n" if log.exists() else f"{step} {slots}\\n")
+    if len(lines()) >= 3 and (me == "0" or sum(line.endswith(" 2") for line in lines()) >= 3):
+        sys.exit(0)
+    time.sleep(0.1)
+"""
+
 
 class ExistingScripts(TunerTest):
     def run_study(self, study, code=0):
@@ -98,6 +119,19 @@ class ExistingScripts(TunerTest):
                            metric={"name": "loss", "from_output": "^loss=([0-9.]+)$"})
         record = self.run_study(study)
         self.assertIn("reached the target", record["study"]["reason"])
+
+    def test_a_script_that_keeps_its_step_is_started_again_on_two_slots_when_the_other_has_ended(self):
+        study = self.study(["python3", self.write("restarts.py", RESTARTS), str(self.dir)], trials=2, slots=[1, 2],
+                           resize="restart", metric={"name": "loss", "from_output": "step (?P<step>[0-9]+) loss=(.*)"})
+        record = self.run_study(study)
+        done = [tuple(map(int, line.split())) for line in (self.dir / "log").read_text().splitlines()]
+        self.assertEqual([step for step, _ in done], list(range(1, len(done) + 1)), "no step is lost or done twice")
+        self.assertEqual([slots for _, slots in done], [1] * (len(done) - 3) + [2] * 3)
+        trial = record["trials"][1]
+        self.assertEqual((trial["state"], trial["restarts"]), ("TRIAL_COMPLETE", 0))
+        self.assertEqual([(r["from_replicas"], r["to_replicas"]) for r in trial["resizes"]], [(1, 2)])
+        shown = self.run_tuner("show", "e2e", "--trial", 1, "--dir", self.dir / "run").stdout
+        self.assertIn("the restart on 2 slots instead of 1 cost", shown)
 
     def test_no_value_is_a_failure_that_shows_what_was_printed(self):
         study = self.study(["echo", "loss: {x}", "{{x}}", '{"a": {"b": 1}}'], search_space=SPACE, trials=1,

@@ -145,6 +145,13 @@ void CreateStudies(SimulatedPool& pool, std::uint64_t seed, int slots) {
   StudySpec first = pool.MakeStudy("a", seed % 4 != 0 || long_trials, mode);
   // Trials that begin with a process that has several slots, elastic ones and others.
   if (seed % 8 == 3 || seed % 8 == 4) first.min_slots = std::min(2, slots);
+  if (seed % 8 == 4) {
+    // Plain programs, which are started again for another size.
+    first.resize_by_restart = true;
+  } else if (seed % 8 == 5) {
+    first.slot_sizes = {1, 3, 4};
+    first.max_slots = 4;
+  }
   if (seed % 3 == 1) first.pruner = {"asha_promote", {{"eta", 2}}};
   if (long_trials) {
     first.pruner = {"none", {}};

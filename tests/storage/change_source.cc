@@ -36,7 +36,7 @@ StudySpec SpecForTests(const std::string& name) {
     "sampler": {"name": "tpe", "startup_trials": 6, "gamma": 0.1},
     "pruner": "median", "policy": {"name": "fixed"},
     "trials": 12, "time_limit_s": 0.1, "target": 0.987654321,
-    "max_concurrent_trials": 3, "max_step": 5, "slots": {"min": 2, "max": 16},
+    "max_concurrent_trials": 3, "max_step": 5, "slots": [2, 16], "slots_per_node": 8, "resize": "restart",
     "batch_mode": "adaptive", "seed": 18446744073709551615, "max_consecutive_failures": 2,
     "max_restarts": 0, "stragglers": "ignore", "stop_grace_s": 1.5, "start_timeout_s": 900, "stall_timeout_s": 45.5, "share": 2.5, "env": {"A": "b=c", "N": 0.1, "EMPTY": ""},
     "directory": "runs/../somewhere else"})";

@@ -137,6 +137,7 @@ TEST(ParseStudyErrors, RefuseWrongValuesOfEachKey) {
       {R"("slots": [4, 0])", "\"slots\": needs an integer >= 1, got 0"},
       {R"("slots": [2, "4"])", "\"slots\": needs an integer >= 1, got \"4\""},
       {R"("slots": [2, 4, 2])", "\"slots\": needs each size once; 2 is there twice, got [2,4,2]"},
+      {R"("resize": "stop")", "\"resize\": needs \"restart\" or \"elastic\", got \"stop\""},
       {R"("slots_per_node": 0)", "\"slots_per_node\": needs an integer >= 1, got 0"},
       {R"("batch_mode": "elastic")", "\"batch_mode\": needs \"fixed\" or \"adaptive\""},
       {R"("seed": -1)", "\"seed\": needs an integer from 0"},

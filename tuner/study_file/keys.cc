@@ -192,6 +192,12 @@ absl::Status ReadSlots(const KeyValue& value, StudySpec& spec) {
   return absl::OkStatus();
 }
 
+absl::Status ReadResize(const KeyValue& value, StudySpec& spec) {
+  spec.resize_by_restart = value.json() == "restart";
+  if (spec.resize_by_restart || value.json() == "elastic") return absl::OkStatus();
+  return value.Needs("\"restart\" or \"elastic\"");
+}
+
 absl::Status ReadBatchMode(const KeyValue& value, StudySpec& spec) {
   const bool fixed = value.json() == "fixed";
   if (!fixed && value.json() != "adaptive") return value.Needs("\"fixed\" or \"adaptive\"");
@@ -336,7 +342,7 @@ Json TimeoutJson(const StudySpec& spec) {
 
 // ---- The table -------------------------------------------------------------------------------
 
-constexpr std::array<StudyKey, 35> kStudyKeys = {{
+constexpr std::array<StudyKey, 36> kStudyKeys = {{
     {"name",
      ReadName,
      {[](const StudySpec& s) { return Json(s.name); }, KeyText::kAlwaysByField},
@@ -439,6 +445,14 @@ constexpr std::array<StudyKey, 35> kStudyKeys = {{
      [](const KeyValue& v, StudySpec& s) { return v.Integer(1, kMaxSlots, s.slots_per_node); },
      {[](const StudySpec& s) { return Unless0(std::int64_t{s.slots_per_node}); }},
      {"so many slots of one trial may be on one machine", "all"}},
+    {"resize",
+     ReadResize,
+     {[](const StudySpec& s) { return Json(s.resize_by_restart ? "restart" : "elastic"); }},
+     {"`restart`: a program that is not elastic, and goes on from a checkpoint that it keeps, is "
+      "[started again](../../docs/existing_scripts.md#several-gpus) on another number of `slots` "
+      "where that pays; `elastic`: elastic programs are resized, others keep what they started "
+      "with",
+      "`elastic`"}},
     {"share",
      [](const KeyValue& v, StudySpec& s) {
        return v.Range("a number", kMinShare, kMaxShare, s.share);

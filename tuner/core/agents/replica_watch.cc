@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/protocol.h"
 #include "base/shortened.h"
+#include "tuner/core/groups/size_restarts.h"
 #include "tuner/core/state/refusals.h"
 #include "tuner/core/state/study_facts.h"
 
@@ -361,6 +362,10 @@ void ReplicaWatch::GroupLost(TrialId id, const ReplicaExited& exit, const std::s
   Group& group = pool_.groups.at(id);
   checkpoints_.LookAfter(id);
   const bool clean = exit.exit_code == 0 && exit.signal == 0 && exit.error.empty();
+  if (group.restart && group.restart->last_at == Time{} && !group.pausing &&
+      study.state == StudyState::kRunning) {
+    return StartOnNewSlots(turn_, pool_, id);
+  }
   if (group.pausing || !excuse.empty() || study.state != StudyState::kRunning) {
     const std::string reason = group.pausing    ? group.pause_reason
                                : excuse.empty() ? kLostWithAgent

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <variant>
 
 #include "allocator/pool/job_check.h"
@@ -11,6 +12,10 @@ namespace espalier {
 namespace {
 
 constexpr double kSameTime = 0.01;  // step times nearer to those of the last fit
+
+// Of a plain program it is not known on how many samples a step is. It is taken to be as many on
+// any number of slots, which divide them.
+constexpr BatchBounds kOfPlainPrograms{.initial = 4096, .max_global = 4096, .max_atomic = 4096};
 
 // Whether a fit to these would be the one there is.
 bool SameTimes(const std::vector<ProfileObservation>& a, const std::vector<ProfileObservation>& b) {
@@ -32,6 +37,7 @@ void Speeds::Observe(const Change& change) {
   if (const auto* measured = std::get_if<ResizeMeasured>(&change)) {
     pauses_[state_.trials.at(measured->id).study].Add(measured->resize.pause_s);
   }
+  if (const auto* told = std::get_if<ValueReported>(&change)) LearnFromValue(*told);
   if (const auto trial = TrialEndedBy(change)) Forget(*trial);
   if (const auto* deleted = std::get_if<StudyDeleted>(&change)) ForgetStudy(deleted->id);
 }
@@ -51,6 +57,27 @@ void Speeds::ForgetStudy(StudyId id) {
   std::erase_if(fit_due_, [&gone](const auto& due) { return gone(due.first); });
 }
 
+// The time from a value to the next one on the same slots.
+void Speeds::LearnFromValue(const ValueReported& told) {
+  const Trial& trial = state_.trials.at(told.id);
+  if (!state_.studies.at(trial.study).spec.resize_by_restart) return;
+  if (trial.generation > 0 || trial.spans.empty() || trial.spans.back().slots.empty()) return;
+  const SlotSpan& held = trial.spans.back();
+  const auto slots = static_cast<int>(held.slots.size());
+  const auto at = std::lower_bound(
+      trial.values.begin(), trial.values.end(), told.value.step,
+      [](const IntermediateValue& value, std::int64_t step) { return value.step < step; });
+  if (at == trial.values.begin() || std::prev(at)->at < held.from) return;
+  Speed& speed = speeds_[told.id];
+  speed.batch = kOfPlainPrograms;
+  OnType& on_type = speed.by_gpu_type[speed.gpu_type];
+  on_type.profile.Add({.key = {1, slots, std::max<std::int64_t>(1, speed.batch.initial / slots)},
+                       .optimizer_count = told.value.step - std::prev(at)->step,
+                       .optimizer_time_s = SecondsBetween(std::prev(at)->at, told.value.at)});
+  on_type.max_profiled = std::max(on_type.max_profiled, slots);
+  FitIfNew(told.id, speed.gpu_type, on_type);
+}
+
 bool Speeds::Learn(TrialId id, const std::string& gpu_type, const Group& group,
                    const ReplicaProgress& progress) {
   Speed& speed = speeds_[id];
@@ -63,6 +90,10 @@ bool Speeds::Learn(TrialId id, const std::string& gpu_type, const Group& group,
     if (!group.stragglers.suspects()) on_type.profile.Add(entry);
     on_type.max_profiled = std::max(on_type.max_profiled, entry.key.replicas);
   }
+  return FitIfNew(id, gpu_type, on_type);
+}
+
+bool Speeds::FitIfNew(TrialId id, const std::string& gpu_type, OnType& on_type) {
   std::vector<ProfileObservation> observations = on_type.profile.Observations();
   if (observations.empty() || SameTimes(observations, on_type.fitted_to)) return false;
   if (fit_aside_) {

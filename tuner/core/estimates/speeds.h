@@ -33,7 +33,8 @@ struct FittedSpeed {
 
 // How fast trials are on slots of each GPU type, and what it costs to resize them, as their
 // replicas have told. Not durable but for the resizes; outlives the replicas, so that a paused
-// trial comes back with it, and is forgotten with the trial's end or its study. One owner.
+// trial comes back with it, and is forgotten with the trial's end or its study. Of plain programs
+// that are resized by restarts, the values tell how fast they are. One owner.
 class Speeds {
  public:
   // `fit_aside`: a planner fits speeds beside the owner's thread (TakeDue, TakeFitted), where
@@ -90,6 +91,10 @@ class Speeds {
     }
   };
 
+  void LearnFromValue(const ValueReported& told);
+  // Has the speed fitted if its times are other ones than those of the last fit. False: they are
+  // not.
+  bool FitIfNew(TrialId id, const std::string& gpu_type, OnType& on_type);
   void Forget(TrialId id);
   void ForgetStudy(StudyId id);
 

@@ -30,6 +30,17 @@ struct Group {
   std::string transport;           // of gradients on GPUs, as recorded last
   std::string not_rehearsed;       // as the replica said that joined last
   bool elastic = false;
+  // A plain program that is started again on other slots, until it is further than it was.
+  struct SizeRestart {
+    int from_slots = 0;
+    std::int64_t last_step = 0;                // of its last value before it ended
+    Time last_at{};                            // when it told that; zero: it has not ended yet
+    double step_s = 0;                         // that a step took then; 0: unknown
+    std::optional<std::int64_t> again_from{};  // the first of the steps that it has done again
+  };
+  std::optional<SizeRestart> restart;
+  std::optional<Time> waits_for_slots;  // since when its process trains on until they are free
+  int values_told = 0;  // by its program, which is plain, since it started; steps done again aside
   bool pausing = false;
   std::string pause_reason;
   bool moved = false;          // those that had trained have left to replicas that are untried

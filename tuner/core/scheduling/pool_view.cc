@@ -7,6 +7,7 @@
 #include "allocator/pool/job_check.h"
 #include "allocator/pool/speedup.h"
 #include "base/launchers.h"
+#include "tuner/core/groups/size_restarts.h"
 #include "tuner/core/scheduling/work_left.h"
 #include "tuner/core/state/slot_time.h"
 #include "tuner/core/state/study_facts.h"
@@ -116,19 +117,43 @@ Job PoolView::MakeJob(const Study& study, const Trial& trial, const JobLimits& l
   const auto it = pool_.groups.find(trial.id);
   job.work_left_s = WorkLeft(trial, job, ShareDoneBy(trial), turn_.now());
   if (it == pool_.groups.end()) {
-    // A pin waits until the program has shown that it can be resized.
-    if (job.pinned_slots > 0) job.pinned_slots = study.spec.min_slots;
+    if (study.spec.resize_by_restart) {
+      DescribeSizes(study, trial, limits, job);
+    } else if (job.pinned_slots > 0) {
+      // A pin waits until the program has shown that it can be resized.
+      job.pinned_slots = study.spec.min_slots;
+    }
     return job;
   }
   const Group& group = it->second;
   job.running = true;
   job.current = group.target;
   job.joining = !pool_.Settled(trial.id, group);
-  if (!group.elastic) {
+  const bool restarts = study.spec.resize_by_restart && MayRestartForSize(pool_, trial, group);
+  if (!group.elastic && !restarts) {
     job.pinned_slots = 0;
     job.max_slots = std::max(job.min_slots, TotalSlots(group.target));
     return job;
   }
+  if (restarts) job.joining = false;
+  DescribeSizes(study, trial, limits, job);
+  if (!good_numbers.ok()) job.joining = true;
+  if (group.progress) job.global_batch = group.progress->global_batch_size;
+  if (job.global_batch == 0 && group.elastic) job.global_batch = group.batch.initial;
+  job.since_resize_s =
+      group.last_resize == Time{} ? 1e9 : SecondsBetween(group.last_resize, turn_.now());
+  if (const auto cost_s = speeds_.ResizeCost_s(trial)) {
+    job.resize_cost_s = *cost_s;
+  } else if (restarts && !trial.values.empty()) {
+    // It takes about as long as its first start did, until its first value.
+    job.resize_cost_s = std::max(0.0, SecondsBetween(trial.started, trial.values.front().at));
+  }
+  return job;
+}
+
+// The bounds of a trial that can be resized.
+void PoolView::DescribeSizes(const Study& study, const Trial& trial, const JobLimits& limits,
+                             Job& job) {
   job.max_slots = study.spec.max_slots > 0 ? study.spec.max_slots : limits.most_slots;
   const int most = joins_.MostReplicas(trial.id);
   job.max_slots = std::min(job.max_slots, most);
@@ -142,22 +167,23 @@ Job PoolView::MakeJob(const Study& study, const Trial& trial, const JobLimits& l
     const int pinned = std::exchange(job.pinned_slots, 0);
     job.pinned_slots = std::max(LargestSize(job, pinned), job.min_slots);
   }
-  // A fixed global batch cannot be cut into more shares than it has samples.
-  if (job.fixed_batch && group.batch.initial > 0) {
-    job.max_slots = static_cast<int>(std::min<std::int64_t>(job.max_slots, group.batch.initial));
+  const auto it = pool_.groups.find(trial.id);
+  if (it == pool_.groups.end() || !it->second.elastic) {
+    job.max_profiled_replicas =
+        std::max({job.max_profiled_replicas, job.min_slots, TotalSlots(job.current)});
+    return;
   }
-  if (!good_numbers.ok()) job.joining = true;
-  if (group.progress) job.global_batch = group.progress->global_batch_size;
-  if (job.global_batch == 0) job.global_batch = group.batch.initial;
-  job.since_resize_s =
-      group.last_resize == Time{} ? 1e9 : SecondsBetween(group.last_resize, turn_.now());
-  if (const auto cost_s = speeds_.ResizeCost_s(trial)) job.resize_cost_s = *cost_s;
-  return job;
+  // A fixed global batch cannot be cut into more shares than it has samples.
+  const std::int64_t batch = it->second.batch.initial;
+  if (job.fixed_batch && batch > 0) {
+    job.max_slots = static_cast<int>(std::min<std::int64_t>(job.max_slots, batch));
+  }
 }
 
 // One process, which has only what is on its own machine. Whether it is one is seen by a launcher's
 // command, or when trials of the study have trained.
 bool PoolView::NeedsOneNode(const Study& study) const {
+  if (study.spec.resize_by_restart) return true;
   return study.spec.min_slots > 1 &&
          (LauncherOf(study.spec.command) != nullptr || HasProvenInelastic(turn_.state(), study));
 }
@@ -195,7 +221,11 @@ double PoolView::ShareDoneBy(const Trial& trial) const {
   if (group == pool_.groups.end()) {
     return ShareDone(trial, std::nullopt, pool_.LastStepOf(turn_.state().studies.at(trial.study)));
   }
-  if (!group->second.progress) return 0;
+  if (!group->second.progress) {
+    const Study& study = turn_.state().studies.at(trial.study);
+    if (group->second.elastic || !study.spec.resize_by_restart) return 0;
+    return ShareDone(trial, std::nullopt, pool_.LastStepOf(study));
+  }
   return ShareDone(trial, group->second.progress->epoch, group->second.total_steps);
 }
 

@@ -80,6 +80,7 @@ class PoolView {
 
   Pool MakePool(int most_slots, bool with_waiting);
   Job MakeJob(const Study& study, const Trial& trial, const JobLimits& limits);
+  void DescribeSizes(const Study& study, const Trial& trial, const JobLimits& limits, Job& job);
   void DescribeHistory(const Trial& trial, Job& job) const;
   bool NeedsOneNode(const Study& study) const;
   std::optional<int> MostOnGpusOfItsOwn(int most_slots) const;

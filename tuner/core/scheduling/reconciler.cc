@@ -3,7 +3,17 @@
 #include <algorithm>
 #include <utility>
 
+#include "tuner/core/groups/size_restarts.h"
+
 namespace espalier {
+
+namespace {
+
+// So long a plain program trains on while the slots that it is to move to are not free. Two may
+// wait for one another's.
+constexpr double kPatience_s = 60;
+
+}  // namespace
 
 void Reconciler::ReconcileAll() {
   for (const TrialId id : std::vector<TrialId>(pool_.reconcile.begin(), pool_.reconcile.end())) {
@@ -46,18 +56,43 @@ std::set<ReplicaId> Reconciler::Surplus(const Group& group,
 // one has all the slots that are meant for its trial on a node, as soon as they are free together:
 // where the trial spans nodes, on the one that has most of them.
 void Reconciler::StartFirst(const Trial& trial, const Group& group) {
-  NodeId most;
-  int wanted = 0;
-  for (const auto& [node, slots] : group.target) {
-    if (slots <= wanted || pool_.Draining(node)) continue;
-    most = node;
-    wanted = slots;
-  }
+  const auto [most, wanted] = FirstPlaceOf(pool_, group);
   std::vector<int> slots = pool_.FreeSlots(most, trial.id, wanted);
   if (slots.empty()) return;
   const int own = slots.front();
   slots.erase(slots.begin());
   StartOn(trial, most, own, std::move(slots));
+}
+
+// A plain program that is to have other slots trains on until these are free; then it is asked to
+// end, and is started on them once it has. True: it is seen to.
+bool Reconciler::RestartForSize(const Trial& trial, Group& group,
+                                const std::vector<Replica*>& live) {
+  const StudySpec& spec = turn_.StudyAt(trial.study).spec;
+  if (!spec.resize_by_restart || live.empty()) return false;
+  if (HasItsSlots(*live.front(), group)) {
+    group.waits_for_slots.reset();
+    return false;
+  }
+  if (!MayRestartForSize(pool_, trial, group)) return false;
+  Replica& replica = *live.front();
+  const auto [node, wanted] = FirstPlaceOf(pool_, group);
+  const int missing = wanted - (replica.node == node ? replica.slots() : 0);
+  if (missing > 0 && pool_.FreeSlots(node, trial.id, missing).empty()) {
+    if (!group.waits_for_slots) group.waits_for_slots = turn_.now();
+    if (SecondsBetween(*group.waits_for_slots, turn_.now()) < kPatience_s) return true;
+  }
+  group.waits_for_slots.reset();
+  group.restart = Group::SizeRestart{.from_slots = replica.slots()};
+  groups_.StopReplica(replica, spec.stop_grace_s);
+  return true;
+}
+
+// Whether the process of a plain program has all that is planned for it. Where nothing can be
+// planned for it, as on a node that is drained, it has.
+bool Reconciler::HasItsSlots(const Replica& replica, const Group& group) const {
+  const auto [node, wanted] = FirstPlaceOf(pool_, group);
+  return wanted == 0 || (replica.node == node && replica.slots() == wanted);
 }
 
 void Reconciler::StartOn(const Trial& trial, NodeId node, int slot, std::vector<int> more_slots) {
@@ -157,6 +192,12 @@ bool Reconciler::HasWhatItShould(TrialId id) const {
     if (!pool_.Usable({replica.node, replica.slot})) return false;
   }
   const Placement held = pool_.PlacementOf(id);
+  const bool restarts =
+      turn_.state().studies.at(turn_.state().trials.at(id).study).spec.resize_by_restart;
+  if (!group.elastic && restarts) {
+    const std::set<ReplicaId>& all = pool_.replicas.Of(id);
+    return all.size() == 1 && HasItsSlots(pool_.replicas.at(*all.begin()), group);
+  }
   if (!group.elastic) {
     // Until its first replica is Ready, or ends, no more are started.
     return !held.empty() && std::all_of(held.begin(), held.end(), [&group](const auto& here) {
@@ -186,6 +227,7 @@ void Reconciler::Reconcile(TrialId id) {
     replaced_lives = replaced_lives || replica_id == group.replaced;
   }
   if (!replaced_lives) group.replaced = {};
+  if (!group.elastic && RestartForSize(trial, group, live)) return;
   const std::set<ReplicaId> surplus = Surplus(group, live);
   if (checkpoints_.StartAgainIfNobodyKnows(
           id, "a newer checkpoint than it was started from came to light",

@@ -34,6 +34,8 @@ class Reconciler {
   std::set<ReplicaId> Surplus(const Group& group, const std::vector<Replica*>& live) const;
   void StartJoiners(const Trial& trial, const Group& group, const std::vector<Replica*>& live);
   void StartFirst(const Trial& trial, const Group& group);
+  bool RestartForSize(const Trial& trial, Group& group, const std::vector<Replica*>& live);
+  bool HasItsSlots(const Replica& replica, const Group& group) const;
   void StartOn(const Trial& trial, NodeId node, int slot, std::vector<int> more_slots = {});
   std::vector<ReplicaId> WantedMembers(TrialId id, const std::vector<Replica*>& live,
                                        const std::set<ReplicaId>& surplus) const;

@@ -91,7 +91,7 @@ struct StudySpec {
   std::string name;
   std::string metric = "value";  // only shown; a trial reports one metric
   MetricPatterns from_output;
-  bool has_metric = true;        // false: jobs, which may end well without having reported anything
+  bool has_metric = true;  // false: jobs, which may end well without having reported anything
   StudyKind kind = StudyKind::kTuned;
   std::vector<Direction> directions{Direction::kMinimize};  // several: of a study of clients
   SearchSpace space;
@@ -121,7 +121,9 @@ struct StudySpec {
   // max_slots as the last; empty: all between these.
   std::vector<int> slot_sizes;
   int slots_per_node = 0;  // so many slots of a trial may be on one node; 0: all
-  double share = 1;   // weight beside the shares of the other studies on the pool
+  // A program that is not elastic is started again to have another number of slots.
+  bool resize_by_restart = false;
+  double share = 1;  // weight beside the shares of the other studies on the pool
   BatchMode batch_mode = BatchMode::kFixed;
   std::uint64_t seed = 0;
   int max_consecutive_failures = 5;

@@ -219,7 +219,7 @@ void Studies::On(const PinTrial& event) {
                      ": its study's sizes are ", SizesText(spec.slot_sizes)));
     return;
   }
-  if (event.slots > 1 && HasProvenInelastic(turn_.state(), *study)) {
+  if (event.slots > 1 && !spec.resize_by_restart && HasProvenInelastic(turn_.state(), *study)) {
     turn_.reply().status = absl::FailedPreconditionError(
         absl::StrCat("trial ", event.trial_number,
                      " runs a program that is not elastic: it keeps the ", study->spec.min_slots,

@@ -58,14 +58,13 @@ absl::Status ValidateForSeveralDirections(const StudySpec& spec) {
 // Study files are read with sizes in order; a spec may also come from elsewhere.
 absl::Status ValidateSizes(const StudySpec& spec) {
   const std::vector<int>& sizes = spec.slot_sizes;
-  const bool ascend = std::adjacent_find(sizes.begin(), sizes.end(), std::greater_equal<>()) ==
-                      sizes.end();
-  if (!ascend || (!sizes.empty() &&
-                  (spec.min_slots != sizes.front() || spec.max_slots != sizes.back()))) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("\"slots\": sizes must ascend, from the least number of slots (",
-                     spec.min_slots, ") to the greatest (", spec.max_slots, "), got ",
-                     absl::StrJoin(sizes, ", ")));
+  const bool ascend =
+      std::adjacent_find(sizes.begin(), sizes.end(), std::greater_equal<>()) == sizes.end();
+  if (!ascend ||
+      (!sizes.empty() && (spec.min_slots != sizes.front() || spec.max_slots != sizes.back()))) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "\"slots\": sizes must ascend, from the least number of slots (", spec.min_slots,
+        ") to the greatest (", spec.max_slots, "), got ", absl::StrJoin(sizes, ", ")));
   }
   if (spec.slots_per_node < 0) {
     return absl::InvalidArgumentError(

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/protocol.h"
+#include "tuner/core/groups/size_restarts.h"
 #include "tuner/core/state/refusals.h"
 #include "tuner/core/state/study_facts.h"
 
@@ -217,6 +218,7 @@ void Trials::TakeFinalValue(TrialId id, const IntermediateValue& value) {
 
 bool Trials::RecordValue(TrialId id, IntermediateValue value, std::map<std::string, double> extra) {
   const Trial& trial = turn_.TrialAt(id);
+  NoteValueOf(turn_, pool_, id, value.step);
   // The same step may come twice: from the successor of a lost rank 0, or after a restart from a
   // checkpoint. The first one stands.
   if (ValueAt(trial, value.step) != nullptr) return false;

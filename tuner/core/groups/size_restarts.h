@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+#include <utility>
+
+#include "tuner/core/pool/pool_state.h"
+#include "tuner/core/state/turn.h"
+
+namespace espalier {
+
+// Plain programs that are resized by being started again (StudySpec::resize_by_restart). The
+// allocator changes what is planned for the trial; once the slots are there its process is asked to
+// end, and starts on them from the checkpoint that the program keeps. What that took is measured by
+// the values that it tells.
+
+// The node on which the first process of a group starts, and with how many slots there; 0: none.
+std::pair<NodeId, int> FirstPlaceOf(const PoolState& pool, const Group& group);
+
+// Whether the trial's process may be started again for another size now: it runs, and has told two
+// values since it started, so that it is known how long that takes and how fast it is.
+bool MayRestartForSize(const PoolState& pool, const Trial& trial, const Group& group);
+
+// The process has ended because it was asked to: its trial is planned to start on its new slots.
+void StartOnNewSlots(Turn& turn, PoolState& pool, TrialId id);
+
+// The trial's program tells a value of this step. The first one that is further than those before
+// the restart shows what it cost: the time since the last one, less what so many steps take. That
+// is recorded as a resize, and in words along with the steps that were done twice.
+void NoteValueOf(Turn& turn, PoolState& pool, TrialId id, std::int64_t step);
+
+}  // namespace espalier
