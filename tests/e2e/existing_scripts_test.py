@@ -133,6 +133,13 @@ class ExistingScripts(TunerTest):
         shown = self.run_tuner("show", "e2e", "--trial", 1, "--dir", self.dir / "run").stdout
         self.assertIn("the restart on 2 slots instead of 1 cost", shown)
 
+    def test_sizes_that_one_machine_cannot_hold_are_refused_before_anything_runs(self):
+        for keys, words in (({"slots": [4, 8]}, "needs at least 4 slots a trial, but there are only 2"),
+                            ({"slots": [2, 4], "slots_per_node": 1},
+                             'needs at least 2 slots a trial, of which "slots_per_node" allows 1 on one machine')):
+            said = self.run_tuner("run", self.study(["true"], **keys), "--dir", self.dir / "run", "--slots", 2, code=2)
+            self.assertIn(words, said.stderr)
+
     def test_no_value_is_a_failure_that_shows_what_was_printed(self):
         study = self.study(["echo", "loss: {x}", "{{x}}", '{"a": {"b": 1}}'], search_space=SPACE, trials=1,
                            metric={"name": "loss", "from_output": "loss=(.*)"})
