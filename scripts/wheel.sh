@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes the wheel espalier: tuner with the libraries it needs, libespalier_torch.so, and the code in
+# Makes the wheel espalier-tuner: tuner with the libraries it needs, libespalier_torch.so, and the code in
 # Python. It runs on any x86-64 Linux whose C library is as new as its name says. Beside it
 # espalier-adaptdl, in which there is Python alone.
 set -euo pipefail
@@ -16,7 +16,7 @@ usage: scripts/wheel.sh [--to DIR] [BUILD] [--help]
   --to DIR    where the wheels go (default: dist)
 
 The last two lines are the paths of the wheel espalier-adaptdl, for programs that import adaptdl, and
-of the wheel espalier.
+of the wheel espalier-tuner.
 TEXT
 }
 
@@ -68,7 +68,7 @@ auditwheel --verbose repair "${WITH_TORCH[@]/#/--exclude=}" --wheel-dir "$work/w
 "$tools/pip" wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation \
   --wheel-dir "$work/whole" python/adaptdl_package
 mkdir -p "$to"
-for name in espalier_adaptdl espalier; do
+for name in espalier_adaptdl espalier_tuner; do
   wheel=$(cd "$work/whole" && echo "$name"-*.whl)
   mv "$work/whole/$wheel" "$to/"
   printf '%s\n' "$to/$wheel"

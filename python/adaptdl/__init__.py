@@ -8,7 +8,7 @@ try:
 except ImportError as error:
     if error.name != "espalier":
         raise
-    raise ImportError("adaptdl is Espalier's here, and needs its wheel: pip install espalier-*.whl (what an index has "
+    raise ImportError("adaptdl is Espalier's here, and needs its wheel: pip install espalier_tuner-*.whl (what an index has "
                       "under the name espalier is another project)", name="espalier") from error
 
 _job.take_over()

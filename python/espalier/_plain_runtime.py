@@ -80,7 +80,7 @@ class _Library:
             return
         if extra:
             raise UsageError(f"report(..., {next(iter(extra))}=...): figures beside the value need torch, by which trials speak "
-                             "with their agent: pip install 'espalier[torch]', or report the value alone")
+                             "with their agent: pip install torch, or report the value alone")
         self._tell("--step", str(step), "--value", repr(value))
 
     def finish(self, value):
@@ -128,7 +128,7 @@ class PlainRuntime:
 
     @property
     def device(self):
-        raise UsageError("a trial's device is one of torch, which is not installed here: pip install 'espalier[torch]'")
+        raise UsageError("a trial's device is one of torch, which is not installed here: pip install torch")
 
     def step_was_dropped(self):
         return False

@@ -108,14 +108,14 @@ class Wheel(unittest.TestCase):
         return trials
 
     def elf_files(self):
-        for path in [*self.site.glob("espalier*/**/*"), *self.site.glob("espalier.libs/*")]:
+        for path in self.site.glob("espalier*/**/*"):
             if path.is_file() and path.read_bytes()[:4] == b"\x7fELF":
                 yield path
 
     # ---- what is in it
 
     def test_is_one_for_every_python(self):
-        self.assertRegex(self.wheel.name, r"^espalier-\d+\.\d+\.\d+-py3-none-manylinux_\d+_\d+_x86_64\.whl$")
+        self.assertRegex(self.wheel.name, r"^espalier_tuner-\d+\.\d+\.\d+-py3-none-manylinux_\d+_\d+_x86_64\.whl$")
         self.assertLess(self.wheel.stat().st_size / 1e6, MOST_MB)
 
     def test_has_the_adapters_and_names_what_they_need(self):
@@ -126,7 +126,7 @@ class Wheel(unittest.TestCase):
             self.assertTrue(files)
             self.assertEqual(set(files) - names, set())
         self.assertIn("espalier/py.typed", names)
-        wanted = next(importlib.metadata.distributions(name="espalier", path=[str(self.site)])).requires
+        wanted = next(importlib.metadata.distributions(name="espalier-tuner", path=[str(self.site)])).requires
         self.assertFalse([line for line in wanted if line.startswith("torch") and "extra" not in line], wanted)
         self.assertTrue([line for line in wanted if re.fullmatch(r"torch==2\.11\.\* *; extra == .torch.", line)], wanted)
         self.assertTrue([line for line in wanted if re.fullmatch(r"cloudpickle[^;]*", line)], wanted)
@@ -162,7 +162,7 @@ class Wheel(unittest.TestCase):
     # ---- what it does
 
     def test_tuner_is_of_the_same_version(self):
-        version = next(importlib.metadata.distributions(name="espalier", path=[str(self.site)])).version
+        version = next(importlib.metadata.distributions(name="espalier-tuner", path=[str(self.site)])).version
         self.assertIn(version, self.run_command("tuner", "version").split())
         told = self.run_command("python", "-c", "import espalier; print(espalier.__version__)")
         self.assertEqual(told.strip(), version)
@@ -182,7 +182,7 @@ class Wheel(unittest.TestCase):
     def test_it_may_be_moved(self):
         moved = self.dir / "moved"
         moved.mkdir()
-        for folder in ("espalier", "espalier.libs"):
+        for folder in ("espalier", "espalier_tuner.libs"):
             shutil.copytree(self.site / folder, moved / folder)
         self.assertRegex(self.run_command(moved / "espalier/bin/tuner", "version"), r"\d+\.\d+\.\d+")
         where = self.run_command("python", "-c", "import espalier.torch; espalier.trial(); print(espalier.__file__)",
@@ -190,8 +190,8 @@ class Wheel(unittest.TestCase):
         self.assertIn(str(moved), where)
 
     def needed(self, extra):
-        """What an extra asks for, as a shell takes it: PyPI's own espalier is another project."""
-        wanted = next(importlib.metadata.distributions(name="espalier", path=[str(self.site)])).requires
+        """What an extra asks for, as a shell takes it: no index has the wheel whose extra it is."""
+        wanted = next(importlib.metadata.distributions(name="espalier-tuner", path=[str(self.site)])).requires
         return " ".join(shlex.quote(line.split(";")[0].strip()) for line in wanted
                         if f"'{extra}'" in line.replace('"', "'"))
 
@@ -223,7 +223,7 @@ class Wheel(unittest.TestCase):
         _, bias, _, weight = self.run_command("python", "linear_regression.py").split()[-4:]
         self.assertAlmostEqual(float(bias), 3, delta=0.2)
         self.assertAlmostEqual(float(weight), 4, delta=0.2)
-        own, = importlib.metadata.distributions(name="espalier", path=[str(self.site)])
+        own, = importlib.metadata.distributions(name="espalier-tuner", path=[str(self.site)])
         alias, = importlib.metadata.distributions(name="espalier-adaptdl", path=[str(self.site)])
         self.assertEqual(alias.version, own.version)
         self.assertIsNone(alias.requires, "pip would fetch another project by the name espalier")
@@ -237,7 +237,7 @@ class Wheel(unittest.TestCase):
                 (alone / "espalier/__init__.py").touch()
             told = self.run_command(sys.executable, "-I", "-c", f"import sys; sys.path.insert(0, {str(alone)!r}); import adaptdl",
                                     code=1)
-            self.assertIn("adaptdl is Espalier's here, and needs its wheel: pip install espalier-*.whl", told)
+            self.assertIn("adaptdl is Espalier's here, and needs its wheel: pip install espalier_tuner-*.whl", told)
 
     def test_an_elastic_trial_grows(self):
         (self.dir / "train.py").write_text(ELASTIC)

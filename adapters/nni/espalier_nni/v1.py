@@ -3,7 +3,7 @@ import pathlib
 
 try:
     import yaml
-except ModuleNotFoundError:  # the wheel espalier has this package also where NNI is not wanted
+except ModuleNotFoundError:  # the wheel espalier-tuner has this package also where NNI is not wanted
     yaml = None
 
 # Fields of version 1 that NNI 3.0 has under the same or another name.

@@ -8,7 +8,7 @@ try:
     from espalier_optuna._slots import HeldSlots, SlotsError, SlotsLost, SlotsRefused, SlotsTimeout, slots
     from espalier_optuna._storage import EspalierStorage, storage
     from espalier_optuna._train import TrainError, train
-except ModuleNotFoundError as error:  # the wheel espalier has this package also where Optuna is not wanted
+except ModuleNotFoundError as error:  # the wheel espalier-tuner has this package also where Optuna is not wanted
     raise ModuleNotFoundError(f"espalier_optuna needs {error.name}: pip install 'optuna>=4.5' grpcio protobuf",
                               name=error.name) from error
 
