@@ -33,6 +33,11 @@ struct CudaLibrary {
 // Whether this build has the library. Where it has none, Load says so.
 bool BuiltWithCuda();
 
+// Whether GPUs can be used with that release of torch, or with the one that this is compiled for:
+// those before 2.11 have another CUDA than the library, which no GPU can be used without.
+absl::Status GpusFit(int torch_major, int torch_minor);
+absl::Status GpusFit();
+
 // Loads the library, once per process; LibTorch knows CUDA from then on. Call it before LibTorch is
 // asked for anything but CPU tensors: LibTorch does not look again for what it once found missing.
 absl::StatusOr<const CudaLibrary*> LoadCudaLibrary();

@@ -173,7 +173,7 @@ absl::StatusOr<c10::Device> AssignedDevice() {
                     .in_slot = std::getenv("ESPALIER_CONTROL_FD") != nullptr,
                     // Without loading anything of CUDA's.
                     .has_driver = access("/dev/nvidiactl", F_OK) == 0,
-                    .built_with_cuda = BuiltWithCuda(),
+                    .built_with_cuda = BuiltWithCuda() || !GpusFit().ok(),
                     .load = LoadCudaLibrary,
                     .libtorch_has_cuda = [] { return at::hasCUDA(); }};
   facts.own = EnvironmentVariable(kOwnGpuVariable);

@@ -18,8 +18,8 @@ namespace espalier {
 // program that is started by hand where the variable is not set, that the machine has, with
 // LibTorch held to the share of its memory that ESPALIER_GPU_MEMORY_SHARE gives (0 to 1). The CPU
 // where the variable is empty or "-1", the machine has no NVIDIA driver, or this build has no CUDA.
-// It is an error when there is a GPU to be used and CUDA cannot use it: a trial must not go on a
-// hundred times slower unnoticed.
+// It is an error when there is a GPU to be used and CUDA cannot use it, or torch has another CUDA
+// (GpusFit): a trial must not go on a hundred times slower unnoticed.
 //
 // A process that sees the GPUs of several slots (ESPALIER_OWN_GPU) sees only that of its own from
 // here on, as all that it starts later. It is an error where CUDA was initialised before: it goes
@@ -32,9 +32,9 @@ absl::StatusOr<c10::Device> AssignedDevice();
 struct DeviceFacts {
   std::optional<std::string> visible;  // CUDA_VISIBLE_DEVICES; none: it is not set
   std::string own{};  // the GPU to which the process is to be limited; empty: all that are visible
-  bool in_slot = false;     // an agent has started this process
-  bool has_driver = false;  // an NVIDIA driver is loaded
-  bool built_with_cuda = false;
+  bool in_slot = false;          // an agent has started this process
+  bool has_driver = false;       // an NVIDIA driver is loaded
+  bool built_with_cuda = false;  // or refuses GPUs, which Load says
   absl::StatusOr<const CudaLibrary*> (*load)() = nullptr;
   bool (*libtorch_has_cuda)() = nullptr;  // asked once that is loaded
 };

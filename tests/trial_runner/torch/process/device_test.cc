@@ -140,6 +140,21 @@ TEST(AssignedDevice, OfAProcessThatSeesSeveralGpusIsItsOwn) {
   FakeCuda::devices = 1;
 }
 
+TEST(AssignedDevice, ATorchOfAnotherCudaIsRefusedWhereAGpuIsNamed) {
+  DeviceFacts facts = ByHand();
+  facts.load = []() -> absl::StatusOr<const CudaLibrary*> { return GpusFit(2, 10); };
+  facts.visible = "0";
+  EXPECT_EQ(AssignedDevice(facts).status().message(),
+            "environment variable CUDA_VISIBLE_DEVICES=\"0\" names a GPU, but GPUs need torch 2.11 "
+            "or newer, for "
+            "CUDA 13: this is torch 2.10; to train on the CPU, set CUDA_VISIBLE_DEVICES to \"\"");
+  facts.visible = "";
+  EXPECT_TRUE(AssignedDevice(facts)->is_cpu());
+  for (const int minor : {11, 12, 30}) EXPECT_TRUE(GpusFit(2, minor).ok());
+  for (const int minor : {0, 9}) EXPECT_FALSE(GpusFit(2, minor).ok());
+  EXPECT_TRUE(GpusFit(3, 0).ok());
+}
+
 TEST(AssignedDevice, ABuildWithoutCudaSaysThatAGpuIsLeftIdle) {
   DeviceFacts facts = ByHand();
   facts.built_with_cuda = false;
