@@ -41,25 +41,27 @@ endif()
 # espalier. A plain cmake --install leaves it out.
 if(ESPALIER_TORCH)
   set(_wheel COMPONENT wheel EXCLUDE_FROM_ALL)
-  # The wheel is of one torch, which its description names.
-  file(STRINGS pyproject.toml _wheel_torch REGEX "\"torch==[0-9.]+\\*\"")
-  string(REGEX MATCH "[0-9]+\\.[0-9]+" _wheel_torch "${_wheel_torch}")
-  if(NOT LibTorch_VERSION MATCHES "^${_wheel_torch}\\.")
-    string(CONCAT _why "pyproject.toml asks for torch==${_wheel_torch}.*, but LibTorch is "
-                       "${LibTorch_VERSION}: build with that torch, or change the line")
+  # It has a library for each minor release of torch in a range, which its description names. A build makes one of them.
+  file(STRINGS pyproject.toml _wheel_torch REGEX "^torch = ")
+  string(REGEX MATCH ">=([0-9.]+),<([0-9.]+)" _wheel_torch "${_wheel_torch}")
+  if(LibTorch_VERSION VERSION_LESS CMAKE_MATCH_1 OR LibTorch_VERSION VERSION_GREATER_EQUAL CMAKE_MATCH_2)
+    string(CONCAT _why "pyproject.toml asks for torch${_wheel_torch}, but LibTorch is ${LibTorch_VERSION}: "
+                       "build with another one, or change the line")
     if(SKBUILD)
       message(FATAL_ERROR "${_why}")
     endif()
     install(CODE "message(FATAL_ERROR \"${_why}\")" ${_wheel})
   endif()
+  string(REGEX MATCH "^[0-9]+\\.[0-9]+" _minor "${LibTorch_VERSION}")
+  set(_wheel_libraries lib/torch-${_minor})
 
   install(TARGETS tuner RUNTIME DESTINATION bin ${_wheel})
   # It finds the CUDA part beside it, and torch in the process.
   set_target_properties(espalier_torch PROPERTIES INSTALL_RPATH $ORIGIN)
-  install(TARGETS espalier_torch LIBRARY DESTINATION lib ${_wheel})
-  install(FILES ${CMAKE_BINARY_DIR}/lib/libespalier_torch.json DESTINATION lib ${_wheel})
+  install(TARGETS espalier_torch LIBRARY DESTINATION ${_wheel_libraries} ${_wheel})
+  install(FILES ${CMAKE_BINARY_DIR}/lib/libespalier_torch.json DESTINATION ${_wheel_libraries} ${_wheel})
   if(ESPALIER_BUILD_CUDA)
-    install(TARGETS espalier_cuda LIBRARY DESTINATION lib ${_wheel})
+    install(TARGETS espalier_cuda LIBRARY DESTINATION ${_wheel_libraries} ${_wheel})
   endif()
   install(DIRECTORY docs DESTINATION share/espalier ${_wheel})
   install(FILES tuner/study_file/README.md DESTINATION share/espalier/tuner/study_file ${_wheel})

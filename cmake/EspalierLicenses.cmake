@@ -1,14 +1,11 @@
-# Run by cmake --install: copies the copyright files of the Debian packages that bin/tuner and lib/libespalier_torch.so
+# Run by cmake --install: copies the copyright files of the Debian packages that bin/tuner and lib/*/libespalier_torch.so
 # are made of into share/espalier/licenses: of the libraries that they load, but for those that every Linux has or torch
 # brings, which no wheel contains, and of those that are in them as code of headers. What no package is known for ends
 # the installation: a wheel must not be passed on without its licenses.
 set(_prefix "$ENV{DESTDIR}${CMAKE_INSTALL_PREFIX}")
 set(_headers nlohmann/json.hpp rapidjson/document.h CLI/CLI.hpp gloo/algorithm.h)
-set(_torch_library "${_prefix}/lib/libespalier_torch.so")
-if(NOT EXISTS "${_torch_library}")
-  set(_torch_library)
-endif()
-file(GET_RUNTIME_DEPENDENCIES EXECUTABLES "${_prefix}/bin/tuner" LIBRARIES ${_torch_library}
+file(GLOB _torch_libraries "${_prefix}/lib/*/libespalier_torch.so")
+file(GET_RUNTIME_DEPENDENCIES EXECUTABLES "${_prefix}/bin/tuner" LIBRARIES ${_torch_libraries}
      RESOLVED_DEPENDENCIES_VAR _libraries UNRESOLVED_DEPENDENCIES_VAR _missing
      PRE_EXCLUDE_REGEXES "^lib(c|m|stdc\\+\\+|gcc_s|z)\\.so" "^ld-linux" "^lib(torch|c10|cud|nccl|gomp|shm)")
 set(_unknown ${_missing})

@@ -4,6 +4,7 @@ import ctypes
 import json
 import os
 import pathlib
+import re
 
 from espalier.errors import EspalierError, TrialError, UsageError
 
@@ -101,33 +102,53 @@ _FUNCTIONS = {
 _READING = {"trial", "defers_hooks", "rehearsed_samples", "zero_gradients", "position", "noise", "samples", "forecast", "abandoned"}
 
 
-def _find():
-    """The library's file: that of the wheel, or of ESPALIER_TORCH_LIBRARY."""
+_LIBRARY = "libespalier_torch.so"
+
+
+def _found():
+    """The library's files, the one of the oldest torch first: those of the wheel, one for each minor release of torch, or
+    the one that ESPALIER_TORCH_LIBRARY names."""
     named = os.environ.get("ESPALIER_TORCH_LIBRARY")
-    path = pathlib.Path(named) if named else pathlib.Path(__file__).parent / "lib" / "libespalier_torch.so"
-    if not path.is_file():
-        where = f"ESPALIER_TORCH_LIBRARY={named}" if named else str(path)
+    folder = pathlib.Path(__file__).parent / "lib"
+    files = [pathlib.Path(named)] if named else folder.glob(f"torch-*/{_LIBRARY}")
+    files = sorted((file for file in files if file.is_file()), key=lambda file: _order(_torch_of(file)))
+    if not files:
+        where = f"ESPALIER_TORCH_LIBRARY={named}" if named else f"{folder}/torch-*/{_LIBRARY}"
         raise UsageError(f"espalier: there is no library at {where}: install the wheel of espalier, or name a "
-                         "built libespalier_torch.so by ESPALIER_TORCH_LIBRARY")
-    return path
+                         f"built {_LIBRARY} by ESPALIER_TORCH_LIBRARY")
+    return files
 
 
-def _check_torch(path):
-    """Before anything is loaded: a library for another torch would fail with the name of a C++ symbol."""
-    import torch
-    built = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))["torch"]
-    here = torch.__version__.split("+")[0]
-    if here.split(".")[:2] != built.split(".")[:2]:
-        raise UsageError(f"espalier is built for torch {built}, and this is torch {torch.__version__}: install "
-                         f"torch=={'.'.join(built.split('.')[:2])}.*, or an espalier that is built for yours")
+def _torch_of(file):
+    """The minor release of torch that it is built for, which is known without loading it."""
+    return _minor(json.loads(file.with_suffix(".json").read_text(encoding="utf-8"))["torch"])
+
+
+def _minor(version):
+    return re.match(r"\d+\.\d+", version)[0]
+
+
+def _order(minor):
+    return [int(number) for number in minor.split(".")]
+
+
+def find(version):
+    """The file for that torch. Any other, once loaded, would fail with the name of a C++ symbol."""
+    files = {_torch_of(file): file for file in _found()}
+    if _minor(version) not in files:
+        built = list(files)
+        fitting = " and ".join(filter(None, [", ".join(built[:-1]), built[-1]]))
+        nearest = next((minor for minor in built if _order(minor) > _order(_minor(version))), built[-1])
+        raise UsageError(f"espalier is built for torch {fitting}, and this is torch {version}: "
+                         f"pip install 'torch=={nearest}.*', or an espalier that is built for yours")
+    return files[_minor(version)]
 
 
 def load():
     """The library itself, as ctypes sees it; once more, it is there already."""
-    path = _find()
-    _check_torch(path)
+    import torch
     # Its symbols are its own: made global they would serve other libraries of the process.
-    return ctypes.CDLL(str(path), mode=os.RTLD_LOCAL | os.RTLD_NOW)
+    return ctypes.CDLL(str(find(torch.__version__)), mode=os.RTLD_LOCAL | os.RTLD_NOW)
 
 
 class Library:

@@ -8,7 +8,12 @@ import subprocess
 import sys
 import tempfile
 import unittest
+from unittest import mock
 
+from espalier import _library
+from espalier.errors import UsageError
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 LIBRARY = pathlib.Path(os.environ["ESPALIER_TORCH_LIBRARY"])
 
 
@@ -36,7 +41,46 @@ class Library(unittest.TestCase):
             copy.with_suffix(".json").write_text(json.dumps({"torch": "1.6.0"}))
             done = self.import_with(copy)
         self.assertNotEqual(done.returncode, 0)
-        self.assertRegex(done.stderr, r"built for torch 1\.6\.0, and this is torch \d")
+        self.assertRegex(done.stderr, r"built for torch 1\.6, and this is torch \d")
+
+    def wheel_with(self, *torches):
+        """The rest of this test finds libraries as in a wheel that has them for these."""
+        folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        for torch in torches:
+            of_it = folder / "lib" / f"torch-{torch.rpartition('.')[0]}"
+            of_it.mkdir(parents=True)
+            (of_it / LIBRARY.name).touch()
+            (of_it / LIBRARY.with_suffix(".json").name).write_text(json.dumps({"torch": torch}))
+        self.enterContext(mock.patch.object(_library, "__file__", str(folder / "_library.py")))
+        self.enterContext(mock.patch.dict(os.environ, ESPALIER_TORCH_LIBRARY=""))
+        return folder / "lib"
+
+    def test_the_library_of_the_torch_that_is_there_is_taken(self):
+        libraries = self.wheel_with("2.9.0", "2.10.0", "2.15.0")
+        for torch, minor in (("2.9.1", "2.9"), ("2.10.0+cu128", "2.10"), ("2.10.0a0+git1", "2.10"), ("2.15.2", "2.15"),
+                             ("2.15.0.dev20261101+cpu", "2.15")):
+            self.assertEqual(_library.find(torch), libraries / f"torch-{minor}" / LIBRARY.name)
+
+    def test_a_torch_that_none_fits_is_named_with_those_that_do(self):
+        self.wheel_with("2.9.0", "2.10.0", "2.15.0")
+        for torch, nearest in (("2.8.1", "2.9"), ("2.1.0", "2.9"), ("2.12.0+cu130", "2.15"), ("2.16.0a0", "2.15"), ("3.0.0", "2.15")):
+            with self.assertRaises(UsageError) as raised:
+                _library.find(torch)
+            self.assertEqual(str(raised.exception), f"espalier is built for torch 2.9, 2.10 and 2.15, and this is torch {torch}: "
+                             f"pip install 'torch=={nearest}.*', or an espalier that is built for yours")
+
+    def test_a_wheel_of_none_says_where_it_has_looked(self):
+        libraries = self.wheel_with()
+        with self.assertRaisesRegex(UsageError, f"there is no library at {re.escape(str(libraries))}/torch-"):
+            _library.find("2.11.0")
+
+    def test_the_extras_ask_for_the_torches_that_wheels_are_built_with(self):
+        pins = (ROOT / "scripts/libtorch-pins.sh").read_text()
+        torches = re.search(r"^WHEEL_TORCHES=\((.*)\)$", pins, re.M)[1].split()
+        minors = [[int(number) for number in torch.split(".")[:2]] for torch in torches]
+        self.assertEqual(minors, [[2, minor] for minor in range(minors[0][1], minors[-1][1] + 1)])
+        asked = set(re.findall(r'"(torch[^"]*)"', (ROOT / "pyproject.toml").read_text()))
+        self.assertEqual(asked, {f"torch>=2.{minors[0][1]},<2.{minors[-1][1] + 1}"})
 
     def test_no_library_is_named(self):
         done = self.import_with("/nowhere/libespalier_torch.so")

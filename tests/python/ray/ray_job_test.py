@@ -98,7 +98,7 @@ class Job(RayTest):
         """To machines that have no Espalier of their own, by `py_modules`."""
         package = self.dir / "site/espalier"
         shutil.copytree(pathlib.Path(espalier.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
-        shutil.copytree(pathlib.Path(os.environ["ESPALIER_TORCH_LIBRARY"]).parent, package / "lib")
+        shutil.copytree(pathlib.Path(os.environ["ESPALIER_TORCH_LIBRARY"]).parent, package / "lib/torch-built")
         (package / "bin").mkdir()
         shutil.copy(TUNER, package / "bin/tuner")
         (self.code / "trial.py").write_text(f"import espalier.torch\n{TRIAL}")
