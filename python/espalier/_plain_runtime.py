@@ -12,6 +12,29 @@ NO_PARAMETER = "no_parameter"  # of a study that sweeps nothing, which must have
 _TELL_WITHIN_S = 30  # which a service that restarts may take
 
 
+def is_rank():
+    """Whether this is one of several processes that the trial's own launcher has started, such as torchrun or accelerate."""
+    ranks = os.environ.get("WORLD_SIZE", "")
+    numbered = "RANK" in os.environ or "LOCAL_RANK" in os.environ  # Lightning's launcher sets the latter alone
+    return "ESPALIER_TRIAL_ID" in os.environ and numbered and ranks.isdecimal() and int(ranks) > 1
+
+
+_telling = threading.Lock()
+
+
+def tell(*words):
+    """Has `tuner tell` say it of this process's trial, with the rank of this process, and returns the answer: "stop" or
+    "continue". It waits for a service that is just being restarted."""
+    with _telling:
+        told = subprocess.run(["tuner", "tell", "--timeout", str(_TELL_WITHIN_S), *words], stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace", check=False)
+    if told.returncode != 0:
+        raise TrialError(told.stderr.strip() or f"tuner tell ended with {told.returncode}")
+    if told.stderr:
+        print(told.stderr, end="", file=sys.stderr)
+    return told.stdout.strip()
+
+
 def _flat(parameters, prefix=""):
     """As the library flattens them: {"n": {"_name": "A", "p": 1}} is {"n": "A", "n/A/p": 1}."""
     flat = {}
@@ -63,7 +86,6 @@ class _Library:
 
     def __init__(self):
         self._refused = None
-        self._lock = threading.Lock()
 
     def ask(self, name):
         pass
@@ -79,9 +101,14 @@ class _Library:
             print(f"report step={step} value={value:.9g}{figures}", flush=True)
             return
         if extra:
-            raise UsageError(f"report(..., {next(iter(extra))}=...): figures beside the value need torch, by which trials speak "
-                             "with their agent: pip install torch, or report the value alone")
-        self._tell("--step", str(step), "--value", repr(value))
+            remedy = ("are of programs whose only process is the trial's: report the value alone" if is_rank() else
+                      "need torch, by which trials speak with their agent: pip install torch, or report the value alone")
+            raise UsageError(f"report(..., {next(iter(extra))}=...): figures beside the value {remedy}")
+        tell("--step", str(step), "--value", repr(value))
+
+    def should_stop(self, step):
+        self._check()
+        return "ESPALIER_TRIAL_ID" in os.environ and tell("--step", str(step)) == "stop"
 
     def finish(self, value):
         self._check()
@@ -91,7 +118,7 @@ class _Library:
         if "ESPALIER_TRIAL_ID" not in os.environ:
             print(f"finished value={number:.9g}", flush=True)
             return
-        self._tell("--final", "--value", repr(number))
+        tell("--final", "--value", repr(number))
 
     def fail(self, reason):
         self._check()
@@ -103,16 +130,6 @@ class _Library:
     def _check(self):
         if self._refused is not None:
             raise UsageError(self._refused)
-
-    def _tell(self, *words):
-        """It waits for a service that is just being restarted."""
-        with self._lock:
-            told = subprocess.run(["tuner", "tell", "--timeout", str(_TELL_WITHIN_S), *words], stdin=subprocess.DEVNULL,
-                                  stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors="replace", check=False)
-        if told.returncode != 0:
-            raise TrialError(told.stderr.strip() or f"tuner tell ended with {told.returncode}")
-        if told.stderr:
-            print(told.stderr, end="", file=sys.stderr)
 
 
 class PlainRuntime:
@@ -132,3 +149,20 @@ class PlainRuntime:
 
     def step_was_dropped(self):
         return False
+
+
+class RankRuntime(PlainRuntime):
+    """Of one of several processes that a launcher has started. They form their group by themselves, and share the trial's
+    slots; the agent knows none of them."""
+
+    @property
+    def device(self):
+        import torch
+        if not torch.cuda.is_available():
+            return torch.device("cpu")
+        return torch.device(f"cuda:{int(os.environ.get('LOCAL_RANK', 0)) % torch.cuda.device_count()}")
+
+    def __getattr__(self, name):
+        raise UsageError(f"an elastic loop starts its replicas itself, and this process is one of {os.environ['WORLD_SIZE']} "
+                         "of a launcher: start the program without its launcher, or leave "
+                         f"espalier.torch out of it ({name})")

@@ -10,7 +10,7 @@ import sys
 
 from espalier import _library, _set_option, checkpoint
 from espalier._library import Callbacks
-from espalier._plain_runtime import NO_PARAMETER, PlainRuntime
+from espalier._plain_runtime import NO_PARAMETER, PlainRuntime, RankRuntime, is_rank
 from espalier._sums import Sums
 from espalier.errors import UsageError
 
@@ -24,6 +24,8 @@ def runtime():
     if _the is None:
         if _make is not None:
             _the = _make()
+        elif is_rank():
+            _the = RankRuntime()
         elif importlib.util.find_spec("torch") is None:
             _the = PlainRuntime()
         else:

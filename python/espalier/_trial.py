@@ -151,7 +151,9 @@ class Trial:
 
     def report(self, step: int, value: typing.SupportsFloat, **extra: typing.SupportsFloat) -> None:
         """Reports one value of the study's metric, and further figures of the same step. Steps count from 1 and grow
-        (usually they are epochs). Call it on every replica with the same values: one of them sends it."""
+        (usually they are epochs). Call it on every replica with the same values: one of them sends it. Of several processes
+        that a launcher has started, any may call it: equal reports count once, and unlike ones are refused, unless the study
+        says "ranks": "mean"."""
         self.report_beside(step, value, extra)
 
     def report_beside(self, step: int, value: typing.SupportsFloat, extra: Mapping[str, typing.SupportsFloat]) -> None:
@@ -161,6 +163,15 @@ class Trial:
         names = (ctypes.c_char_p * len(extra))(*[name.encode() for name in extra])
         values = (ctypes.c_double * len(extra))(*[_number(v, f'"{name}"') for name, v in extra.items()])
         self._runtime.library.report(step, _number(value, "the value"), names, values, len(extra))
+
+    def should_stop(self, step: int) -> bool:
+        """Whether the trial is to end after this step. Where a launcher has started several processes, the first that asks
+        at a step fixes it for all: call it in all of them at the same steps, so that none leaves while another waits for it.
+        They need not report. Always False of an elastic trial, whose replicas the tuner ends at a step of all of them, and
+        of a program that runs alone."""
+        ask = getattr(self._runtime.library, "should_stop", None)
+        step = _step(step)
+        return ask is not None and ask(step)
 
     def _check_step(self, step):
         """A step that is done again because a replica was lost may be reported again."""

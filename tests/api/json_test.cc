@@ -18,7 +18,7 @@ TEST(MessageToJson, PrintsEveryFieldWithNumbersAsNumbers) {
   tell.set_value(0.1);
   EXPECT_EQ(
       MessageToJson(tell),
-      R"({"trial_id":1152921504606846976,"step":null,"value":0.1,"final":false,"state":"TRIAL_STATE_UNSPECIFIED","values":[]})");
+      R"({"trial_id":1152921504606846976,"step":null,"value":0.1,"final":false,"state":"TRIAL_STATE_UNSPECIFIED","values":[],"rank":null,"ranks":null})");
   tell.set_step(0);
   EXPECT_NE(MessageToJson(tell).find("\"step\":0"), std::string::npos);
 }
@@ -101,10 +101,11 @@ TEST(MessageFromJson, ReadsWhatItIsGiven) {
 
 TEST(MessageFromJson, NamesTheKeyAndWhatItNeeds) {
   v1::TellRequest tell;
-  EXPECT_EQ(ErrorOf(R"({"valeu": 1})", tell),
-            "\"valeu\": unknown key. Known: trial_id, step, value, final, state, values");
+  EXPECT_EQ(
+      ErrorOf(R"({"valeu": 1})", tell),
+      "\"valeu\": unknown key. Known: trial_id, step, value, final, state, values, rank, ranks");
   EXPECT_EQ(ErrorOf(R"({"trial_id": 1})", tell, {"trial_id"}),
-            "\"trial_id\": unknown key. Known: step, value, final, state, values");
+            "\"trial_id\": unknown key. Known: step, value, final, state, values, rank, ranks");
   EXPECT_THAT(ErrorOf(R"({"step": 1.5})", tell), HasSubstr("\"step\": needs an integer"));
   EXPECT_THAT(ErrorOf(R"({"step": "1"})", tell), HasSubstr("got \"1\""));
   EXPECT_THAT(ErrorOf(R"({"value": "1"})", tell), HasSubstr("\"value\": needs a number"));

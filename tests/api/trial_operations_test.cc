@@ -131,6 +131,45 @@ TEST_F(TrialOperations, ReportIsAnsweredWithTheVerdict) {
   EXPECT_TRUE(absl::IsNotFound(api::ShouldPrune(tuner_, Id(99)).status()));
 }
 
+TEST_F(TrialOperations, RanksOfAProgramGetOneVerdictAtAStep) {
+  const std::int64_t trial = Ask()->trial_id();
+  v1::ReportRequest report;
+  report.set_trial_id(trial);
+  report.set_step(1);
+  report.set_value(0.5);
+  report.set_rank(1);
+  EXPECT_EQ(api::Report(tuner_, report).status().message(),
+            R"("rank" and "ranks" are given together, such as {"rank": 0, "ranks": 2}; got "rank" )"
+            "alone");
+  report.set_ranks(2);
+  EXPECT_FALSE(api::Report(tuner_, report)->prune());
+  v1::StudyName name;
+  name.set_name("asked");
+  ASSERT_TRUE(api::StopStudy(tuner_, name).ok());
+  report.set_rank(0);
+  const auto first = api::Report(tuner_, report);
+  EXPECT_FALSE(first->prune()) << "rank 1 went on";
+  EXPECT_EQ(first->reason(), "");
+  report.set_value(0.75);
+  EXPECT_TRUE(absl::IsFailedPrecondition(api::Report(tuner_, report).status()));
+  report.clear_value();
+  report.set_step(2);
+  const auto asked = api::Report(tuner_, report);
+  EXPECT_TRUE(asked->prune()) << "it need not report to ask";
+  EXPECT_THAT(asked->reason(), HasSubstr("STOPPED"));
+  v1::ResumeStudyRequest resume;
+  resume.set_name("asked");
+  ASSERT_TRUE(api::ResumeStudy(tuner_, resume).ok());
+  EXPECT_EQ(api::Report(tuner_, report)->reason(), "the other ranks of its program were told so");
+  v1::TellRequest tell;
+  tell.set_trial_id(trial);
+  tell.set_step(2);
+  tell.set_value(0.25);
+  tell.set_rank(0);
+  tell.set_ranks(2);
+  EXPECT_TRUE(api::Tell(tuner_, tell)->should_stop());
+}
+
 TEST_F(TrialOperations, TellEndsTheTrialAndSaysItsState) {
   const std::int64_t trial = Ask()->trial_id();
   v1::TellRequest end = End(trial, v1::TRIAL_COMPLETE);

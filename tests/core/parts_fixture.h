@@ -71,7 +71,8 @@ class PartsFixture : public ::testing::Test {
   CheckpointCopies copies_{turn_, pool_};
   Joins joins_{turn_, pool_};
   Groups groups_{turn_, pool_, options_, copies_, speeds_};
-  Trials trials_{turn_, pool_, groups_, plugins_, curves_};
+  RankReports ranks_{turn_};
+  Trials trials_{turn_, pool_, groups_, ranks_, plugins_, curves_};
   std::function<void(const Change&)> observe_;  // of the part that is tested
 };
 

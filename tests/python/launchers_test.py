@@ -31,6 +31,22 @@ if rank == 0:
     print("loss=0.5")
 dist.destroy_process_group()
 """
+# Its ranks report alike, or each its own, and one after the other: now the one is first, now the other.
+REPORTS = """import os, pathlib, sys, time
+import espalier
+trial = espalier.trial()
+rank, kind, told = int(os.environ["RANK"]), trial.get("kind"), pathlib.Path(sys.argv[1])
+verdicts = []
+for step in (1, 2, 3):
+    other = told / f"{kind}-{step}-{1 - rank}"
+    while (rank + step) % 2 == 0 and not other.exists():
+        time.sleep(0.01)
+    trial.report(step, trial.get("x") + step + (rank if kind == "unlike" else 0))
+    verdicts.append(trial.should_stop(step))
+    (told / f"{kind}-{step}-{rank}").write_text(f"{trial.get('x')} {verdicts} {trial.elastic}")
+    while not other.exists():
+        time.sleep(0.01)
+"""
 # As an agent starts the first process of a trial that holds two slots, but that its own GPU is none: there may be none here.
 FIRST = {"CUDA_VISIBLE_DEVICES": "GPU-aa,GPU-bb", "ESPALIER_OWN_GPU": "-1", "ESPALIER_SLOTS": "2",
          "ESPALIER_THREADS": "2", "OMP_NUM_THREADS": "2", "ESPALIER_OWN_THREADS": "1"}
@@ -63,6 +79,30 @@ class Launchers(TunerTest):
                 size, given, process = (met / f"{number}-{rank}").read_text().split()
                 self.assertEqual((size, given), ("2", str(x)), "all ranks have the same parameters")
                 self.assertFalse(pathlib.Path("/proc", process).exists(), "nothing is left of a trial")
+
+    def test_the_ranks_of_a_program_are_one_trial(self):
+        for ranks, kinds in (("same", ["alike", "unlike"]), ("mean", ["unlike"])):
+            told = self.dir / ranks
+            told.mkdir()
+            command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", self.write("reports.py", REPORTS)]
+            study = self.study([*command, str(told)], name=ranks, ranks=ranks, sampler="grid", slots=2, trials=len(kinds),
+                               stop_grace_s=1, env={"PYTHONPATH": str(ROOT / "python")}, metric="loss",
+                               search_space={"x": {"_type": "choice", "_value": [0.25]},
+                                             "kind": {"_type": "choice", "_value": kinds}})
+            run = self.dir / f"run-{ranks}"
+            self.run_tuner("run", study, "--dir", run, "--slots", 2)
+            trials = {json.loads(next(p["json"] for p in trial["parameters"] if p["name"] == "kind")): trial
+                      for trial in self.export("--db", run / "espalier.db", study=ranks)["trials"]}
+            ended = {kind: (trial["state"], [v["value"] for v in trial["values"]]) for kind, trial in trials.items()}
+            if ranks == "mean":
+                self.assertEqual(ended, {"unlike": ("TRIAL_COMPLETE", [1.75, 2.75, 3.75])}, trials)
+                continue
+            self.assertEqual(ended["alike"], ("TRIAL_COMPLETE", [1.25, 2.25, 3.25]), trials)
+            for rank in range(2):
+                self.assertEqual((told / f"alike-3-{rank}").read_text(), "0.25 [False, False, False] False")
+            self.assertEqual(ended["unlike"], ("TRIAL_FAIL", [1.25]), trials)
+            self.assertIn(", step 1: rank 1 reports 2.25, and rank 0 has reported 1.25: report from one rank alone, or let the "
+                          'study say "ranks": "mean"', trials["unlike"]["last_output"])
 
     def test_a_trial_has_the_gpu_and_the_threads_of_its_own_slot(self):
         told = subprocess.run([sys.executable, "-c", ELASTIC], env=dict(os.environ, **FIRST), capture_output=True, text=True)

@@ -276,6 +276,24 @@ std::optional<Change> ChangeSource::Make(Draw<ValueReported>) {
   return change;
 }
 
+std::optional<Change> ChangeSource::Make(Draw<RankValueTold>) {
+  const Trial* trial = AnyTrial();
+  if (trial == nullptr) return std::nullopt;
+  return RankValueTold{trial->id, Small(60) - 10, Small(9), AnyDouble()};
+}
+
+std::optional<Change> ChangeSource::Make(Draw<RankValuesForgotten>) {
+  const Trial* trial = AnyTrial();
+  if (trial == nullptr) return std::nullopt;
+  return RankValuesForgotten{trial->id, Small(60) - 10};
+}
+
+std::optional<Change> ChangeSource::Make(Draw<VerdictAgreed>) {
+  const Trial* trial = AnyTrial();
+  if (trial == nullptr) return std::nullopt;
+  return VerdictAgreed{trial->id, {.go_on = AnyInteger(), .stop = AnyInteger()}};
+}
+
 std::optional<Change> ChangeSource::Make(Draw<GenerationAdvanced>) {
   const Trial* trial = AnyTrial();
   if (trial == nullptr) return std::nullopt;

@@ -53,6 +53,9 @@ class ChangeSource {
   std::optional<Change> Make(Draw<FinalValueReported>);
   std::optional<Change> Make(Draw<TrialStateChanged>);
   std::optional<Change> Make(Draw<ValueReported>);
+  std::optional<Change> Make(Draw<RankValueTold>);
+  std::optional<Change> Make(Draw<RankValuesForgotten>);
+  std::optional<Change> Make(Draw<VerdictAgreed>);
   std::optional<Change> Make(Draw<GenerationAdvanced>);
   std::optional<Change> Make(Draw<SlotsHeldChanged>);
   std::optional<Change> Make(Draw<ResizeMeasured>);

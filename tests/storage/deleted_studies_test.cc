@@ -42,6 +42,7 @@ std::vector<Change> FilledStudy(StudyId id, const std::string& name, std::int64_
     }
     changes.emplace_back(ValueReported{trial, {kValues, 1.0, 0, Time{5}, 0}, {{"loss", 0.5}}});
     changes.emplace_back(TrialTold{trial, TrialState::kComplete, {1, 2}, Time{4}, Time{6}});
+    changes.emplace_back(RankValueTold{trial, 1, 0, 0.5});
   }
   return changes;
 }
@@ -113,8 +114,9 @@ TEST_F(DeletedStudiesTest, AreGoneAtOnceAndTheirRowsByAndBy) {
     left = now;
     ExpectLoads();
   }
-  for (const char* table : {"trial_values", "extra_figures", "spans", "resizes", "figures",
-                            "trial_attributes", "suggested", "other_values", "checkpoint_copies"}) {
+  for (const char* table :
+       {"trial_values", "extra_figures", "spans", "resizes", "figures", "trial_attributes",
+        "suggested", "other_values", "checkpoint_copies", "rank_values"}) {
     EXPECT_EQ(RowsOf(table, "trial <= 40"), 0) << table;
     EXPECT_GT(RowsOf(table, "trial > 40"), 0) << table;
   }

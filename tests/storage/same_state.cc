@@ -27,6 +27,9 @@ std::vector<std::uint64_t> TakeDoubles(Trial& trial) {
   for (auto& [step, figures] : trial.extra) {
     for (auto& [name, value] : figures) bits.push_back(TakeBits(value));
   }
+  for (auto& [step, ranks] : trial.rank_values) {
+    for (auto& [rank, value] : ranks) bits.push_back(TakeBits(value));
+  }
   for (Resize& resize : trial.resizes) {
     for (double* part : {&resize.pause_s, &resize.form_s, &resize.broadcast_s}) {
       bits.push_back(TakeBits(*part));

@@ -7,6 +7,9 @@ namespace espalier {
 
 // What each schema added, undone: the row of 9 takes a database of version 10 to 9.
 inline const std::pair<int, std::string> kUndoSql[] = {
+    {13,
+     "DROP TABLE rank_values; ALTER TABLE trials DROP COLUMN ranks_go_on; "
+     "ALTER TABLE trials DROP COLUMN ranks_stop; "},
     {12,
      "ALTER TABLE trials DROP COLUMN joins_failed; ALTER TABLE trials DROP COLUMN joins_work_at; "
      "ALTER TABLE trials DROP COLUMN join_failure; "

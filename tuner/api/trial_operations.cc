@@ -109,6 +109,19 @@ absl::Status CheckSettable(const std::map<std::string, std::string>& system) {
   return absl::OkStatus();
 }
 
+// Absent: the program has no other ranks.
+template <typename Request>
+absl::StatusOr<ProgramRank> RankOf(const Request& request) {
+  if (!request.has_rank() && !request.has_ranks()) return ProgramRank{};
+  if (!request.has_rank() || !request.has_ranks()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("\"rank\" and \"ranks\" are given together, such as {\"rank\": 0, "
+                     "\"ranks\": 2}; got \"",
+                     request.has_rank() ? "rank" : "ranks", "\" alone"));
+  }
+  return ProgramRank{request.rank(), request.ranks()};
+}
+
 absl::StatusOr<TellEnd> ReadEnd(const v1::TellRequest& request) {
   TellEnd end{TrialId(request.trial_id()), TrialState::kComplete, {}};
   if (request.state() == v1::TRIAL_PRUNED) {
@@ -154,14 +167,29 @@ absl::StatusOr<v1::TrialRecord> Enqueue(Tuner& tuner, const v1::EnqueueRequest& 
 }
 
 absl::StatusOr<v1::Verdict> Report(Tuner& tuner, const v1::ReportRequest& request) {
-  if (!request.has_value()) {
+  const TrialId trial(request.trial_id());
+  ESPALIER_ASSIGN_OR_RETURN(const ProgramRank from, RankOf(request));
+  // What its ranks are told at a step, they are told alike.
+  const bool agreed = request.has_step() && (!request.has_value() || from.of_several());
+  Event event;
+  if (request.has_value()) {
+    ReportValue report{.trial = trial, .step = {}, .value = request.value(), .from = from};
+    if (request.has_step()) report.step = request.step();
+    event = report;
+  } else if (request.has_step()) {
+    event = AskVerdict{trial, request.step()};
+  } else {
     return absl::InvalidArgumentError("\"value\" is needed, such as {\"step\": 1, \"value\": 0.5}");
   }
-  ReportValue event{TrialId(request.trial_id()), std::nullopt, request.value()};
-  if (request.has_step()) event.step = request.step();
   Reply reply;
   ESPALIER_ASSIGN_OR_RETURN(v1::Verdict verdict,
-                            PostForTrial(tuner, event, event.trial, reply, VerdictOn));
+                            PostForTrial(tuner, std::move(event), trial, reply, VerdictOn));
+  if (agreed && !reply.should_stop()) {
+    verdict.Clear();
+  } else if (agreed && !verdict.prune()) {
+    verdict.set_prune(true);
+    verdict.set_reason("the other ranks of its program were told so");
+  }
   verdict.set_note(reply.note());
   return verdict;
 }
@@ -193,6 +221,7 @@ absl::StatusOr<v1::TellResponse> Tell(Tuner& tuner, const v1::TellRequest& reque
         "\"value\" or \"state\" is needed, such as {\"value\": 0.5, \"state\": \"complete\"}");
   } else {
     TellValue value{TrialId(request.trial_id()), std::nullopt, request.value(), request.final()};
+    ESPALIER_ASSIGN_OR_RETURN(value.from, RankOf(request));
     if (request.has_step()) value.step = request.step();
     event = value;
   }

@@ -125,10 +125,11 @@ class Core::Impl {
   Joins joins_{turn_, pool_};
   Groups groups_{turn_, pool_, options_, copies_, speeds_};
   Limits limits_{turn_, pool_, plugins_};
-  Trials trials_{turn_, pool_, groups_, plugins_, curves_};
+  RankReports ranks_{turn_};
+  Trials trials_{turn_, pool_, groups_, ranks_, plugins_, curves_};
   Checkpoints checkpoints_{turn_, pool_, options_, copies_, groups_, trials_};
   Studies studies_{turn_, pool_, options_, plugins_, joins_, limits_, trials_, checkpoints_};
-  ClientTrials clients_{turn_, options_, plugins_, draws_, trials_};
+  ClientTrials clients_{turn_, options_, plugins_, draws_, ranks_, trials_};
   QueuedTrials queued_{turn_, trials_, clients_};
   ClientSlotDesk client_slots_{turn_, pool_, options_, promises_, trials_};
   FailedStarts failed_starts_{turn_, pool_};

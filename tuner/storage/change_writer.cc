@@ -65,7 +65,10 @@ class ChangeWriter::Impl {
         .Bind(c.id, c.study, c.number, parameters, c.at, ToString(TrialState::kWaiting))
         .Run();
   }
-  absl::Status operator()(const TrialStateChanged& c) { return ChangeTrial(c.id, c); }
+  absl::Status operator()(const TrialStateChanged& c) {
+    ESPALIER_RETURN_IF_ERROR(delete_rank_values_.Bind(c.id).Run());
+    return ChangeTrial(c.id, c);
+  }
   absl::Status operator()(const ValueReported& c) {
     ESPALIER_RETURN_IF_ERROR(WriteValue(c.replace ? set_value_ : insert_value_, c.id, c.value));
     for (const auto& [name, value] : c.extra) {
@@ -73,6 +76,13 @@ class ChangeWriter::Impl {
     }
     return absl::OkStatus();
   }
+  absl::Status operator()(const RankValueTold& c) {
+    return set_rank_value_.Bind(c.id, c.step, c.rank, c.value).Run();
+  }
+  absl::Status operator()(const RankValuesForgotten& c) {
+    return delete_rank_values_below_.Bind(c.id, c.below).Run();
+  }
+  absl::Status operator()(const VerdictAgreed& c) { return ChangeTrial(c.id, c); }
   absl::Status operator()(const GenerationAdvanced& c) { return ChangeTrial(c.id, c); }
   absl::Status operator()(const SlotsHeldChanged& c);
   absl::Status operator()(const ResizeMeasured& c) {
@@ -188,6 +198,7 @@ class ChangeWriter::Impl {
   Statement delete_figures_;
   Statement insert_figure_;
   Statement set_copy_, delete_copy_;
+  Statement set_rank_value_, delete_rank_values_, delete_rank_values_below_;
   Statement select_last_span_, delete_span_, insert_span_;
 };
 
@@ -259,6 +270,10 @@ absl::Status ChangeWriter::Impl::Prepare(Database& database) {
        "VALUES (?, ?, ?, ?)"},
       {&delete_other_values_, "DELETE FROM other_values WHERE trial = ?"},
       {&insert_other_value_, "INSERT INTO other_values (trial, number, value) VALUES (?, ?, ?)"},
+      {&set_rank_value_,
+       "INSERT OR REPLACE INTO rank_values (trial, step, rank, value) VALUES (?, ?, ?, ?)"},
+      {&delete_rank_values_, "DELETE FROM rank_values WHERE trial = ?"},
+      {&delete_rank_values_below_, "DELETE FROM rank_values WHERE trial = ? AND step < ?"},
       {&free_name_, kFreeNameSql},
       {&insert_deleted_, kMarkDeletedSql},
       {&select_last_span_,
@@ -284,6 +299,7 @@ absl::Status ChangeWriter::Impl::operator()(const StudyDeleted& c) {
 
 absl::Status ChangeWriter::Impl::operator()(const TrialTold& c) {
   ESPALIER_RETURN_IF_ERROR(ChangeTrial(c.id, c));
+  if (Ended(c.state)) ESPALIER_RETURN_IF_ERROR(delete_rank_values_.Bind(c.id).Run());
   if (c.values.empty()) return absl::OkStatus();
   ESPALIER_RETURN_IF_ERROR(delete_other_values_.Bind(c.id).Run());
   for (std::size_t i = 1; i < c.values.size(); ++i) {

@@ -14,11 +14,11 @@ struct Table {
   const char* name;
   const char* keys;
 };
-constexpr Table kOfTrial[] = {{"trial_values", "step"},     {"trial_attributes", "system, key"},
-                              {"spans", "number"},          {"resizes", "number"},
-                              {"figures", "name"},          {"suggested", "position"},
-                              {"other_values", "number"},   {"extra_figures", "step, name"},
-                              {"checkpoint_copies", "node"}};
+constexpr Table kOfTrial[] = {{"trial_values", "step"},      {"trial_attributes", "system, key"},
+                              {"spans", "number"},           {"resizes", "number"},
+                              {"figures", "name"},           {"suggested", "position"},
+                              {"other_values", "number"},    {"extra_figures", "step, name"},
+                              {"checkpoint_copies", "node"}, {"rank_values", "step, rank"}};
 constexpr Table kOfStudy[] = {
     {"decisions", "number"}, {"study_attributes", "system, key"}, {"suggestions", "number"}};
 

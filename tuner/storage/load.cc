@@ -51,6 +51,7 @@ class Loader {
     ESPALIER_RETURN_IF_ERROR(LoadTrials());
     ESPALIER_RETURN_IF_ERROR(LoadValues());
     ESPALIER_RETURN_IF_ERROR(LoadExtra());
+    ESPALIER_RETURN_IF_ERROR(LoadRankValues());
     ESPALIER_RETURN_IF_ERROR(LoadCopies());
     ESPALIER_RETURN_IF_ERROR(LoadSpans());
     ESPALIER_RETURN_IF_ERROR(LoadResizes());
@@ -305,6 +306,15 @@ class Loader {
     return ForEachOfTrials("figure of trial", "SELECT trial, step, name, value FROM extra_figures",
                            ", step, name", [](const Statement& row, Trial& trial) {
                              trial.extra[row.Integer(1)][row.Text(2)] = row.Double(3);
+                             return absl::OkStatus();
+                           });
+  }
+
+  absl::Status LoadRankValues() {
+    return ForEachOfTrials("rank's value of trial",
+                           "SELECT trial, step, rank, value FROM rank_values", ", step, rank",
+                           [](const Statement& row, Trial& trial) {
+                             trial.rank_values[row.Integer(1)][row.Int(2)] = row.Double(3);
                              return absl::OkStatus();
                            });
   }

@@ -266,6 +266,19 @@ ALTER TABLE trials ADD COLUMN join_failure TEXT NOT NULL DEFAULT '';
 ALTER TABLE trials ADD COLUMN join_failed_us INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE trials ADD COLUMN join_failed_step INTEGER NOT NULL DEFAULT 0;
 )sql",
+    R"sql(
+-- What the ranks of a trial's program have reported, as far as it is kept, and up to which step
+-- they were told to go on, and from which to stop; -1: none.
+ALTER TABLE trials ADD COLUMN ranks_go_on INTEGER NOT NULL DEFAULT -1;
+ALTER TABLE trials ADD COLUMN ranks_stop INTEGER NOT NULL DEFAULT -1;
+CREATE TABLE rank_values (
+  trial INTEGER NOT NULL REFERENCES trials (id),
+  step INTEGER NOT NULL,
+  rank INTEGER NOT NULL,
+  value REAL NOT NULL,
+  PRIMARY KEY (trial, step, rank)
+) WITHOUT ROWID;
+)sql",
 };
 constexpr std::int64_t kLatestVersion = std::ssize(kMigrations);
 static_assert(kLatestVersion == kLatestSchema);

@@ -111,6 +111,13 @@ absl::Status ReadMetric(const KeyValue& value, StudySpec& spec) {
   return ReadPatterns(value, spec);
 }
 
+absl::Status ReadRanks(const KeyValue& value, StudySpec& spec) {
+  const std::string word = value.Word();
+  if (word != "mean" && word != "same") return value.Needs("\"same\" or \"mean\"");
+  spec.mean_of_ranks = word == "mean";
+  return absl::OkStatus();
+}
+
 absl::Status ReadSpace(const KeyValue& value, StudySpec& spec) {
   if (!value.json().is_string() && !value.json().is_object()) {
     return value.Needs("an object of parameters or the path of a file with one");
@@ -342,7 +349,7 @@ Json TimeoutJson(const StudySpec& spec) {
 
 // ---- The table -------------------------------------------------------------------------------
 
-constexpr std::array<StudyKey, 36> kStudyKeys = {{
+constexpr std::array<StudyKey, 37> kStudyKeys = {{
     {"name",
      ReadName,
      {[](const StudySpec& s) { return Json(s.name); }, KeyText::kAlwaysByField},
@@ -368,6 +375,13 @@ constexpr std::array<StudyKey, 36> kStudyKeys = {{
       "output); `false` for jobs, which need no `search_space` and are then one trial: a "
       "trial that exits with 0 is complete, whether or not it has reported",
       "`value`, minimized"}},
+    {"ranks",
+     ReadRanks,
+     {[](const StudySpec& s) { return s.mean_of_ranks ? Json("mean") : Json(); }},
+     {"`mean`: the value of a step is the mean of what the ranks of a trial's program report for "
+      "it; `same`: they report alike, and it counts once, see [existing "
+      "scripts](../../docs/existing_scripts.md#values-from-several-ranks)",
+      "`same`"}},
     {"search_space",
      ReadSpace,
      {SpaceJson, KeyText::kByField},

@@ -33,7 +33,7 @@ class ClientTrialsTest : public PartsFixture {
   }
   TrialState StateOf(TrialId id) { return turn_.TrialAt(id).state; }
 
-  ClientTrials client_trials_{turn_, options_, plugins_, draws_, trials_};
+  ClientTrials client_trials_{turn_, options_, plugins_, draws_, ranks_, trials_};
 };
 
 TEST_F(ClientTrialsTest, TheTrialOfASilentClientEndsAndIsQueuedAgain) {

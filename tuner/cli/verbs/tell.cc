@@ -3,10 +3,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -25,42 +27,72 @@ constexpr double kTellAgainAfter_s = 0.2;
 
 struct TellArguments {
   ServiceArguments service;
-  double value = 0;
+  std::optional<double> value;
   std::optional<std::int64_t> step;
   bool final = false;
   std::int64_t trial = 0;
+  std::optional<int> rank;
+  std::optional<int> ranks;
   double timeout_s = 30;
 };
 
+// Of what a launcher or an agent has set.
+absl::StatusOr<std::int64_t> NumberIn(const char* variable, std::int64_t least, const char* what) {
+  const char* text = std::getenv(variable);
+  const std::string_view view(text == nullptr ? "" : text);
+  std::int64_t number = 0;
+  const auto [end, error] = std::from_chars(view.data(), view.data() + view.size(), number);
+  if (error != std::errc() || end != view.data() + view.size() || number < least) {
+    return absl::InvalidArgumentError(std::string(variable) + "=\"" + std::string(view) +
+                                      "\": must be " + what);
+  }
+  return number;
+}
+
 absl::StatusOr<std::int64_t> TrialIdOf(const TellArguments& arguments) {
   if (arguments.trial != 0) return arguments.trial;
-  const char* text = std::getenv("ESPALIER_TRIAL_ID");
-  if (text == nullptr) {
+  if (std::getenv("ESPALIER_TRIAL_ID") == nullptr) {
     return absl::InvalidArgumentError(
         "no trial is named: give --trial ID, or call this from within a trial, where "
         "ESPALIER_TRIAL_ID is set");
   }
-  const std::string_view view(text);
-  std::int64_t id = 0;
-  const auto [end, error] = std::from_chars(view.data(), view.data() + view.size(), id);
-  if (error != std::errc() || end != view.data() + view.size() || id <= 0) {
-    return absl::InvalidArgumentError("ESPALIER_TRIAL_ID=\"" + std::string(view) +
-                                      "\": must be a trial's id, a number above 0");
+  return NumberIn("ESPALIER_TRIAL_ID", 1, "a trial's id, a number above 0");
+}
+
+// As it is given, else as the trial's launcher says. The ranks of a program that runs trials itself
+// have each a trial of their own, so that only the trial's own launcher counts.
+absl::Status SetRank(const TellArguments& arguments, v1::ReportRequest& report) {
+  if (arguments.rank) {
+    report.set_rank(*arguments.rank);
+    report.set_ranks(*arguments.ranks);
+    return absl::OkStatus();
   }
-  return id;
+  // On one machine, which is all that some launchers number by (Lightning), they are the same.
+  const char* const variable = std::getenv("RANK") != nullptr ? "RANK" : "LOCAL_RANK";
+  const bool launched = std::getenv(variable) != nullptr && std::getenv("WORLD_SIZE") != nullptr;
+  if (arguments.trial != 0 || !launched) return absl::OkStatus();
+  ESPALIER_ASSIGN_OR_RETURN(const std::int64_t rank,
+                            NumberIn(variable, 0, "the number of this process, from 0"));
+  ESPALIER_ASSIGN_OR_RETURN(
+      const std::int64_t ranks,
+      NumberIn("WORLD_SIZE", 1, "how many processes the launcher has started"));
+  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
+  report.set_rank(static_cast<std::int32_t>(std::min(rank, kMost)));
+  report.set_ranks(static_cast<std::int32_t>(std::min(ranks, kMost)));
+  return absl::OkStatus();
 }
 
 // A service that is just being restarted must not cost the trial its value: waits until it answers.
 // What breaks on its way is told again, if that counts once: a value without a step would be told
 // twice.
-absl::StatusOr<v1::TellResponse> TellUntilAnswered(ClientOptions options,
-                                                   const v1::TellRequest& request) {
+template <auto kOperation, typename Response, typename Request>
+absl::StatusOr<Response> CallUntilAnswered(ClientOptions options, const Request& request,
+                                           bool counts_once) {
   using std::chrono::steady_clock;
   const auto ends = steady_clock::now() + std::chrono::duration<double>(options.timeout_s);
-  const bool counts_once = request.has_step() || request.final();
   options.wait_for_ready = true;
   while (true) {
-    absl::StatusOr<v1::TellResponse> response = Client(options).Call<api::Tell>(request);
+    absl::StatusOr<Response> response = Client(options).Call<kOperation>(request);
     options.timeout_s = std::chrono::duration<double>(ends - steady_clock::now()).count();
     if (!counts_once || !absl::IsUnavailable(response.status()) ||
         options.timeout_s <= kTellAgainAfter_s) {
@@ -78,21 +110,51 @@ bool PrintsIntoLog() {
          S_ISREG(out.st_mode) && out.st_dev == errors.st_dev && out.st_ino == errors.st_ino;
 }
 
-absl::Status Tell(const TellArguments& arguments) {
-  ESPALIER_ASSIGN_OR_RETURN(const std::int64_t trial, TrialIdOf(arguments));
-  ESPALIER_ASSIGN_OR_RETURN(ClientOptions options, arguments.service.Resolve());
-  options.timeout_s = arguments.timeout_s;
+// Whether the trial should end soon.
+absl::StatusOr<bool> AskWhetherToStop(ClientOptions options, const v1::ReportRequest& request) {
+  ESPALIER_ASSIGN_OR_RETURN(const v1::Verdict verdict,
+                            (CallUntilAnswered<api::Report, v1::Verdict>(
+                                std::move(options), request, /*counts_once=*/true)));
+  return verdict.prune();
+}
+
+absl::StatusOr<bool> SendValue(ClientOptions options, const v1::ReportRequest& report,
+                               const TellArguments& arguments) {
   v1::TellRequest request;
-  request.set_trial_id(trial);
-  request.set_value(arguments.value);
+  request.set_trial_id(report.trial_id());
+  request.set_value(*arguments.value);
   request.set_final(arguments.final);
-  if (arguments.step.has_value()) request.set_step(*arguments.step);
-  ESPALIER_ASSIGN_OR_RETURN(const v1::TellResponse response,
-                            TellUntilAnswered(std::move(options), request));
+  if (report.has_step()) request.set_step(report.step());
+  if (report.has_rank()) {
+    request.set_rank(report.rank());
+    request.set_ranks(report.ranks());
+  }
+  const bool counts_once = request.has_step() || request.final();
+  ESPALIER_ASSIGN_OR_RETURN(
+      const v1::TellResponse response,
+      (CallUntilAnswered<api::Tell, v1::TellResponse>(std::move(options), request, counts_once)));
   if (!response.note().empty()) {
     std::fprintf(stderr, "tuner tell: %s\n", response.note().c_str());
   }
-  if (response.should_stop()) {
+  return response.should_stop();
+}
+
+absl::Status Tell(const TellArguments& arguments) {
+  if (!arguments.value && (!arguments.step || arguments.final)) {
+    return absl::InvalidArgumentError(
+        "no value is given: give --value V, or --step N alone to ask whether to go on");
+  }
+  v1::ReportRequest report;
+  ESPALIER_ASSIGN_OR_RETURN(const std::int64_t trial, TrialIdOf(arguments));
+  report.set_trial_id(trial);
+  if (arguments.step.has_value()) report.set_step(*arguments.step);
+  ESPALIER_RETURN_IF_ERROR(SetRank(arguments, report));
+  ESPALIER_ASSIGN_OR_RETURN(ClientOptions options, arguments.service.Resolve());
+  options.timeout_s = arguments.timeout_s;
+  ESPALIER_ASSIGN_OR_RETURN(const bool stop, arguments.value
+                                                 ? SendValue(std::move(options), report, arguments)
+                                                 : AskWhetherToStop(std::move(options), report));
+  if (stop) {
     std::puts("stop");
   } else if (!PrintsIntoLog()) {
     std::puts("continue");
@@ -104,16 +166,26 @@ absl::Status Tell(const TellArguments& arguments) {
 
 VerbAction AddTell(CliCommand& command) {
   auto a = std::make_shared<TellArguments>();
-  command
-      .AddOption("--value", a->value,
-                 "Value of the study's metric (nan and inf are allowed). The answer on stdout is "
-                 "\"stop\" if the trial should end soon, else \"continue\", which is not "
-                 "printed into a trial's log")
-      .Required();
+  command.AddOption("--value", a->value,
+                    "Value of the study's metric (nan and inf are allowed). The answer on stdout "
+                    "is \"stop\" if the trial should end soon, else \"continue\", which is not "
+                    "printed into a trial's log");
   command.AddOption("--step", a->step,
-                    "Step that the value belongs to, 0 or more (default: the next one, from 1)");
+                    "Step that the value belongs to, 0 or more (default: the next one, from 1). "
+                    "Without --value: asks whether to go on at the step");
   command.AddFlag("--final", a->final, "The value is the trial's result");
   command.AddOption("--trial", a->trial, "The trial's id (default: ESPALIER_TRIAL_ID)").Positive();
+  CliOption& rank = command
+                        .AddOption("--rank", a->rank,
+                                   "Which of the program's processes tells it, from 0, where a "
+                                   "launcher has started several (default: RANK, within a trial)")
+                        .NonNegative();
+  CliOption& ranks =
+      command
+          .AddOption("--ranks", a->ranks, "How many they are (default: WORLD_SIZE, within a trial)")
+          .Positive();
+  rank.Needs(ranks);
+  ranks.Needs(rank);
   command
       .AddOption("--timeout", a->timeout_s,
                  "Seconds to wait for the service. With --step or --final, a call that fails "

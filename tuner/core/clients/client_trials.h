@@ -15,6 +15,7 @@
 #include "tuner/core/state/step.h"
 #include "tuner/core/state/turn.h"
 #include "tuner/core/trials/draws.h"
+#include "tuner/core/trials/rank_reports.h"
 #include "tuner/core/trials/study_plugins.h"
 #include "tuner/core/trials/trials.h"
 
@@ -28,8 +29,13 @@ namespace espalier {
 class ClientTrials {
  public:
   ClientTrials(Turn& turn, const CoreOptions& options, PluginsOfStudies& plugins, Draws& draws,
-               Trials& trials)
-      : turn_(turn), options_(options), plugins_(plugins), draws_(draws), trials_(trials) {}
+               RankReports& ranks, Trials& trials)
+      : turn_(turn),
+        options_(options),
+        plugins_(plugins),
+        draws_(draws),
+        ranks_(ranks),
+        trials_(trials) {}
 
   // Takes any trial of a loaded state. The client that runs one has the full time again after the
   // restart.
@@ -48,6 +54,7 @@ class ClientTrials {
   // Values of any trial, whether its client or the pool runs it, and how it ended.
   void On(const TellValue& event);
   void On(const ReportValue& event);
+  void On(const AskVerdict& event);
   void On(const TellEnd& event);
   // Whether the trial should end now, and why. Never says that it should pause. The study's pruner
   // is kept for the next time.
@@ -112,6 +119,10 @@ class ClientTrials {
   void AddDrawn(const Trial& trial, const Parameters& parameters);
   // The first value of a step stands, and another one is answered with a note.
   void TakeValue(const Trial& trial, std::int64_t step, double value, bool final);
+  // One of several ranks tells it; false: it counts as any other value.
+  bool TakeOfRank(const Trial& trial, const TellValue& event);
+  void AnswerAfterTheEnd(const Trial& trial, const TellValue& event);
+  bool StopsAt(const Trial& trial, std::int64_t step);
   void AfterEnd(const Trial& trial);
   void EndIfTargetReached(const Trial& trial, double value);
   void EndIfAllTold(StudyId id);
@@ -122,6 +133,7 @@ class ClientTrials {
   const CoreOptions& options_;
   PluginsOfStudies& plugins_;
   Draws& draws_;
+  RankReports& ranks_;
   Trials& trials_;
   std::map<StudyId, SuggestionIndex> suggestions_;
   std::map<StudyId, SuggestedParameters> suggested_;  // of studies whose sampler was asked

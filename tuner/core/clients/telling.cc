@@ -105,10 +105,12 @@ void ClientTrials::On(const TellValue& event) {
     turn_.reply().status = NoTrial(event.trial);
     return;
   }
+  turn_.reply().status = RankReports::Check(event.from);
+  if (!turn_.reply().status.ok()) return;
   const Trial& trial = it->second;
   const bool stopped = turn_.StudyAt(trial.study).state != StudyState::kRunning;
   if (Ended(trial.state) || (stopped && trial.state != TrialState::kRunning)) {
-    turn_.reply().content = ValueReply{true, IgnoredAfterTheEnd(trial, event)};
+    AnswerAfterTheEnd(trial, event);
     return;
   }
   if (trial.state != TrialState::kRunning) {
@@ -123,6 +125,7 @@ void ClientTrials::On(const TellValue& event) {
   }
   // What was done until a study was stopped is not lost.
   turn_.reply().content = ValueReply{stopped};
+  if (event.from.of_several() && TakeOfRank(trial, event)) return;
   if (turn_.StudyAt(trial.study).spec.by_clients()) {
     if (event.final) {
       turn_.reply().status =
@@ -148,7 +151,83 @@ void ClientTrials::On(const TellValue& event) {
       ValueReply{stopped || (Ended(trial.state) && !event.final), std::move(note)};
 }
 
+void ClientTrials::AnswerAfterTheEnd(const Trial& trial, const TellValue& event) {
+  std::string note = IgnoredAfterTheEnd(trial, event);
+  if (!event.from.of_several()) {
+    turn_.reply().content = ValueReply{true, std::move(note)};
+    return;
+  }
+  const bool mean = turn_.StudyAt(trial.study).spec.mean_of_ranks;
+  if (event.final && !mean && !note.empty() && trial.state == TrialState::kComplete) {
+    turn_.reply().status = absl::FailedPreconditionError(absl::StrCat(
+        "trial ", trial.number, ": rank ", event.from.rank, " tells ", event.value,
+        " as the final value, and another rank has told ", trial.value.value_or(std::nan("")),
+        ": tell it from one rank alone, or let the study say \"ranks\": \"mean\""));
+    return;
+  }
+  const bool stops = event.final || !event.step || StopsAt(trial, *event.step);
+  turn_.reply().content = ValueReply{stops, std::move(note)};
+}
+
+bool ClientTrials::StopsAt(const Trial& trial, std::int64_t step) {
+  return ranks_.StopsAt(
+      trial, step, [this, id = trial.id] { return Verdict(id).action == PruneAction::kPrune; });
+}
+
+bool ClientTrials::TakeOfRank(const Trial& trial, const TellValue& event) {
+  const StudySpec& spec = turn_.StudyAt(trial.study).spec;
+  // Without a step it is one more value, as of any program; without a mean, the first final value
+  // ends the trial.
+  if (event.final ? !spec.mean_of_ranks : !event.step) return false;
+  const std::int64_t step = event.final ? kFinalStep : *event.step;
+  const absl::StatusOr<RankReports::Taken> taken =
+      ranks_.Take(trial, event.from, step, event.value);
+  if (!taken.ok()) {
+    turn_.reply().status = taken.status();
+    return true;
+  }
+  if (spec.by_clients()) HeardOf(trial.id);
+  std::string note = taken->note;
+  for (const auto& [counts_at, value] : taken->values) {
+    if (Ended(trial.state) || !turn_.reply().status.ok()) break;
+    if (counts_at == kFinalStep) {
+      On(TellValue{trial.id, {}, value, /*final=*/true});
+      return true;
+    }
+    if (note.empty()) note = IgnoredAtItsStep(trial, counts_at, value, /*final=*/false);
+    if (!spec.by_clients()) {
+      trials_.TakeValue(trial.id, {.step = counts_at, .value = value, .at = turn_.now()});
+    } else if (ValueAt(trial, counts_at) == nullptr) {
+      SetValue(trial, counts_at, value);
+    }
+  }
+  const bool stops = !event.final && StopsAt(trial, step);
+  turn_.reply().content = ValueReply{stops, std::move(note)};
+  return true;
+}
+
+void ClientTrials::On(const AskVerdict& event) {
+  const auto it = turn_.state().trials.find(event.trial);
+  absl::Status& status = turn_.reply().status;
+  status = it == turn_.state().trials.end() ? NoTrial(event.trial) : CheckStep(event.step);
+  if (!status.ok()) return;
+  const Trial& trial = it->second;
+  if (!Ended(trial.state) && RunningTrial(trial.id) == nullptr) return;
+  if (turn_.StudyAt(trial.study).spec.by_clients() && !Ended(trial.state)) HeardOf(trial.id);
+  turn_.reply().content = ValueReply{StopsAt(trial, event.step)};
+}
+
 void ClientTrials::On(const ReportValue& event) {
+  if (event.from.of_several() && event.step) {
+    On(TellValue{.trial = event.trial,
+                 .step = event.step,
+                 .value = event.value,
+                 .final = false,
+                 .from = event.from});
+    return;
+  }
+  turn_.reply().status = RankReports::Check(event.from);
+  if (!turn_.reply().status.ok()) return;
   const Trial* trial = RunningTrial(event.trial);
   if (trial == nullptr) return;
   const absl::StatusOr<std::int64_t> step = StepOf(*trial, event.step);

@@ -31,6 +31,11 @@ void ClientTrials::EndIfTargetReached(const Trial& trial, double value) {
 }
 
 void ClientTrials::EndTrial(const Trial& trial, TrialState state, std::vector<double> values) {
+  for (const auto& [step, value] : ranks_.TakeRest(trial)) {
+    if (step != kFinalStep) {
+      turn_.Emit(ValueReported{trial.id, {.step = step, .value = value, .at = turn_.now()}});
+    }
+  }
   if (state == TrialState::kPruned && values.empty() && !trial.values.empty() &&
       !std::isnan(trial.values.back().value)) {
     values.push_back(trial.values.back().value);

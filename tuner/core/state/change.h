@@ -117,6 +117,22 @@ struct ValueReported {
   std::map<std::string, double> extra{};  // further figures of the same step
   bool replace = false;                   // the value of that step, if there is one; else it is new
 };
+// A rank of the trial's program has reported this, whether or not it counts by itself.
+struct RankValueTold {
+  TrialId id;
+  std::int64_t step;
+  int rank;
+  double value;
+};
+// Those of steps below `below`.
+struct RankValuesForgotten {
+  TrialId id;
+  std::int64_t below;
+};
+struct VerdictAgreed {
+  TrialId id;
+  AgreedVerdict verdict;
+};
 // The trial's replica group entered a new generation; generations are never used twice.
 struct GenerationAdvanced {
   TrialId id;
@@ -201,11 +217,11 @@ using Change =
     std::variant<StudyCreated, StudyStateChanged, StudyLimitsChanged, StudyClockSet, StudyDeleted,
                  StudyRenamed, StudyAttributeSet, SuggestionAdded, TrialCreated, TrialStateChanged,
                  TrialTold, ParameterSuggested, TrialAttributeSet, TrialHeld, TrialEnvironmentSet,
-                 FinalValueReported, ValueReported, GenerationAdvanced, SlotsHeldChanged,
-                 ResizeMeasured, FiguresRecorded, CheckpointRecorded, CheckpointCopySet,
-                 CheckpointCopyGone, TrialPinned, TrialRestarted, JoinsFailed, DecisionMade,
-                 NodeRegistered, NodeTermsTold, NodeDrained, PoolPolicySet, TokenKept,
-                 ReplicaIdsReserved>;
+                 FinalValueReported, ValueReported, RankValueTold, RankValuesForgotten,
+                 VerdictAgreed, GenerationAdvanced, SlotsHeldChanged, ResizeMeasured,
+                 FiguresRecorded, CheckpointRecorded, CheckpointCopySet, CheckpointCopyGone,
+                 TrialPinned, TrialRestarted, JoinsFailed, DecisionMade, NodeRegistered,
+                 NodeTermsTold, NodeDrained, PoolPolicySet, TokenKept, ReplicaIdsReserved>;
 
 // For parts that keep something beside the state: the trial that the change ends, and the study
 // that it ends or deletes, with all its trials. None: it ends nothing. A study that has ended may

@@ -34,11 +34,19 @@ struct ResumeStudy {
   std::int64_t max_trials = 0;  // 0: as it was
   double time_limit_s = 0;      // 0: as it was
 };
+// Which process of a trial's program speaks, where its launcher has started several.
+struct ProgramRank {
+  int rank = 0;
+  int ranks = 1;  // of the program
+
+  bool of_several() const { return ranks > 1; }
+};
 struct TellValue {
   TrialId trial;
   std::optional<std::int64_t> step;  // absent: the one after the last
   double value = 0;
   bool final = false;
+  ProgramRank from{};
 };
 struct PinTrial {
   std::string study;
@@ -161,6 +169,12 @@ struct ReportValue {
   TrialId trial;
   std::optional<std::int64_t> step;  // absent: the one after the last
   double value = 0;
+  ProgramRank from{};
+};
+// Whether the ranks of a trial's program go on at the step: all that ask at it are answered alike.
+struct AskVerdict {
+  TrialId trial;
+  std::int64_t step = 0;
 };
 // How a RUNNING trial ended. Told again with the same content it changes nothing and is answered
 // alike.
@@ -318,7 +332,7 @@ struct Tick {};
 using Event =
     std::variant<CreateStudy, StopStudy, ResumeStudy, TellValue, PinTrial, DrainNode, DeleteStudy,
                  RenameStudy, SetStudyAttribute, CreateTrial, AskTrial, EnqueueTrial, ReportValue,
-                 TellEnd, CancelTrial, HoldTrial, SetTrialEnvironment, RecordReport,
+                 AskVerdict, TellEnd, CancelTrial, HoldTrial, SetTrialEnvironment, RecordReport,
                  SetTrialAttributes, SuggestParameter, SetTrialAttribute, SetIntermediateValue,
                  SetTrialState, AcquireSlots, RenewSlots, ReleaseSlots, AgentHello, AgentLeaving,
                  AgentSlots, AgentGone, ReplicaStarted, FromReplica, ReplicaExited,
@@ -391,7 +405,7 @@ struct TrialReply {
 struct NodeReply {
   NodeId node;
 };
-// To TellValue and ReportValue.
+// To TellValue, ReportValue and AskVerdict.
 struct ValueReply {
   bool should_stop = false;
   std::string note{};  // what of the value does not count, and why; empty: all of it does

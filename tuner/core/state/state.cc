@@ -135,6 +135,7 @@ class Applier {
     CheckMayFollow(TrialAt(c.id), c.state, c.source);
     Rank(Tallied(c.id, [&c](Trial& trial) {
       trial.state = c.state;
+      if (Ended(c.state)) trial.rank_values.clear();
       if (!c.values.empty()) {
         trial.value = c.values.front();
         trial.other_values.assign(c.values.begin() + 1, c.values.end());
@@ -159,6 +160,9 @@ class Applier {
     Rank(Tallied(c.id, [&c](Trial& trial) {
       if (c.state == TrialState::kRunning && trial.started == Time{}) trial.started = c.at;
       if (Ended(c.state)) trial.ended = c.at;
+      // Its program begins anew, or is gone.
+      if (c.state == TrialState::kRunning) trial.verdict = {};
+      trial.rank_values.clear();
       trial.state = c.state;
       trial.reason = c.reason;
       trial.last_output = c.last_output;
@@ -188,6 +192,15 @@ class Applier {
       tally->RankValue(changed, c.value.value);
     }
   }
+
+  void operator()(const RankValueTold& c) { TrialAt(c.id).rank_values[c.step][c.rank] = c.value; }
+
+  void operator()(const RankValuesForgotten& c) {
+    RankValues& values = TrialAt(c.id).rank_values;
+    values.erase(values.begin(), values.lower_bound(c.below));
+  }
+
+  void operator()(const VerdictAgreed& c) { TrialAt(c.id).verdict = c.verdict; }
 
   void operator()(const GenerationAdvanced& c) {
     const Trial& trial = TrialAt(c.id);

@@ -91,7 +91,8 @@ struct StudySpec {
   std::string name;
   std::string metric = "value";  // only shown; a trial reports one metric
   MetricPatterns from_output;
-  bool has_metric = true;  // false: jobs, which may end well without having reported anything
+  bool mean_of_ranks = false;    // else ranks of one program have to report alike
+  bool has_metric = true;        // false: jobs, which may end well without having reported anything
   StudyKind kind = StudyKind::kTuned;
   std::vector<Direction> directions{Direction::kMinimize};  // several: of a study of clients
   SearchSpace space;
@@ -330,6 +331,18 @@ struct Trial {
   std::vector<IntermediateValue> values;  // ascending by step, one a step
   // Further figures that the program told with a value, by step and name; few programs tell any.
   std::map<std::int64_t, std::map<std::string, double>> extra;
+// What the ranks of one program have reported, by step and rank, as far as it is kept.
+using RankValues = std::map<std::int64_t, std::map<int, double>>;
+
+// Whether to go on, as all ranks of a program are told it at the same step: whichever asks first
+// fixes it for the others. They go on up to `go_on`, and stop from `stop` on; -1: at no step yet.
+struct AgreedVerdict {
+  std::int64_t go_on = -1;
+  std::int64_t stop = -1;
+
+  friend bool operator==(const AgreedVerdict&, const AgreedVerdict&) = default;
+};
+
   std::optional<double> value;   // final
   Time created, started, ended;  // zero: not yet
   std::string reason;            // why it was pruned, paused or failed
@@ -351,6 +364,8 @@ struct Trial {
   Attributes attributes;
 
   friend bool operator==(const Trial&, const Trial&) = default;
+  AgreedVerdict verdict;   // of a program that runs several ranks, since it was started last
+  RankValues rank_values;  // the same; none once it has ended
 };
 
 enum class DecisionKind {

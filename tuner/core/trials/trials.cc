@@ -129,6 +129,14 @@ void Trials::EndTrial(TrialId id, TrialState state, const std::string& reason,
 void Trials::EndWell(TrialId id, std::optional<double> value, const std::string& last_output) {
   const Trial& trial = turn_.TrialAt(id);
   const StudySpec& spec = turn_.StudyAt(trial.study).spec;
+  for (const auto& [step, mean] : ranks_.TakeRest(trial)) {
+    if (step != kFinalStep) {
+      RecordValue(id, {.step = step, .value = mean, .at = turn_.now()}, {});
+    } else if (!value && std::isfinite(mean)) {
+      value = mean;
+    }
+    if (Ended(trial.state)) return;  // with its study
+  }
   if (!value) value = trial.value;
   if (!value && !trial.values.empty()) value = trial.values.back().value;
   // The client that enqueues trials decides what they are for.

@@ -10,6 +10,7 @@
 #include "tuner/core/pool/pool_state.h"
 #include "tuner/core/pruners/pruner.h"
 #include "tuner/core/state/turn.h"
+#include "tuner/core/trials/rank_reports.h"
 #include "tuner/core/trials/study_plugins.h"
 
 namespace espalier {
@@ -18,9 +19,14 @@ namespace espalier {
 // study ends with its trials. One owner.
 class Trials {
  public:
-  Trials(Turn& turn, PoolState& pool, Groups& groups, PluginsOfStudies& plugins,
-         CurvesOfStudies& curves)
-      : turn_(turn), pool_(pool), groups_(groups), plugins_(plugins), curves_(curves) {}
+  Trials(Turn& turn, PoolState& pool, Groups& groups, const RankReports& ranks,
+         PluginsOfStudies& plugins, CurvesOfStudies& curves)
+      : turn_(turn),
+        pool_(pool),
+        groups_(groups),
+        ranks_(ranks),
+        plugins_(plugins),
+        curves_(curves) {}
 
   void Observe(const Change& change);
 
@@ -72,6 +78,7 @@ class Trials {
   Turn& turn_;
   PoolState& pool_;
   Groups& groups_;
+  const RankReports& ranks_;
   PluginsOfStudies& plugins_;
   CurvesOfStudies& curves_;
   // Both follow from what is durable, so that they are the same after a restart. A trial may be in
