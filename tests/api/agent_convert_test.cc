@@ -252,6 +252,10 @@ TEST(AgentConvert, FillsStartReplicaFromTheState) {
   study.spec.from_output = {};
   EXPECT_TRUE(ToProto(command, state).start().own_interpreter());
   EXPECT_FALSE(ToProto(command, state).start().has_output_metric());
+  EXPECT_FALSE(ToProto(command, state).start().has_file_metric());
+  study.spec.from_files = {"runs", "", "", "val/loss"};
+  EXPECT_EQ(ToProto(command, state).start().file_metric().path(), "runs");
+  EXPECT_EQ(ToProto(command, state).start().file_metric().tag(), "val/loss");
   trial.values.push_back({2, 0.5, 0, {}, 0});
   trial.values.push_back({7, 0.4, 0, {}, 0});
   EXPECT_EQ(ToProto(command, state).start().environment().at("ESPALIER_LAST_STEP"), "7");

@@ -140,6 +140,26 @@ class ExistingScripts(TunerTest):
             said = self.run_tuner("run", self.study(["true"], **keys), "--dir", self.dir / "run", "--slots", 2, code=2)
             self.assertIn(words, said.stderr)
 
+    def test_a_value_counts_while_its_program_goes_on_writing_its_file(self):
+        script = self.write("writes.sh", """#!/bin/sh
+echo '{"step": 3, "eval": {"loss": "nan"}}' > "$1/log-$2.jsonl"
+echo '{"step": 4, "eval": {"loss": '$2'}}' >> "$1/log-$2.jsonl"
+exec sleep 1000
+""", 0o755)
+        study = self.study([script, "{trial_dir}", "{x}"], search_space=SPACE, target=100,
+                           metric={"name": "loss", "from_file": {"path": "log-{x}.jsonl", "value": "eval.loss"}})
+        record = self.run_study(study)
+        self.assertIn("reached the target", record["study"]["reason"])
+        [ended] = [trial for trial in record["trials"] if trial["state"] == "TRIAL_COMPLETE"]
+        self.assertEqual([int(value["step"]) for value in ended["values"]], [3, 4])
+
+    def test_no_value_is_a_failure_that_shows_what_was_written(self):
+        study = self.study(["sh", "-c", "mkdir $0/runs; echo 1 > $0/runs/log", "{trial_dir}"], search_space=SPACE, trials=1,
+                           metric={"name": "loss", "from_tensorboard": {"folder": "runs", "tag": "loss"}})
+        record = self.run_study(study, code=1)
+        self.assertRegex(record["trials"][0]["reason"], 'nothing that it wrote has a value by "from_tensorboard": "loss"; '
+                                                        "/.*/trial-0/runs has no scalar in files of events")
+
     def test_no_value_is_a_failure_that_shows_what_was_printed(self):
         study = self.study(["echo", "loss: {x}", "{{x}}", '{"a": {"b": 1}}'], search_space=SPACE, trials=1,
                            metric={"name": "loss", "from_output": "loss=(.*)"})

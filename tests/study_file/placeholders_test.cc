@@ -110,6 +110,59 @@ TEST(MetricFromOutput, IsRefusedInRe2sWords) {
               HasSubstr("is for trials that the pool runs"));
 }
 
+TEST(MetricFromFiles, IsReadAndWritten) {
+  const std::pair<const char*, MetricFiles> kRows[] = {
+      {R"({"from_file": {"path": "out/log.jsonl", "value": "eval.loss", "step": "epoch"}})",
+       {"out/log.jsonl", "eval.loss", "epoch", ""}},
+      {R"({"from_file": {"path": "{trial_dir}/{lr}.jsonl", "value": "loss"}})",
+       {"{trial_dir}/{lr}.jsonl", "loss", "", ""}},
+      {R"({"from_tensorboard": {"folder": "runs", "tag": "val/loss"}})",
+       {"runs", "", "", "val/loss"}},
+      {R"({"from_tensorboard": {"tag": "val/loss"}})", {".", "", "", "val/loss"}}};
+  for (const auto& [metric, expected] : kRows) {
+    const auto spec =
+        ParseStudy(absl::StrCat(R"({"name": "s", "command": "t", "trials": 3, "search_space": )",
+                                kNamedSpace, R"(, "metric": )", metric, "}"),
+                   "s", "/home/me");
+    ASSERT_TRUE(spec.ok()) << spec.status();
+    EXPECT_EQ(spec->from_files, expected) << metric;
+    EXPECT_TRUE(CheckPlaceholders(*spec).ok()) << CheckPlaceholders(*spec);
+    StudySpec unworded = *spec;
+    unworded.wording = {};
+    const auto again = ParseStudy(WriteStudy(unworded), "s", "/home/me");
+    ASSERT_TRUE(again.ok()) << again.status();
+    EXPECT_EQ(*again, *spec);
+  }
+}
+
+TEST(MetricFromFiles, IsRefusedInItsWords) {
+  const std::pair<const char*, const char*> kRows[] = {
+      {R"({"from_file": "log.jsonl"})", "\"metric.from_file\": needs {\"path\": ..., "},
+      {R"({"from_file": {"path": "log.jsonl"}})", "\"metric.from_file\": needs \"value\", got {"},
+      {R"({"from_file": {"value": "loss"}})", "\"metric.from_file\": needs \"path\", got {"},
+      {R"({"from_file": {"path": "", "value": "loss"}})", "\"metric.from_file.path\": needs"},
+      {R"({"from_file": {"path": "a", "value": 3}})", "\"metric.from_file.value\": needs"},
+      {R"({"from_file": {"path": "a", "value": "b", "key": "c"}})", "key"},
+      {R"({"from_tensorboard": {"folder": "runs"}})",
+       "\"metric.from_tensorboard\": needs \"tag\", got {"},
+      {R"x({"from_tensorboard": {"tag": "a"}, "from_output": "b(.)"})x",
+       "has values from one place, got \"from_output\" and \"from_tensorboard\""},
+      {R"({"from_file": {"path": "a", "value": "b"}, "step": "c"})",
+       "is for \"from_output\", which is missing"}};
+  for (const auto& [metric, refusal] : kRows) {
+    EXPECT_THAT(MetricRefusal(metric), HasSubstr(refusal)) << metric;
+  }
+  EXPECT_THAT(MetricRefusal(R"({"from_tensorboard": {"tag": "a"}})", R"("ask_and_tell": true)"),
+              HasSubstr("is for trials that the pool runs"));
+  const auto spec = ParseStudy(
+      absl::StrCat(R"({"name": "s", "command": "t", "trials": 3, "search_space": )", kNamedSpace,
+                   R"(, "metric": {"from_file": {"path": "{lrr}/log", )", R"("value": "loss"}}})"),
+      "s", "/home/me");
+  ASSERT_TRUE(spec.ok()) << spec.status();
+  EXPECT_THAT(std::string(CheckPlaceholders(*spec).message()),
+              HasSubstr("\"metric\": \"{lrr}/log\": there is no parameter \"lrr\""));
+}
+
 TEST(ThePageOnExistingScripts, HasStudyFilesThatAreAccepted) {
   std::ostringstream page;
   page << std::ifstream(SCRIPTS_PAGE).rdbuf();

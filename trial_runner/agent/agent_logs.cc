@@ -64,10 +64,13 @@ void AgentLoop::LookAtOutputs(Clock::time_point now) {
   if (now < outputs_at_) return;
   outputs_at_ = Clock::time_point::max();
   for (const auto& [id, replica] : running_) {
-    if (replica->output() == nullptr) continue;
+    OutputWatch* const output = replica->output();
+    FileWatch* const files = replica->files();
+    if (output == nullptr && files == nullptr) continue;
     outputs_at_ = now + kOutputPace;
     if (outbox_.full()) continue;
-    std::vector<v1::ReplicaMessage> values = replica->output()->Look(OutputWatch::HowMuch::kSome);
+    std::vector<v1::ReplicaMessage> values =
+        output != nullptr ? output->Look(OutputWatch::HowMuch::kSome) : files->Look();
     if (!values.empty()) Forward(id, std::move(values));
   }
 }

@@ -529,7 +529,7 @@ void AgentLoop::Running(std::unique_ptr<ReplicaProcess> replica) {
   started.set_trial_id(identity.trial_id());
   started.set_pid(identity.pid());
   outbox_.Add(std::move(event));
-  if (replica->output() != nullptr) outputs_at_ = Clock::now();
+  if (replica->output() != nullptr || replica->files() != nullptr) outputs_at_ = Clock::now();
   running_.emplace(identity.replica_id(), std::move(replica));
 }
 
@@ -538,6 +538,7 @@ absl::StatusOr<std::unique_ptr<ReplicaProcess>> AgentLoop::LaunchReplica(
   const absl::StatusOr<TrialFiles> made = MakeTrialFiles(options_, proxy_.access(), start);
   if (!made.ok()) return OfTheMachine(made.status());
   const TrialFiles& files = *made;
+  ESPALIER_ASSIGN_OR_RETURN(v1::StartReplica resolved, WithPathsOf(files, start));
   LaunchOrder order;
   ESPALIER_ASSIGN_OR_RETURN(order.command, TrialCommand(start, files));
   order.directory = start.directory().empty() ? files.directory : start.directory();
@@ -547,6 +548,7 @@ absl::StatusOr<std::unique_ptr<ReplicaProcess>> AgentLoop::LaunchReplica(
                             TrialEnvironment(inherited_environment_, options_, proxy_.access(),
                                              node_id_, host_, start, files));
   order.environment[kRunMarkVariable] = RunMarks(inherited_environment_, incarnation_);
+  std::unique_ptr<FileWatch> values = FileWatch::Of(resolved);
   std::optional<LaunchedProcess> process;
   if (!start.own_interpreter()) {
     const std::vector<std::string> modules(start.preload().begin(), start.preload().end());
@@ -556,7 +558,8 @@ absl::StatusOr<std::unique_ptr<ReplicaProcess>> AgentLoop::LaunchReplica(
   if (!process) {
     ESPALIER_ASSIGN_OR_RETURN(process, Launch(order));
   }
-  return std::make_unique<ReplicaProcess>(*std::move(process), start, files.log);
+  return std::make_unique<ReplicaProcess>(*std::move(process), std::move(resolved), files.log,
+                                          std::move(values));
 }
 
 void AgentLoop::Hear(std::int64_t replica_id) {

@@ -44,13 +44,14 @@ absl::Status CheckReplicaProtocol(std::int64_t replica_id, const std::string& pr
 }
 
 ReplicaProcess::ReplicaProcess(LaunchedProcess process, v1::StartReplica start,
-                               std::string log_path)
+                               std::string log_path, std::unique_ptr<FileWatch> files)
     : process_(std::move(process)),
       start_(std::move(start)),
       identity_(IdentityOf(start_)),
       ids_{start_.replica_id()},
       log_path_(std::move(log_path)),
-      output_(OutputWatch::Of(start_, log_path_)) {
+      output_(OutputWatch::Of(start_, log_path_)),
+      files_(std::move(files)) {
   identity_.set_pid(process_.pid);
 }
 
@@ -67,7 +68,8 @@ ReplicaProcess::ReplicaProcess(const v1::HandedReplica& handed)
       silence_(std::chrono::nanoseconds(handed.silence_ns())),
       error_(handed.error()),
       protocol_(handed.protocol()),
-      output_(OutputWatch::Of(handed)) {
+      output_(OutputWatch::Of(handed)),
+      files_(FileWatch::Of(handed)) {
   ids_.insert(start_.replica_id());
   reader_.Append(handed.unread());
   if (handed.has_kill_at_ns()) {
@@ -92,6 +94,7 @@ v1::HandedReplica ReplicaProcess::HandOver() const {
   handed.set_error(error_);
   handed.set_protocol(protocol_);
   if (output_ != nullptr) *handed.mutable_output() = output_->HandOver();
+  if (files_ != nullptr) *handed.mutable_files() = files_->HandOver();
   return handed;
 }
 
@@ -148,8 +151,9 @@ void ReplicaProcess::Parse(std::vector<v1::ReplicaMessage>& messages) {
       }
       continue;
     }
-    if ((message.has_report() || message.has_finished()) && output_ != nullptr) {
-      output_->ProgramSpeaks();
+    if (message.has_report() || message.has_finished()) {
+      if (output_ != nullptr) output_->ProgramSpeaks();
+      if (files_ != nullptr) files_->ProgramSpeaks();
     }
     if (message.has_ready()) *identity_.mutable_ready() = message.ready();
     if (message.has_regrouped()) identity_.set_generation(message.regrouped().generation());
@@ -236,7 +240,10 @@ void ReplicaProcess::Adopt(v1::StartReplica start) {
   identity_ = IdentityOf(start_);
   identity_.set_pid(process_.pid);
   ids_.insert(start_.replica_id());
-  if (start_.joins() > 0) output_.reset();  // another process is the trial's first one now
+  if (start_.joins() > 0) {  // another process is the trial's first one now
+    output_.reset();
+    files_.reset();
+  }
   v1::ReplicaCommand command;
   command.mutable_adopt()->set_replica_id(start_.replica_id());
   command.mutable_adopt()->set_checkpoint(start_.checkpoint());
@@ -256,9 +263,9 @@ ReplicaProcess::Ending ReplicaProcess::Reap() {
   if (WIFSIGNALED(status)) ending.signal = WTERMSIG(status);
   ending.error = error_;
   // Before its own last words, which may end the trial.
-  if (output_ != nullptr) {
-    ending.messages = output_->End(ending.exit_code == 0 && error_.empty() && !kill_at_);
-  }
+  const bool well = ending.exit_code == 0 && error_.empty() && !kill_at_;
+  if (output_ != nullptr) ending.messages = output_->End(well);
+  if (files_ != nullptr) ending.messages = files_->End(well);
   std::move(said.begin(), said.end(), std::back_inserter(ending.messages));
   ending.last_output = LastOutput(log_path_);
   return ending;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "handover.pb.h"
+#include "trial_runner/agent/file_watch.h"
 #include "trial_runner/agent/frames.h"
 #include "trial_runner/agent/output_watch.h"
 #include "trial_runner/agent/processes/launch.h"
@@ -42,7 +43,9 @@ class ReplicaProcess {
     std::string last_output;
   };
 
-  ReplicaProcess(LaunchedProcess process, v1::StartReplica start, std::string log_path);
+  // `files` are those in which its values are; null: there are none.
+  ReplicaProcess(LaunchedProcess process, v1::StartReplica start, std::string log_path,
+                 std::unique_ptr<FileWatch> files = nullptr);
   // Takes over a replica that the former agent in this process has started.
   explicit ReplicaProcess(const v1::HandedReplica& handed);
   ~ReplicaProcess();  // kills and reaps what is left
@@ -67,6 +70,8 @@ class ReplicaProcess {
   std::vector<v1::ReplicaMessage> Read();
   // Null: its output is not read for values.
   OutputWatch* output() { return output_.get(); }
+  // Null: it writes no files that are.
+  FileWatch* files() { return files_.get(); }
   void Send(const v1::ReplicaCommand& command);
   // Goes on sending what the socket had no room for.
   void Flush();
@@ -116,6 +121,7 @@ class ReplicaProcess {
   std::string protocol_;  // of its Greeting; empty: it has not said
   std::optional<std::string> fork_obstacle_;
   std::unique_ptr<OutputWatch> output_;
+  std::unique_ptr<FileWatch> files_;
   bool reaped_ = false;
 };
 

@@ -179,6 +179,17 @@ void AddRendezvous(const v1::StartReplica& start, Variables& variables) {
   variables["PET_LOCAL_ADDR"] = "localhost";
 }
 
+absl::StatusOr<std::vector<std::string>> Filled(const std::vector<std::string>& words,
+                                                const v1::StartReplica& start,
+                                                const TrialFiles& files) {
+  return FillCommand(words, {.parameters_json = start.parameters_json(),
+                             .study = start.study(),
+                             .number = start.trial_number(),
+                             .seed = start.seed(),
+                             .folder = files.directory,
+                             .checkpoints = files.checkpoints});
+}
+
 }  // namespace
 
 const Gpu* GpuOfSlot(const AgentOptions& options, int slot) {
@@ -218,13 +229,21 @@ absl::StatusOr<TrialFiles> MakeTrialFiles(const AgentOptions& options, const Ser
 
 absl::StatusOr<std::vector<std::string>> TrialCommand(const v1::StartReplica& start,
                                                       const TrialFiles& files) {
-  return FillCommand({start.command().begin(), start.command().end()},
-                     {.parameters_json = start.parameters_json(),
-                      .study = start.study(),
-                      .number = start.trial_number(),
-                      .seed = start.seed(),
-                      .folder = files.directory,
-                      .checkpoints = files.checkpoints});
+  return Filled({start.command().begin(), start.command().end()}, start, files);
+}
+
+absl::StatusOr<v1::StartReplica> WithPathsOf(const TrialFiles& files, v1::StartReplica start) {
+  if (!start.has_file_metric()) return start;
+  // The first word of a command stays as it is.
+  const std::string& path = start.file_metric().path();
+  ESPALIER_ASSIGN_OR_RETURN(const std::vector<std::string> words, Filled({"", path}, start, files));
+  if (words.size() < 2) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the path of its values, \"", path, "\", names a parameter that the trial does not have"));
+  }
+  const std::filesystem::path folder = std::filesystem::absolute(files.directory);
+  start.mutable_file_metric()->set_path((folder / words[1]).lexically_normal().string());
+  return start;
 }
 
 absl::StatusOr<Variables> TrialEnvironment(const Variables& inherited, const AgentOptions& options,

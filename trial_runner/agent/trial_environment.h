@@ -30,6 +30,9 @@ absl::StatusOr<TrialFiles> MakeTrialFiles(const AgentOptions& options, const Ser
 absl::StatusOr<std::vector<std::string>> TrialCommand(const v1::StartReplica& start,
                                                       const TrialFiles& files);
 
+// Makes the path of the files with values, if there are such, an absolute one of this machine.
+absl::StatusOr<v1::StartReplica> WithPathsOf(const TrialFiles& files, v1::StartReplica start);
+
 // The replica's whole environment: `inherited`, then the study's, then ours. Fails if the
 // parameters are not a JSON object. Pure.
 absl::StatusOr<std::map<std::string, std::string>> TrialEnvironment(

@@ -268,6 +268,13 @@ v1::ServiceMessage ToMessage(const StartReplicaCommand& command, const TunerStat
     start.mutable_output_metric()->set_pattern(study.spec.from_output.value);
     start.mutable_output_metric()->set_step(study.spec.from_output.step);
   }
+  if (const MetricFiles& files = study.spec.from_files; !files.path.empty()) {
+    v1::FileMetric& metric = *start.mutable_file_metric();
+    metric.set_path(files.path);
+    metric.set_value(files.value);
+    metric.set_step(files.step);
+    metric.set_tag(files.tag);
+  }
   start.set_seed(SeedOf(trial->second, study));
   start.set_joins(command.replicas);
   if (command.joins) return message;

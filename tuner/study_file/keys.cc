@@ -11,9 +11,9 @@
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "base/json/parse_json.h"
-#include "base/patterns/output_pattern.h"
 #include "tuner/core/promise/promise.h"
 #include "tuner/core/state/refusals.h"
+#include "tuner/study_file/metric_key.h"
 #include "tuner/study_file/study_search_space.h"
 #include "tuner/study_file/timeout_keys.h"
 #include "tuner/study_file/trial_start.h"
@@ -61,54 +61,6 @@ absl::Status ReadCommand(const KeyValue& value, StudySpec& spec) {
     if (HasNul(word)) return value.Needs("words without a zero byte");
   }
   return absl::OkStatus();
-}
-
-absl::Status ReadPatterns(const KeyValue& metric, StudySpec& spec) {
-  static_assert(kMaxOutputStep == kMaxStep);
-  const Json& json = metric.json();
-  if (!json.contains("from_output")) {
-    if (!json.contains("step")) return absl::OkStatus();
-    return KeyValue(metric.file(), "metric.step", json["step"])
-        .Bad("is for \"from_output\", which is missing");
-  }
-  const KeyValue value(metric.file(), "metric.from_output", json["from_output"]);
-  if (metric.file().ByClients()) {
-    return value.Bad("is for trials that the pool runs; with \"ask_and_tell\" clients tell values");
-  }
-  ESPALIER_RETURN_IF_ERROR(value.Text(kMaxPattern_bytes, spec.from_output.value));
-  if (json.contains("step")) {
-    const KeyValue step(metric.file(), "metric.step", json["step"]);
-    ESPALIER_RETURN_IF_ERROR(step.Text(kMaxPattern_bytes, spec.from_output.step));
-  }
-  const auto made = OutputPattern::Make(spec.from_output.value, spec.from_output.step);
-  if (made.ok()) return absl::OkStatus();
-  return value.Bad(absl::StrCat("needs a pattern (RE2): ", std::string(made.status().message()),
-                                ", got ", Quote(value.json())));
-}
-
-absl::Status ReadMetric(const KeyValue& value, StudySpec& spec) {
-  const Json& json = value.json();
-  if (json.is_string()) return value.Text(kMaxNameBytes, spec.metric);
-  if (json == false) {
-    spec.has_metric = false;
-    return absl::OkStatus();
-  }
-  if (!json.is_object()) {
-    return value.Needs(R"(a name, {"name": ..., "direction": "minimize" or "maximize"}, or false)");
-  }
-  constexpr std::array<std::string_view, 4> kKnown = {"name", "direction", "from_output", "step"};
-  ESPALIER_RETURN_IF_ERROR(value.CheckKeys(kKnown));
-  if (json.contains("name")) {
-    const KeyValue name(value.file(), "metric.name", json["name"]);
-    ESPALIER_RETURN_IF_ERROR(name.Text(kMaxNameBytes, spec.metric));
-  }
-  if (json.contains("direction")) {
-    const KeyValue word(value.file(), "metric.direction", json["direction"]);
-    const std::optional<Direction> direction = DirectionOf(word.Word());
-    if (!direction) return word.Needs("\"minimize\" or \"maximize\"");
-    spec.directions = {*direction};
-  }
-  return ReadPatterns(value, spec);
 }
 
 absl::Status ReadRanks(const KeyValue& value, StudySpec& spec) {
@@ -308,20 +260,6 @@ Json JsonOf(const PluginSpec& plugin) {
   return json;
 }
 
-Json MetricJson(const StudySpec& spec) {
-  if (!spec.has_metric) return false;
-  if (!spec.from_output.value.empty()) {
-    Json json;
-    json["name"] = spec.metric;
-    json["direction"] = ToString(spec.direction());
-    json["from_output"] = spec.from_output.value;
-    if (!spec.from_output.step.empty()) json["step"] = spec.from_output.step;
-    return json;
-  }
-  if (spec.by_clients() || spec.direction() == Direction::kMinimize) return spec.metric;
-  return {{"name", spec.metric}, {"direction", ToString(spec.direction())}};
-}
-
 Json SpaceJson(const StudySpec& spec) {
   return spec.space.dimensions().empty() ? Json()
                                          : ParseJson<Json>(spec.space.ToJson(), kMaxRecordDepth);
@@ -370,9 +308,9 @@ constexpr std::array<StudyKey, 37> kStudyKeys = {{
      {MetricJson},
      {R"(its name, which is then minimized, or `{"name": ..., "direction": "minimize"` or )"
       "`\"maximize\"}`; with `\"from_output\": \"val_loss=([0-9.e+-]+)\"` in it, values are read "
-      "from what trials print, see [existing "
-      "scripts](../../docs/existing_scripts.md#values-from-the-"
-      "output); `false` for jobs, which need no `search_space` and are then one trial: a "
+      "from what trials print, with `\"from_file\"` or `\"from_tensorboard\"` from what they "
+      "write, see [existing scripts](../../docs/existing_scripts.md#values-from-the-output); "
+      "`false` for jobs, which need no `search_space` and are then one trial: a "
       "trial that exits with 0 is complete, whether or not it has reported",
       "`value`, minimized"}},
     {"ranks",

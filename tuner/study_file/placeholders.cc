@@ -22,11 +22,18 @@ bool IsTrueOrFalse(const Distribution& distribution) {
                      [](const ParameterValue& each) { return std::holds_alternative<bool>(each); });
 }
 
-absl::Status Bad(const std::string& word, const std::string& problem) {
-  return absl::InvalidArgumentError(absl::StrCat("\"command\": \"", word, "\": ", problem));
+// A word in which names in braces stand, and the key of the study file that has it.
+struct Word {
+  const char* key;
+  const std::string& text;
+};
+
+absl::Status Bad(const Word& word, const std::string& problem) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("\"", word.key, "\": \"", word.text, "\": ", problem));
 }
 
-absl::Status UnknownName(const std::string& word, const std::string& name,
+absl::Status UnknownName(const Word& word, const std::string& name,
                          const std::vector<std::string_view>& known) {
   std::string all;
   for (const std::string_view each : known) {
@@ -40,7 +47,7 @@ absl::Status UnknownName(const std::string& word, const std::string& name,
                           " Known: ", all, ". For the braces themselves write {{", name, "}}"));
 }
 
-absl::Status CheckPlaceholder(const StudySpec& spec, const std::string& word,
+absl::Status CheckPlaceholder(const StudySpec& spec, const Word& word,
                               const Placeholder& placeholder,
                               const std::vector<std::string_view>& known) {
   const std::string& name = placeholder.name;
@@ -62,15 +69,24 @@ absl::Status CheckPlaceholder(const StudySpec& spec, const std::string& word,
 }
 
 // One that is put into braces would go on as it is, unseen.
-absl::Status CheckUnfitNames(const StudySpec& spec, const std::string& word) {
+absl::Status CheckUnfitNames(const StudySpec& spec, const Word& word) {
   for (const SearchSpace::Dimension& dimension : spec.space.dimensions()) {
     if (IsPlaceholderName(dimension.name)) continue;
-    if (word.find(absl::StrCat("{", dimension.name, "}")) == std::string::npos) continue;
+    if (word.text.find(absl::StrCat("{", dimension.name, "}")) == std::string::npos) continue;
     return Bad(word, absl::StrCat("a parameter in braces has a name of letters, digits, \"_\", "
                                   "\"-\", \".\" and \"/\", the first a letter or \"_\", got \"",
                                   dimension.name, "\""));
   }
   return absl::OkStatus();
+}
+
+// What fills in a command fills in paths too.
+absl::Status CheckWord(const StudySpec& spec, const Word& word,
+                       const std::vector<std::string_view>& known) {
+  for (const Placeholder& placeholder : PlaceholdersOf(word.text)) {
+    ESPALIER_RETURN_IF_ERROR(CheckPlaceholder(spec, word, placeholder, known));
+  }
+  return CheckUnfitNames(spec, word);
 }
 
 }  // namespace
@@ -83,13 +99,9 @@ absl::Status CheckPlaceholders(const StudySpec& spec) {
   }
   known.insert(known.end(), kTrialNames.begin(), kTrialNames.end());
   for (std::size_t i = 1; i < spec.command.size(); ++i) {
-    const std::string& word = spec.command[i];
-    for (const Placeholder& placeholder : PlaceholdersOf(word)) {
-      ESPALIER_RETURN_IF_ERROR(CheckPlaceholder(spec, word, placeholder, known));
-    }
-    ESPALIER_RETURN_IF_ERROR(CheckUnfitNames(spec, word));
+    ESPALIER_RETURN_IF_ERROR(CheckWord(spec, {"command", spec.command[i]}, known));
   }
-  return absl::OkStatus();
+  return CheckWord(spec, {"metric", spec.from_files.path}, known);
 }
 
 }  // namespace espalier

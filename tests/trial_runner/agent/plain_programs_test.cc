@@ -66,6 +66,20 @@ TEST_F(PlainPrograms, GetParametersInTheirCommand) {
   EXPECT_THAT(service_.AwaitExit(2).error(), HasSubstr("the trial has no parameter \"lrr\""));
 }
 
+TEST_F(PlainPrograms, ReportWhatTheyWriteIntoAFileWhileTheyRun) {
+  StartAgent();
+  v1::StartReplica start =
+      Shell(1, "echo '{\"loss\": 0.5, \"step\": 7}' > \"$0/log-0.1.jsonl\"; exec sleep 1000");
+  start.add_command("{trial_dir}");
+  start.mutable_file_metric()->set_path("log-{lr}.jsonl");
+  start.mutable_file_metric()->set_value("loss");
+  service_.Start(start);
+  const std::vector<v1::Report> reports = AwaitReports(1, 1);
+  ASSERT_EQ(reports.size(), 1U);
+  EXPECT_EQ(reports[0].step(), 7);
+  EXPECT_EQ(reports[0].value(), 0.5);
+}
+
 TEST_F(PlainPrograms, ReportWhatTheyPrintWhileTheyRun) {
   StartAgent();
   service_.Start(Printing(

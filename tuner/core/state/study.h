@@ -87,12 +87,23 @@ struct MetricPatterns {
   friend bool operator==(const MetricPatterns&, const MetricPatterns&) = default;
 };
 
+// The files in which the trials' program writes its metric; without a path: in none.
+struct MetricFiles {
+  std::string path;   // a file, or with a tag a folder; with {NAME} as in a command
+  std::string value;  // the key in a line of JSON
+  std::string step;   // likewise; empty: "step"
+  std::string tag;    // of a scalar in TensorBoard's files of events; empty: lines of JSON
+
+  friend bool operator==(const MetricFiles&, const MetricFiles&) = default;
+};
+
 struct StudySpec {
   std::string name;
   std::string metric = "value";  // only shown; a trial reports one metric
   MetricPatterns from_output;
-  bool mean_of_ranks = false;    // else ranks of one program have to report alike
-  bool has_metric = true;        // false: jobs, which may end well without having reported anything
+  MetricFiles from_files;
+  bool mean_of_ranks = false;  // else ranks of one program have to report alike
+  bool has_metric = true;      // false: jobs, which may end well without having reported anything
   StudyKind kind = StudyKind::kTuned;
   std::vector<Direction> directions{Direction::kMinimize};  // several: of a study of clients
   SearchSpace space;
@@ -134,6 +145,8 @@ struct StudySpec {
   TrialTimeouts timeouts = kNoTimeouts;  // 0: the pool's
   StudyWording wording;                  // so that WriteStudy writes what the user wrote
 
+  // Values are read from what programs print or write, and they need not tell any.
+  bool reads_values() const { return !from_output.value.empty() || !from_files.path.empty(); }
   bool queued() const { return kind == StudyKind::kQueued; }
   bool by_clients() const { return kind == StudyKind::kByClients; }
   // The kind of a study that the pool runs follows from its sampler: for readers of what users
@@ -317,6 +330,18 @@ struct FailedJoins {
   friend bool operator==(const FailedJoins&, const FailedJoins&) = default;
 };
 
+// What the ranks of one program have reported, by step and rank, as far as it is kept.
+using RankValues = std::map<std::int64_t, std::map<int, double>>;
+
+// Whether to go on, as all ranks of a program are told it at the same step: whichever asks first
+// fixes it for the others. They go on up to `go_on`, and stop from `stop` on; -1: at no step yet.
+struct AgreedVerdict {
+  std::int64_t go_on = -1;
+  std::int64_t stop = -1;
+
+  friend bool operator==(const AgreedVerdict&, const AgreedVerdict&) = default;
+};
+
 // Variables for a trial's processes, beside the study's: ascending by name, one a name.
 using ProcessVariables = std::vector<std::pair<std::string, std::string>>;
 
@@ -331,18 +356,6 @@ struct Trial {
   std::vector<IntermediateValue> values;  // ascending by step, one a step
   // Further figures that the program told with a value, by step and name; few programs tell any.
   std::map<std::int64_t, std::map<std::string, double>> extra;
-// What the ranks of one program have reported, by step and rank, as far as it is kept.
-using RankValues = std::map<std::int64_t, std::map<int, double>>;
-
-// Whether to go on, as all ranks of a program are told it at the same step: whichever asks first
-// fixes it for the others. They go on up to `go_on`, and stop from `stop` on; -1: at no step yet.
-struct AgreedVerdict {
-  std::int64_t go_on = -1;
-  std::int64_t stop = -1;
-
-  friend bool operator==(const AgreedVerdict&, const AgreedVerdict&) = default;
-};
-
   std::optional<double> value;   // final
   Time created, started, ended;  // zero: not yet
   std::string reason;            // why it was pruned, paused or failed
@@ -350,6 +363,8 @@ struct AgreedVerdict {
   std::int64_t generation = 0;   // of its replica group
   int restarts = 0;
   FailedJoins failed_joins;
+  AgreedVerdict verdict;   // of a program that runs several ranks, since it was started last
+  RankValues rank_values;  // the same; none once it has ended
   int pinned_slots = 0;
   std::string checkpoint;              // path of the newest, where the trial wrote it; empty: none
   CheckpointLabel newest_checkpoint;   // the same one
@@ -364,8 +379,6 @@ struct AgreedVerdict {
   Attributes attributes;
 
   friend bool operator==(const Trial&, const Trial&) = default;
-  AgreedVerdict verdict;   // of a program that runs several ranks, since it was started last
-  RankValues rank_values;  // the same; none once it has ended
 };
 
 enum class DecisionKind {

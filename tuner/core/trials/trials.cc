@@ -90,7 +90,7 @@ void Trials::EndTrial(TrialId id, TrialState state, const std::string& reason,
   const auto group = pool_.groups.find(id);
   const bool elastic = group != pool_.groups.end() && group->second.elastic;
   // One whose output alone is read, as at the target, is not told that it may end.
-  const bool hears_nothing = !elastic && !turn_.StudyAt(trial.study).spec.from_output.value.empty();
+  const bool hears_nothing = !elastic && turn_.StudyAt(trial.study).spec.reads_values();
   std::string output = last_output;
   if (output.size() > kMaxLastOutput_bytes) output.erase(0, output.size() - kMaxLastOutput_bytes);
   turn_.Emit(TrialStateChanged{.id = id,
@@ -147,8 +147,8 @@ void Trials::EndWell(TrialId id, std::optional<double> value, const std::string&
              absl::StrCat("ended without reporting \"", spec.metric,
                           "\": its program has to report it, by `tuner tell --value V`, "
                           "trial.report in Python or trial.Report in C++; or the "
-                          "study finds it in what the program prints, by \"metric\": "
-                          "{\"from_output\": ...}"),
+                          "study finds it in what the program prints or writes, by \"metric\": "
+                          "{\"from_output\": ...}, \"from_file\" or \"from_tensorboard\""),
              std::nullopt, last_output);
   }
 }

@@ -1,0 +1,150 @@
+#include "tuner/study_file/metric_key.h"
+
+#include <array>
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "base/patterns/output_pattern.h"
+#include "tuner/core/state/refusals.h"
+#include "tuner/study_file/words.h"
+
+namespace espalier {
+
+namespace {
+
+using search_spaces_json::Json;
+using search_spaces_json::Quote;
+
+// Of which a metric has one at most.
+constexpr std::array<const char*, 3> kSources = {"from_output", "from_file", "from_tensorboard"};
+
+absl::Status ReadPatterns(const KeyValue& metric, const KeyValue& value, StudySpec& spec) {
+  static_assert(kMaxOutputStep == kMaxStep);
+  const Json& json = metric.json();
+  ESPALIER_RETURN_IF_ERROR(value.Text(kMaxPattern_bytes, spec.from_output.value));
+  if (json.contains("step")) {
+    const KeyValue step(metric.file(), "metric.step", json["step"]);
+    ESPALIER_RETURN_IF_ERROR(step.Text(kMaxPattern_bytes, spec.from_output.step));
+  }
+  const auto made = OutputPattern::Make(spec.from_output.value, spec.from_output.step);
+  if (made.ok()) return absl::OkStatus();
+  return value.Bad(absl::StrCat("needs a pattern (RE2): ", std::string(made.status().message()),
+                                ", got ", Quote(value.json())));
+}
+
+// A text below `of`, which may be missing where `result` is not empty.
+absl::Status ReadText(const KeyValue& of, const char* name, std::size_t most, std::string& result) {
+  const std::string key = absl::StrCat("metric.", name);
+  const Json& json = of.json();
+  const std::string last = key.substr(key.rfind('.') + 1);
+  if (!json.contains(last)) {
+    return result.empty() ? of.Bad(absl::StrCat("needs \"", last, "\", got ", Quote(json)))
+                          : absl::OkStatus();
+  }
+  const KeyValue text(of.file(), key, json[last]);
+  ESPALIER_RETURN_IF_ERROR(text.Text(most, result));
+  if (result.empty() || HasNul(result)) return text.Needs("a text without a zero byte");
+  return absl::OkStatus();
+}
+
+absl::Status ReadFile(const KeyValue& value, MetricFiles& files) {
+  constexpr std::array<std::string_view, 3> kKnown = {"path", "value", "step"};
+  if (!value.json().is_object()) {
+    return value.Needs(R"({"path": ..., "value": ...}: a file of JSON lines, and a key in them)");
+  }
+  ESPALIER_RETURN_IF_ERROR(value.CheckKeys(kKnown));
+  ESPALIER_RETURN_IF_ERROR(ReadText(value, "from_file.path", kMaxMetricPath_bytes, files.path));
+  ESPALIER_RETURN_IF_ERROR(ReadText(value, "from_file.value", kMaxMetricKey_bytes, files.value));
+  if (!value.json().contains("step")) return absl::OkStatus();
+  return ReadText(value, "from_file.step", kMaxMetricKey_bytes, files.step);
+}
+
+absl::Status ReadTensorBoard(const KeyValue& value, MetricFiles& files) {
+  constexpr std::array<std::string_view, 2> kKnown = {"folder", "tag"};
+  if (!value.json().is_object()) {
+    return value.Needs(R"({"tag": ...}, and the "folder" where the files of events are)");
+  }
+  ESPALIER_RETURN_IF_ERROR(value.CheckKeys(kKnown));
+  files.path = ".";  // the trial's own
+  ESPALIER_RETURN_IF_ERROR(
+      ReadText(value, "from_tensorboard.folder", kMaxMetricPath_bytes, files.path));
+  return ReadText(value, "from_tensorboard.tag", kMaxMetricKey_bytes, files.tag);
+}
+
+absl::Status ReadSource(const KeyValue& metric, StudySpec& spec) {
+  const Json& json = metric.json();
+  const char* source = nullptr;
+  for (const char* each : kSources) {
+    if (!json.contains(each)) continue;
+    if (source != nullptr) {
+      return metric.Bad(
+          absl::StrCat("has values from one place, got \"", source, "\" and \"", each, "\""));
+    }
+    source = each;
+  }
+  if (json.contains("step") && (source == nullptr || source != kSources[0])) {
+    return KeyValue(metric.file(), "metric.step", json["step"])
+        .Bad("is for \"from_output\", which is missing");
+  }
+  if (source == nullptr) return absl::OkStatus();
+  const std::string key = absl::StrCat("metric.", source);
+  const KeyValue value(metric.file(), key, json[source]);
+  if (metric.file().ByClients()) {
+    return value.Bad("is for trials that the pool runs; with \"ask_and_tell\" clients tell values");
+  }
+  if (source == kSources[0]) return ReadPatterns(metric, value, spec);
+  if (source == kSources[1]) return ReadFile(value, spec.from_files);
+  return ReadTensorBoard(value, spec.from_files);
+}
+
+}  // namespace
+
+absl::Status ReadMetric(const KeyValue& value, StudySpec& spec) {
+  const Json& json = value.json();
+  if (json.is_string()) return value.Text(kMaxNameBytes, spec.metric);
+  if (json == false) {
+    spec.has_metric = false;
+    return absl::OkStatus();
+  }
+  if (!json.is_object()) {
+    return value.Needs(R"(a name, {"name": ..., "direction": "minimize" or "maximize"}, or false)");
+  }
+  constexpr std::array<std::string_view, 6> kKnown = {
+      "name", "direction", "step", "from_output", "from_file", "from_tensorboard"};
+  ESPALIER_RETURN_IF_ERROR(value.CheckKeys(kKnown));
+  if (json.contains("name")) {
+    const KeyValue name(value.file(), "metric.name", json["name"]);
+    ESPALIER_RETURN_IF_ERROR(name.Text(kMaxNameBytes, spec.metric));
+  }
+  if (json.contains("direction")) {
+    const KeyValue word(value.file(), "metric.direction", json["direction"]);
+    const std::optional<Direction> direction = DirectionOf(word.Word());
+    if (!direction) return word.Needs("\"minimize\" or \"maximize\"");
+    spec.directions = {*direction};
+  }
+  return ReadSource(value, spec);
+}
+
+Json MetricJson(const StudySpec& spec) {
+  if (!spec.has_metric) return false;
+  if (spec.reads_values()) {
+    Json json;
+    json["name"] = spec.metric;
+    json["direction"] = ToString(spec.direction());
+    const MetricFiles& files = spec.from_files;
+    if (!spec.from_output.value.empty()) {
+      json["from_output"] = spec.from_output.value;
+      if (!spec.from_output.step.empty()) json["step"] = spec.from_output.step;
+    } else if (!files.tag.empty()) {
+      json["from_tensorboard"] = {{"folder", files.path}, {"tag", files.tag}};
+    } else {
+      json["from_file"] = {{"path", files.path}, {"value", files.value}};
+      if (!files.step.empty()) json["from_file"]["step"] = files.step;
+    }
+    return json;
+  }
+  if (spec.by_clients() || spec.direction() == Direction::kMinimize) return spec.metric;
+  return {{"name", spec.metric}, {"direction", ToString(spec.direction())}};
+}
+
+}  // namespace espalier

@@ -1,0 +1,17 @@
+#pragma once
+
+// Private to this folder: it shows the JSON library.
+
+#include "tuner/study_file/key_value.h"
+
+namespace espalier {
+
+inline constexpr std::size_t kMaxMetricPath_bytes = 1024;
+inline constexpr std::size_t kMaxMetricKey_bytes = 256;  // of a line of JSON, or a scalar's tag
+
+// The key "metric": its name and direction, and where its values are found if programs do not
+// report them.
+absl::Status ReadMetric(const KeyValue& value, StudySpec& spec);
+search_spaces_json::Json MetricJson(const StudySpec& spec);
+
+}  // namespace espalier
