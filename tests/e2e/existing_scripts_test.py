@@ -6,6 +6,8 @@ import re
 import shlex
 import subprocess
 import unittest
+import urllib.error
+import urllib.request
 
 from harness import PATIENCE_S, ROOT, TunerTest, tuner_command, wait_for
 
@@ -159,6 +161,32 @@ exec sleep 1000
         record = self.run_study(study, code=1)
         self.assertRegex(record["trials"][0]["reason"], 'nothing that it wrote has a value by "from_tensorboard": "loss"; '
                                                         "/.*/trial-0/runs has no scalar in files of events")
+
+    def test_a_run_shows_its_study_on_an_installed_dashboard(self):
+        package = self.dir / "packages/optuna_dashboard"
+        (package / "public").mkdir(parents=True)
+        (package / "__init__.py").write_text("raise ImportError('it need not be imported')")
+        (package / "index.html").write_text("<title>its page</title>")
+        (package / "public/bundle.js").write_text("")
+        study = self.study(["sh", "-c", f"until [ -e {self.dir}/go ]; do sleep 0.05; done; echo loss=1"],
+                           search_space=SPACE, trials=1, metric={"name": "loss", "from_output": "loss=(.*)"})
+        env = {"PYTHONPATH": str(package.parent)}
+        run = self.start("run", study, "--dir", self.dir / "run", "--slots", 1, "--dashboard", env=env)
+        found = wait_for(lambda: re.search(r"dashboard (http://\S+)/dashboard", self.output(run)), "the dashboard's address")
+        with urllib.request.urlopen(f"{found[1]}/dashboard", timeout=PATIENCE_S) as page:
+            self.assertIn("its page", page.read().decode())
+        with urllib.request.urlopen(f"{found[1]}/api/studies", timeout=PATIENCE_S) as studies:
+            self.assertEqual([each["study_name"] for each in json.load(studies)["study_summaries"]], ["e2e"])
+        (self.dir / "go").touch()
+        self.assertEqual(run.wait(PATIENCE_S), 0)
+        with self.assertRaises(urllib.error.URLError):
+            urllib.request.urlopen(f"{found[1]}/dashboard", timeout=PATIENCE_S)
+        (package / "public/bundle.js").unlink()
+        (package / "index.html").unlink()
+        package.rename(package.parent / "another")
+        said = self.run_tuner("run", study, "--dir", self.dir / "run", "--dashboard", code=2, env=env).stderr
+        self.assertEqual(said, "tuner run: --dashboard: optuna-dashboard is not installed for the python3 of PATH; install it by: "
+                               "python3 -m pip install optuna-dashboard\n")
 
     def test_no_value_is_a_failure_that_shows_what_was_printed(self):
         study = self.study(["echo", "loss: {x}", "{{x}}", '{"a": {"b": 1}}'], search_space=SPACE, trials=1,

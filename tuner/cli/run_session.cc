@@ -44,6 +44,7 @@ namespace fs = std::filesystem;
 constexpr double kStopBound_s = 86400;
 constexpr double kEndBound_s = 30;  // for what is left after the study's end and its exit timeout
 constexpr const char* kNodeName = "local";
+constexpr const char* kAnyLocalPort = "127.0.0.1:0";
 constexpr std::size_t kShownValue = 60;  // bytes of a key's value that a message shows at most
 
 // A new study would share the slots with what an earlier run was cut off from.
@@ -171,6 +172,8 @@ class Session {
     options.plaintext = plan_.arguments.plaintext;
     options.timeouts = plan_.arguments.timeouts;
     options.frontends = AllFrontends();
+    options.start_dashboard = plan_.arguments.start_dashboard;
+    if (options.start_dashboard != nullptr) options.dashboard_address = kAnyLocalPort;
     options.policy.reset();  // the study's own is followed
     options.failed = [](const std::string& why) {
       RestoreTerminal();
@@ -248,6 +251,9 @@ class Session {
     std::printf("  service   gRPC %s", service_->grpc_address().c_str());
     if (!service_->http_address().empty()) {
       std::printf(", HTTP http://%s", service_->http_address().c_str());
+    }
+    if (const std::string dashboard = service_->dashboard_address(); !dashboard.empty()) {
+      std::printf("\n  dashboard http://%s/dashboard", dashboard.c_str());
     }
     if (OthersReach(service_->grpc_address()) || OthersReach(service_->http_address())) {
       std::printf("\n  %s", kInTheClear);

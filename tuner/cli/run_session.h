@@ -6,6 +6,7 @@
 #include "tuner/cli/exit_codes.h"
 #include "tuner/cli/options/node_options.h"
 #include "tuner/core/state/study.h"
+#include "tuner/server/service.h"
 
 namespace espalier {
 
@@ -23,6 +24,7 @@ struct RunArguments {
   bool memory = false;
   bool fresh = false;
   bool quiet = false;
+  StartDashboard start_dashboard{};  // null: there is no dashboard
 };
 
 // Checks everything, then runs service and agent in this process until the study has ended or is

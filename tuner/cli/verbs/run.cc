@@ -1,7 +1,10 @@
 // `tuner run`: what it accepts. tuner/cli/run_session.cc is what it does.
 
 #include <memory>
+#include <string>
 
+#include "adapters/optuna/dashboard/server.h"
+#include "tuner/cli/options/installed_dashboard.h"
 #include "tuner/cli/options/plugin_argument.h"
 #include "tuner/cli/options/timeout_options.h"
 #include "tuner/cli/run_session.h"
@@ -13,7 +16,9 @@ VerbAction AddRun(CliCommand& command) {
   auto a = std::make_shared<RunArguments>();
   command.AppendToFooter(
       PoliciesHelp("Policies, one of which the key \"policy\" of the study file may name"));
-  command.AddOption("study", a->study_file, "Study file").Required().TypeName("STUDY.json|STUDY.yaml");
+  command.AddOption("study", a->study_file, "Study file")
+      .Required()
+      .TypeName("STUDY.json|STUDY.yaml");
   command.AddOption(
       "--dir", a->directory,
       "Folder for the database, logs, trials and report (default: espalier-runs/NAME)");
@@ -43,8 +48,24 @@ VerbAction AddRun(CliCommand& command) {
       "go to DIR/memory");
   command.AddFlag("--fresh", a->fresh, "Start over; an earlier run is moved to DIR/old-N")
       .Excludes(memory);
+  auto dashboard = std::make_shared<bool>(false);
+  command.AddFlag(
+      "--dashboard", *dashboard,
+      "Also show the study on the pages of an installed optuna-dashboard, at a free port "
+      "of this machine, while it runs");
   command.AddFlag("--quiet", a->quiet, "Print only the result");
-  return [a] { return Run(*a); };
+  return [a, dashboard] {
+    if (!*dashboard) return Run(*a);
+    const absl::StatusOr<std::string> folder = InstalledDashboard();
+    absl::Status status = folder.status();
+    if (status.ok()) {
+      const optuna_dashboard::Options options{.page_folder = *folder, .artifact_folder = {}};
+      status = optuna_dashboard::Check(options);
+      a->start_dashboard = optuna_dashboard::Server(options);
+    }
+    if (!status.ok()) return Fail("run", ExitCode::kBadInput, std::string(status.message()));
+    return Run(*a);
+  };
 }
 
 }  // namespace espalier
