@@ -19,6 +19,7 @@ import torch
 
 try:
     from lightning.fabric.strategies import SingleDeviceStrategy
+    from lightning.pytorch import Callback
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError(f"espalier.integrations.lightning needs {error.name}: pip install 'lightning==2.6.*'",
                               name=error.name) from error
@@ -27,11 +28,12 @@ import espalier
 import espalier.torch as adl
 from espalier._runtime import runtime
 from espalier.errors import UsageError
+from espalier.integrations._callbacks import Told
 from espalier.integrations._lightning_group import InGroup
 from espalier.integrations._lightning_trainer import ElasticTrainer
 from espalier.torch.evaluation import summed
 
-__all__ = ["ElasticStrategy", "ElasticTrainer"]
+__all__ = ["ElasticStrategy", "ElasticTrainer", "TrialCallback"]
 
 _NAME = "espalier.lightning"
 
@@ -110,3 +112,35 @@ class ElasticStrategy(InGroup, SingleDeviceStrategy):
 
 def _plain(module):
     return module.module if isinstance(module, adl.AdaptiveDataParallel) else module
+
+
+class TrialCallback(Callback):
+    """For a Trainer that nobody changed, such as Trainer(devices=4, strategy="ddp"): its validations are the trial's values,
+    and it ends when the trial is to, at the same step in all processes.
+
+        Trainer(devices=4, strategy="ddp", callbacks=[TrialCallback()])
+
+    trial_metric: which of what the module logs (default: "val_loss"). Log it with `sync_dist=True`, so that all processes have
+    the same, or let the study say `"ranks": "mean"`. Steps are epochs or, where an epoch has several validations, the Trainer's
+    steps.
+    """
+
+    def __init__(self, trial_metric=None):
+        self._wanted = trial_metric
+        self._told = None
+
+    def on_fit_start(self, trainer, pl_module):
+        self._told = Told("TrialCallback", self._wanted or "val_loss", trainer.global_rank, trainer.world_size)
+
+    def on_validation_end(self, trainer, pl_module):
+        if trainer.sanity_checking or self._told is None:
+            return
+        whole = trainer.val_check_batch >= trainer.num_training_batches
+        step = trainer.current_epoch + 1 if whole else trainer.global_step
+        metrics = {name: value.item() for name, value in trainer.callback_metrics.items() if value.numel() == 1}
+        if self._told.report(step, metrics):
+            trainer.should_stop = True
+
+    def on_fit_end(self, trainer, pl_module):
+        told, self._told = self._told, None
+        told.end()

@@ -28,9 +28,10 @@ import espalier.torch as adl
 from espalier import _library
 from espalier._runtime import runtime
 from espalier.errors import UsageError
+from espalier.integrations._callbacks import Told
 from espalier.integrations._reported import Reports
 
-__all__ = ["ElasticTrainer"]
+__all__ = ["ElasticTrainer", "TrialCallback"]
 
 _LOSS = "eval_loss"
 _TESTED = "5.24."
@@ -267,6 +268,36 @@ class ElasticTrainer(transformers.Trainer):
         self._reports.say(f'there are several evaluation data sets, and reported to the trial is "{of_sets[0]}": for another '
                           f"value name one of {given} as trial_metric")
         return of_sets[0]
+
+
+class TrialCallback(transformers.TrainerCallback):
+    """For a Trainer that nobody changed, alone or under its own launcher (torchrun, accelerate, deepspeed): its evaluations
+    are the trial's values, and it ends when the trial is to, at the same step in all processes.
+
+        Trainer(model, arguments, callbacks=[TrialCallback()], ...)
+
+    trial_metric: which of the evaluation's metrics (default: `metric_for_best_model`, else "eval_loss"). Steps are epochs, or
+    with eval_strategy="steps" the Trainer's steps.
+    """
+
+    def __init__(self, trial_metric=None):
+        self._wanted = trial_metric
+        self._told = None
+
+    def on_train_begin(self, args, state, control, **kwargs):
+        wanted = self._wanted or args.metric_for_best_model
+        self._told = Told("TrialCallback", _prefixed(wanted) if wanted else _LOSS, args.process_index, args.world_size)
+
+    def on_evaluate(self, args, state, control, metrics=None, **kwargs):
+        if self._told is None:
+            return
+        step = state.global_step if args.eval_strategy == "steps" else math.ceil(state.epoch or 0)
+        if self._told.report(step, metrics or {}):
+            control.should_training_stop = True
+
+    def on_train_end(self, args, state, control, **kwargs):
+        told, self._told = self._told, None
+        told.end()
 
 
 class _Accumulation:

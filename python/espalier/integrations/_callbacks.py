@@ -1,0 +1,39 @@
+"""What a trial hears of a loop that runs under its own launcher, and what the loop hears of it."""
+import os
+
+import espalier
+from espalier._plain_runtime import tell
+from espalier.errors import UsageError
+
+
+class Told:
+    """One report a step, from every process of the program: they report alike and stop at the same step."""
+
+    def __init__(self, owner, wanted, rank, ranks):
+        """owner: the callback's name, for messages; wanted: the metric that is the trial's value."""
+        self._owner, self._wanted = owner, wanted
+        self._of = ("--rank", str(rank), "--ranks", str(ranks)) if ranks > 1 else ()
+        self._rank = rank
+        self._last = None
+        self._seen = set()
+
+    def report(self, step, metrics):
+        """Whether the loop is to end after the step."""
+        self._seen.update(metrics)
+        if self._wanted not in metrics or step == self._last:
+            return False
+        self._last, value = step, float(metrics[self._wanted])
+        if self._of and "ESPALIER_TRIAL_ID" in os.environ:
+            # Lightning's first process starts the others and does not know it when its script begins: a Trial would take
+            # it for the only one, and limit it to one GPU.
+            return tell("--step", str(step), "--value", repr(value), *self._of) == "stop"
+        trial = espalier.trial()
+        if self._rank == 0:
+            trial.report(step, value)
+        return trial.should_stop(step)
+
+    def end(self):
+        if self._last is None:
+            given = ", ".join(sorted(self._seen)) or "none"
+            raise UsageError(f'{self._owner}: nothing was reported to the trial, as no evaluation has "{self._wanted}": name one '
+                             f"of those that there are as trial_metric: {given}")

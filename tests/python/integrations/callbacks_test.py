@@ -1,0 +1,86 @@
+"""Trainers that nobody changed but for one callback, with two processes under their own launchers: one trial."""
+import json
+import pathlib
+import sys
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+sys.path.insert(0, str(ROOT / "tests/e2e"))
+from harness import LONG_S, TunerTest  # noqa: E402
+
+HUGGING_FACE = """import pathlib, sys, tempfile
+sys.path.insert(0, sys.argv.pop(1))
+import espalier, train
+from espalier.integrations.transformers import TrialCallback
+from transformers import Trainer
+
+trial = espalier.trial()
+with tempfile.TemporaryDirectory() as folder:
+    arguments = train.make_arguments(trial, folder, 3, use_cpu=True, ddp_backend="gloo")
+    trainer = Trainer(train.make_model(trial), arguments, train_dataset=train.Sentences(128, seed=1),
+                      eval_dataset=train.Sentences(64, seed=2), callbacks=[TrialCallback()])
+    trainer.train()
+losses = [entry["eval_loss"] for entry in trainer.state.log_history if "eval_loss" in entry]
+pathlib.Path(sys.argv[1], str(arguments.process_index)).write_text(f"{losses}")
+"""
+LIGHTNING = """import pathlib, sys
+import lightning.pytorch as lightning
+import torch
+from espalier.integrations.lightning import TrialCallback
+from torch.utils.data import DataLoader, TensorDataset
+
+
+class Module(lightning.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.net = torch.nn.Linear(4, 1)
+
+    def loss(self, batch):
+        return ((self.net(batch[0]) - batch[1]) ** 2).mean()
+
+    def training_step(self, batch, index):
+        return self.loss(batch)
+
+    def validation_step(self, batch, index):
+        self.log("val_loss", self.loss(batch), sync_dist=False)
+
+    def configure_optimizers(self):
+        return torch.optim.SGD(self.parameters(), float(sys.argv[2]))
+
+
+torch.manual_seed(1)
+inputs = torch.randn(64, 4)
+loader = DataLoader(TensorDataset(inputs, inputs.sum(1, keepdim=True)), 16)
+trainer = lightning.Trainer(accelerator="cpu", devices=2, strategy="ddp", max_epochs=3, logger=False, enable_progress_bar=False,
+                            enable_checkpointing=False, callbacks=[TrialCallback()])
+trainer.fit(Module(), loader, loader)
+pathlib.Path(sys.argv[1], str(trainer.global_rank)).write_text(f"{trainer.current_epoch}")
+"""
+
+
+class Callbacks(TunerTest):
+    def run_study(self, command, **keys):
+        study = self.study(command, search_space={"lr": {"_type": "choice", "_value": [0.01]}}, slots=2, trials=1, metric="loss",
+                           **keys)
+        run = self.dir / "run"
+        self.run_tuner("run", study, "--dir", run, "--slots", 2, timeout=LONG_S)
+        [trial] = self.export("--db", run / "espalier.db")["trials"]
+        self.assertEqual(trial["state"], "TRIAL_COMPLETE", trial)
+        self.assertEqual([int(value["step"]) for value in trial["values"]], [1, 2, 3])
+        return [value["value"] for value in trial["values"]]
+
+    def test_hugging_faces_by_torchrun(self):
+        program = self.write("program.py", HUGGING_FACE)
+        values = self.run_study([sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", program,
+                                 str(ROOT / "examples/python_transformers"), str(self.dir)])
+        self.assertEqual(json.loads((self.dir / "0").read_text()), values)
+        self.assertTrue((self.dir / "1").exists(), "both came to the end")
+
+    def test_lightnings_by_its_own_launcher(self):
+        values = self.run_study([sys.executable, self.write("program.py", LIGHTNING), str(self.dir), "{lr}"], ranks="mean")
+        self.assertEqual([(self.dir / str(rank)).read_text() for rank in range(2)], ["3", "3"])
+        self.assertTrue(all(later < before for before, later in zip(values, values[1:])), values)
+
+
+if __name__ == "__main__":
+    unittest.main()
