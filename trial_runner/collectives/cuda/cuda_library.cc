@@ -24,7 +24,8 @@ absl::StatusOr<const CudaLibrary*> Load() {
   // Found by the run path of the program. Global, as LibTorch loads its parts.
   void* library = dlopen(ESPALIER_CUDA_LIBRARY, RTLD_NOW | RTLD_GLOBAL);
   if (library == nullptr) {
-    return absl::UnavailableError(absl::StrCat("cannot load Espalier's part for CUDA 13: ", dlerror()));
+    return absl::UnavailableError(
+        absl::StrCat("cannot load Espalier's part for CUDA 13: ", dlerror()));
   }
   using Table = const CudaLibrary* (*)();
   const auto table = reinterpret_cast<Table>(dlsym(library, "EspalierCudaLibrary"));
