@@ -23,6 +23,7 @@ constexpr fuzz::OpenObject kStudies[] = {
     {R"({"name": "a", "command": ["a"], "metric": false, "trials": 1, "env": {"A": )", "}}"},
     {R"({"name": "a", "command": ["a"], "metric": false, "trials": 1, "needs": )", "}"},
     {R"({"name": "a", "command": ["a"], "metric": false, "trials": 1, "preload": )", "}"},
+    {R"({"name": "a", "command": ["a"], "metric": false, "trials": 1, "launch": )", "}"},
     {R"({"name": "a", "command": ["a"], "trials": 1, "metric": )", "}"},
     {R"({"name": "a", "command": ["a"], "trials": 1, "search_space": )", "}"},
     {R"({"name": "a", "command": ["a"], "trials": 1, "sampler": )", "}"},

@@ -15,6 +15,7 @@ inline void CheckText(const std::string& text) {
 inline void CheckTexts(const StudySpec& study) {
   CheckText(study.directory);
   for (const std::string& word : study.command) CheckText(word);
+  for (const std::string& word : study.launch) CheckText(word);
   for (const auto& [name, value] : study.environment) {
     CheckText(name);
     CheckText(value);

@@ -5,6 +5,7 @@
 
 #include <fstream>
 
+#include "absl/strings/str_cat.h"
 #include "tests/storage/scratch_folder.h"
 #include "tuner/study_file/study_file.h"
 
@@ -85,6 +86,24 @@ TEST(ParseStudyErrors, RefuseAStudyWithoutEnd) {
               AllOf(HasSubstr("the study would never end"), HasSubstr("\"time_limit_s\"")));
 }
 
+TEST(ParseStudyErrors, RefuseALauncherThatTheCommandNamesItself) {
+  constexpr const char* kRest = R"(, "metric": false, "trials": 1})";
+  for (const char* const command : {R"("torchrun train.py")", R"(["mpirun", "./train"])",
+                                    R"("python3 -m deepspeed.launcher.runner train.py")"}) {
+    EXPECT_THAT(Refusal(absl::StrCat(R"({"launch": "ranks", "command": )", command, kRest)),
+                AllOf(StartsWith(R"(study.json: "launch": starts the command once for each rank)"),
+                      HasSubstr(R"(out of "command", or leave out "launch")")));
+  }
+  EXPECT_TRUE(
+      ParseStudy(absl::StrCat(R"({"name": "a", "launch": "ranks", "command": )",
+                              R"(["python3", "train.py", "--strategy", "deepspeed"])", kRest),
+                 "study.json", "/")
+          .ok())
+      << "an argument is none";
+  EXPECT_THAT(Refusal(R"({"launch": "ranks", "ask_and_tell": true})"),
+              StartsWith(R"(study.json: "launch": has no place in a study with "ask_and_tell")"));
+}
+
 TEST(ParseStudyErrors, RefuseAnEmptyOrImpossibleSpace) {
   EXPECT_THAT(Refusal(R"({"command": "t", "search_space": {}})"),
               StartsWith("study.json: search space is empty"));
@@ -127,18 +146,6 @@ TEST(ParseStudyErrors, RefuseWrongValuesOfEachKey) {
       {R"("promise": {"k": 1})", "\"promise.k\": unknown key"},
       {R"("max_step": 1.5)", "\"max_step\": needs an integer >= 1, got 1.5"},
       {R"("max_step": 99999999999999999999)", "\"max_step\": needs an integer"},
-      {R"("slots": 0)", "\"slots\": needs an integer >= 1, got 0"},
-      {R"("slots": {"min": 4, "max": 2})",
-       "\"slots.max\": needs an integer >= slots.min, which is 4, got 2"},
-      {R"("slots": "all")",
-       "\"slots\": needs an integer, {\"min\": ..., \"max\": ...} or a list of sizes like [2, 4, "
-       "8]"},
-      {R"("slots": [])", "\"slots\": needs a list of 1 to 64 sizes, got []"},
-      {R"("slots": [4, 0])", "\"slots\": needs an integer >= 1, got 0"},
-      {R"("slots": [2, "4"])", "\"slots\": needs an integer >= 1, got \"4\""},
-      {R"("slots": [2, 4, 2])", "\"slots\": needs each size once; 2 is there twice, got [2,4,2]"},
-      {R"("resize": "stop")", "\"resize\": needs \"restart\" or \"elastic\", got \"stop\""},
-      {R"("slots_per_node": 0)", "\"slots_per_node\": needs an integer >= 1, got 0"},
       {R"("batch_mode": "elastic")", "\"batch_mode\": needs \"fixed\" or \"adaptive\""},
       {R"("seed": -1)", "\"seed\": needs an integer from 0"},
       {R"("max_consecutive_failures": 0)", "needs an integer >= 1, got 0"},
@@ -165,6 +172,32 @@ TEST(ParseStudyErrors, RefuseWrongValuesOfEachKey) {
       {R"("needs": ["x"])", "\"needs\": needs an object"},
       {R"("needs": {"x": 1})", "\"needs.x\""},
       {R"("directory": 4)", "\"directory\": needs a string"},
+  };
+  for (const auto& [key, message] : wrong) {
+    EXPECT_THAT(With(key), AllOf(StartsWith("study.json: \""), HasSubstr(message))) << key;
+  }
+}
+
+TEST(ParseStudyErrors, RefuseWrongSlotsAndLaunches) {
+  const std::pair<const char*, const char*> wrong[] = {
+      {R"("slots": 0)", "\"slots\": needs an integer >= 1, got 0"},
+      {R"("slots": {"min": 4, "max": 2})",
+       "\"slots.max\": needs an integer >= slots.min, which is 4, got 2"},
+      {R"("slots": "all")",
+       "\"slots\": needs an integer, {\"min\": ..., \"max\": ...} or a list of sizes like [2, 4, "
+       "8]"},
+      {R"("slots": [])", "\"slots\": needs a list of 1 to 64 sizes, got []"},
+      {R"("slots": [4, 0])", "\"slots\": needs an integer >= 1, got 0"},
+      {R"("slots": [2, "4"])", "\"slots\": needs an integer >= 1, got \"4\""},
+      {R"("slots": [2, 4, 2])", "\"slots\": needs each size once; 2 is there twice, got [2,4,2]"},
+      {R"("resize": "stop")", "\"resize\": needs \"restart\" or \"elastic\", got \"stop\""},
+      {R"("slots_per_node": 0)", "\"slots_per_node\": needs an integer >= 1, got 0"},
+      {R"("launch": "mpirun")",
+       R"("launch": needs one of "torchrun", "accelerate", "deepspeed", "ranks", or a list)"},
+      {R"("launch": [])", R"("launch": needs one of "torchrun")"},
+      {R"("launch": ["torchrun", 1])", R"("launch": needs one of "torchrun")"},
+      {R"("launch": {"name": "ranks"})", R"("launch": needs one of "torchrun")"},
+      {R"("launch": ["ranks", "--nnodes=2"])", R"("launch": needs no options for "ranks")"},
   };
   for (const auto& [key, message] : wrong) {
     EXPECT_THAT(With(key), AllOf(StartsWith("study.json: \""), HasSubstr(message))) << key;

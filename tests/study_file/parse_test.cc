@@ -54,7 +54,7 @@ TEST(ParseStudy, ReadsEveryKey) {
     "sampler": {"name": "tpe", "startup_trials": 6}, "pruner": "asha",
     "policy": {"name": "fixed", "slots": 2},
     "trials": 5, "time_limit_s": 90.5, "target": 0.99, "cost_limit": 12.5, "slot_price_per_hour": 2, "max_concurrent_trials": 2,
-    "max_step": 30, "promise": {"best_k": 4}, "slots": {"min": 2, "max": 4}, "batch_mode": "adaptive",
+    "max_step": 30, "promise": {"best_k": 4}, "slots": {"min": 2, "max": 4}, "launch": ["accelerate", "--debug"], "batch_mode": "adaptive",
     "seed": 18446744073709551615, "max_consecutive_failures": 3, "max_restarts": 0, "stragglers": "ignore",
     "stop_grace_s": 0, "start_timeout_s": 1, "stall_timeout_s": 2.5, "pause_timeout_s": 3,
     "exit_timeout_s": 4, "drain_timeout_s": 5, "share": 0.5, "needs": {"d/x": "get x", "/y": "get y"}, "env": {"A": "x y", "B": 2, "C": 0.5},
@@ -77,6 +77,7 @@ TEST(ParseStudy, ReadsEveryKey) {
   EXPECT_EQ(spec.slot_price_per_hour, 2);
   EXPECT_EQ(spec.min_slots, 2);
   EXPECT_EQ(spec.max_slots, 4);
+  EXPECT_THAT(spec.launch, ElementsAre("accelerate", "--debug"));
   EXPECT_EQ(spec.batch_mode, BatchMode::kAdaptive);
   EXPECT_EQ(spec.seed, 18446744073709551615U);
   EXPECT_EQ(spec.max_consecutive_failures, 3);

@@ -97,11 +97,11 @@ std::string SlotsNotice(const Study& study, const View& view) {
 
 std::string ProgramNotice(const Study& study, const View& view) {
   if (study.spec.min_slots < 2 || !HasProvenInelastic(view.core.state(), study)) return "";
-  if (LauncherOf(study.spec.command) != nullptr) return "";
+  if (!study.spec.launch.empty() || LauncherOf(study.spec.command) != nullptr) return "";
   return absl::StrCat(
       "its program is not elastic: each trial is one process, which has ", study.spec.min_slots,
       " slots, and what it does not use of them by itself ",
-      "stays idle (start it by a launcher such as torchrun, or set \"slots\" to 1)");
+      "stays idle (give the study a \"launch\" such as \"torchrun\", or set \"slots\" to 1)");
 }
 
 // Of programs that told so at their end, which those without the library do not.

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "base/json/parse_json.h"
+#include "base/launch_kinds.h"
 #include "tuner/core/promise/promise.h"
 #include "tuner/core/state/refusals.h"
 #include "tuner/study_file/metric_key.h"
@@ -157,6 +158,31 @@ absl::Status ReadResize(const KeyValue& value, StudySpec& spec) {
   return value.Needs("\"restart\" or \"elastic\"");
 }
 
+absl::Status ReadLaunch(const KeyValue& value, StudySpec& spec) {
+  const Json& json = value.json();
+  const std::string kinds = absl::StrCat("one of ", NamesOfLaunchKinds());
+  const std::string what =
+      absl::StrCat(kinds, R"(, or a list of it and options of the launcher, as ["accelerate", )",
+                   R"("--mixed_precision=bf16"])");
+  if (!json.is_string() && !json.is_array()) return value.Needs(what);
+  if (json.size() > kMaxWords) {
+    return value.Bad(absl::StrCat("needs at most ", kMaxWords, " words, got ", json.size()));
+  }
+  std::vector<std::string> words;
+  for (const Json& word : json.is_array() ? json : Json::array({json})) {
+    if (!word.is_string() || HasNul(word.get<std::string>())) return value.Needs(what);
+    words.push_back(word.get<std::string>());
+  }
+  const LaunchKind* const kind = words.empty() ? nullptr : FindLaunchKind(words.front());
+  if (kind == nullptr) return value.Needs(what);
+  if (kind->module.empty() && words.size() > 1) {
+    return value.Bad(
+        absl::StrCat("needs no options for \"", std::string(kind->name), "\", got ", Quote(json)));
+  }
+  spec.launch = std::move(words);
+  return absl::OkStatus();
+}
+
 absl::Status ReadBatchMode(const KeyValue& value, StudySpec& spec) {
   const bool fixed = value.json() == "fixed";
   if (!fixed && value.json() != "adaptive") return value.Needs("\"fixed\" or \"adaptive\"");
@@ -280,6 +306,12 @@ Json SlotsJson(const StudySpec& spec) {
   return slots;
 }
 
+// Null, which is not written, where there is none.
+Json LaunchJson(const StudySpec& spec) {
+  if (spec.launch.empty()) return {};
+  return spec.launch.size() == 1 ? Json(spec.launch.front()) : Json(spec.launch);
+}
+
 template <std::size_t kIndex>
 Json TimeoutJson(const StudySpec& spec) {
   return Unless0(spec.timeouts.*kTimeoutKeys[kIndex].seconds);
@@ -287,7 +319,7 @@ Json TimeoutJson(const StudySpec& spec) {
 
 // ---- The table -------------------------------------------------------------------------------
 
-constexpr std::array<StudyKey, 37> kStudyKeys = {{
+constexpr std::array<StudyKey, 38> kStudyKeys = {{
     {"name",
      ReadName,
      {[](const StudySpec& s) { return Json(s.name); }, KeyText::kAlwaysByField},
@@ -405,6 +437,13 @@ constexpr std::array<StudyKey, 37> kStudyKeys = {{
       "where that pays; `elastic`: elastic programs are resized, others keep what they started "
       "with",
       "`elastic`"}},
+    {"launch",
+     ReadLaunch,
+     {LaunchJson},
+     {"what starts a rank for each slot of a trial, each of which runs the command: `torchrun`, "
+      R"(`accelerate`, `deepspeed` or `ranks`, or a list with options: `["accelerate", )"
+      R"("--mixed_precision=bf16"]`; see [launchers](../../docs/launchers.md))",
+      "none: a program that is not elastic is one process, which has all slots"}},
     {"share",
      [](const KeyValue& v, StudySpec& s) {
        return v.Range("a number", kMinShare, kMaxShare, s.share);
@@ -476,8 +515,8 @@ constexpr std::array<StudyKey, 37> kStudyKeys = {{
      ReadTimeout<3>,
      {TimeoutJson<3>},
      {"seconds within which an elastic trial's processes must exit after its end, or after "
-      "another of them exits",
-      "60"}},
+      "another of them exits; with `launch`, how long ranks may run on when one has ended with 0",
+      "60; with `launch` 600"}},
     {kTimeoutKeys[4].key,
      ReadTimeout<4>,
      {TimeoutJson<4>},

@@ -10,6 +10,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
+#include "base/launch_kinds.h"
+#include "base/launchers.h"
 #include "search_spaces/json_text.h"
 #include "tuner/core/state/refusals.h"
 #include "tuner/study_file/keys.h"
@@ -34,6 +36,15 @@ absl::Status ReadKeys(const OpenStudyFile& file, std::span<const StudyKey> keys,
   }
   spec.SetKindBySampler();
   return absl::OkStatus();
+}
+
+// What a command runs, without its arguments, any of which may be the name of a launcher too: the
+// program, or for Python the module.
+std::vector<std::string> ProgramOf(const std::vector<std::string>& command) {
+  if (command.size() > 2 && IsPythonInterpreter(command[0]) && command[1] == "-m") {
+    return {command[2]};
+  }
+  return {command.front()};
 }
 
 class StudyReader {
@@ -78,9 +89,12 @@ absl::Status StudyReader::ReadNameOfFile() {
 
 absl::Status StudyReader::CheckRequired() const {
   if (spec_.by_clients()) {
-    if (!file_.json.contains("command")) return absl::OkStatus();
-    return file_.Bad("command",
-                     "has no place in a study with \"ask_and_tell\": its clients run the trials");
+    for (const std::string_view key : {"command", "launch"}) {
+      if (!file_.json.contains(key)) continue;
+      return file_.Bad(key,
+                       "has no place in a study with \"ask_and_tell\": its clients run the trials");
+    }
+    return absl::OkStatus();
   }
   if (!file_.json.contains("command")) {
     return file_.Bad("command",
@@ -97,6 +111,14 @@ absl::Status StudyReader::CheckRequired() const {
 
 absl::Status StudyReader::CheckTogether() const {
   if (spec_.by_clients()) return absl::OkStatus();
+  if (const Launcher* const named = LauncherOf(ProgramOf(spec_.command));
+      named != nullptr && !spec_.launch.empty()) {
+    return file_.Bad(
+        "launch",
+        absl::StrCat("starts the command once for each rank, and the command "
+                     "is a launcher itself: leave \"",
+                     std::string(named->name), "\" out of \"command\", or leave out \"launch\""));
+  }
   if (const absl::Status cost = CheckCostLimit(spec_); !cost.ok()) {
     return absl::InvalidArgumentError(absl::StrCat(file_.label, ": ", std::string(cost.message())));
   }

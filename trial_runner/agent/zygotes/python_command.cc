@@ -3,11 +3,11 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <cctype>
 #include <string_view>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "base/launch_kinds.h"
 #include "base/protocol.h"
 #include "trial_runner/agent/processes/left_processes.h"
 
@@ -17,17 +17,6 @@ namespace {
 constexpr std::string_view kOurPrefix = "ESPALIER_";
 // Of ours, what is read when espalier.torch is imported.
 constexpr const char* kLibraryVariable = "ESPALIER_TORCH_LIBRARY";
-
-// python, python3, python3.12
-bool IsInterpreter(std::string_view path) {
-  std::string_view name = path.substr(path.rfind('/') + 1);
-  if (!name.starts_with("python")) return false;
-  name.remove_prefix(6);
-  if (name.empty() || name == "3") return true;
-  if (!name.starts_with("3.") || name.size() == 2) return false;
-  return std::all_of(name.begin() + 2, name.end(),
-                     [](unsigned char c) { return std::isdigit(c) != 0; });
-}
 
 // Relative ones become absolute by the folder in which the interpreter starts.
 bool HasRelativePaths(const LaunchOrder& order) {
@@ -67,7 +56,8 @@ std::string ValueInZygote(const LaunchOrder& order, const std::string& variable,
 
 std::optional<PythonCommand> ReadPythonCommand(const LaunchOrder& order) {
   const std::vector<std::string>& words = order.command;
-  if (words.empty() || !IsInterpreter(words[0]) || HasRelativePaths(order)) return std::nullopt;
+  if (words.empty() || !IsPythonInterpreter(words[0]) || HasRelativePaths(order))
+    return std::nullopt;
   if (order.environment.contains("PYTHONINSPECT")) return std::nullopt;
   const absl::StatusOr<std::string> found = FindProgram(order);
   if (!found.ok() || !found->starts_with('/')) return std::nullopt;

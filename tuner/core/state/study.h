@@ -48,6 +48,9 @@ struct TrialTimeouts {
 };
 inline constexpr TrialTimeouts kNoTimeouts{
     .start_s = 0, .stall_s = 0, .pause_s = 0, .exit_s = 0, .drain_s = 0};
+// How long ranks of a trial may run on when another has ended well, unless its study's exit_s says:
+// rank 0 often evaluates and saves alone at the end.
+inline constexpr double kDefaultRanksApart_s = 600;
 
 // The timeouts of `own`, and those of `pools` where `own` has 0.
 TrialTimeouts Merge(const TrialTimeouts& own, const TrialTimeouts& pools);
@@ -135,6 +138,9 @@ struct StudySpec {
   int slots_per_node = 0;  // so many slots of a trial may be on one node; 0: all
   // A program that is not elastic is started again to have another number of slots.
   bool resize_by_restart = false;
+  // What starts a rank for each slot of a trial, and options of it (base/launch_kinds.h); empty: a
+  // trial's first process has all of its slots.
+  std::vector<std::string> launch;
   double share = 1;  // weight beside the shares of the other studies on the pool
   BatchMode batch_mode = BatchMode::kFixed;
   std::uint64_t seed = 0;
