@@ -212,6 +212,8 @@ TEST(AgentConvert, FillsStartReplicaFromTheState) {
   study.spec.environment = {{"OMP_NUM_THREADS", "1"}};
   study.spec.directory = "/work";
   study.spec.preload = {"transformers"};
+  study.spec.launch = {"accelerate", "--debug"};
+  study.spec.stop_grace_s = 7;
   study.spec.batch_mode = BatchMode::kAdaptive;
   study.spec.from_output = {"loss=(.*)", "Epoch (.*)"};
   study.spec.seed = (std::uint64_t{1} << 31) + 40;
@@ -248,6 +250,13 @@ TEST(AgentConvert, FillsStartReplicaFromTheState) {
   EXPECT_FALSE(start.environment().contains("ESPALIER_LAST_STEP"));
   EXPECT_FALSE(start.own_interpreter());
   EXPECT_THAT(start.preload(), testing::ElementsAre("transformers"));
+  EXPECT_THAT(start.launch().words(), testing::ElementsAre("accelerate", "--debug"));
+  EXPECT_EQ(start.launch().grace_s(), 7);
+  EXPECT_EQ(start.launch().apart_s(), 600);
+  study.spec.timeouts.exit_s = 30;
+  EXPECT_EQ(ToProto(command, state).start().launch().apart_s(), 30);
+  study.spec.launch.clear();
+  EXPECT_FALSE(ToProto(command, state).start().has_launch());
   study.spec.preload = std::nullopt;
   study.spec.from_output = {};
   EXPECT_TRUE(ToProto(command, state).start().own_interpreter());

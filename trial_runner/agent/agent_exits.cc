@@ -74,6 +74,9 @@ void AgentLoop::ReplicaEnded(std::int64_t replica_id) {
     }
   }
   exited.set_last_output(std::move(ending.last_output));
+  if (!ending.rank.empty()) {
+    exited.set_rank(absl::StrCat(ending.rank, " on ", options_.node_name));
+  }
   exited.set_error(std::move(ending.error));
   exited.set_agent_stops(stopping_);
   unfinished_[replica_id] = replica.identity();

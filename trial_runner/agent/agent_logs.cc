@@ -3,6 +3,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "base/trial_folder.h"
 #include "trial_runner/agent/agent_loop.h"
 #include "trial_runner/agent/log_limit.h"
+#include "trial_runner/agent/ranks/rank_files.h"
 #include "trial_runner/agent/trial_output.h"
 
 namespace espalier {
@@ -18,6 +20,23 @@ namespace {
 
 constexpr std::chrono::seconds kLogPace{1};
 constexpr std::chrono::milliseconds kOutputPace{200};
+
+// The last one is the replica's own.
+std::vector<std::string> LogsOf(const ReplicaProcess& replica) {
+  std::vector<std::string> logs;
+  const v1::StartReplica& start = replica.start();
+  if (start.has_launch()) logs.push_back(LauncherLog(replica.log_path()));
+  for (int rank = 1; start.has_launch() && rank <= start.more_slots_size(); ++rank) {
+    logs.push_back(RankLog(replica.log_path(), rank));
+  }
+  // Those that have not begun are not there.
+  std::erase_if(logs, [](const std::string& log) {
+    std::error_code error;
+    return !std::filesystem::exists(log, error);
+  });
+  logs.push_back(replica.log_path());
+  return logs;
+}
 
 }  // namespace
 
@@ -29,7 +48,7 @@ void AgentLoop::SendOutput(const v1::ReadOutput& request) {
   message.mutable_output()->set_text(TrialOutput(
       FindTrialFolder(options_.directory,
                       {request.study(), request.study_identity(), request.trial_number()}),
-      static_cast<std::size_t>(most)));
+      static_cast<std::size_t>(most), request.rank()));
   stream_->Send(stream_number_, message);
 }
 
@@ -51,13 +70,15 @@ void AgentLoop::LimitLogs(Clock::time_point now) {
 
 LogCut AgentLoop::LimitLog(const ReplicaProcess& replica) {
   if (options_.max_log_bytes == 0) return {};
-  const absl::StatusOr<LogCut> trimmed = TrimLog(replica.log_path(), options_.max_log_bytes);
-  if (trimmed.ok()) return *trimmed;
-  if (!log_trouble_) {
-    log_trouble_ = true;
-    spdlog::warn("{}; no more is said of such", std::string(trimmed.status().message()));
+  LogCut cut;
+  for (const std::string& log : LogsOf(replica)) {
+    const absl::StatusOr<LogCut> trimmed = TrimLog(log, options_.max_log_bytes);
+    cut = trimmed.value_or(LogCut{});
+    if (!trimmed.ok() && !std::exchange(log_trouble_, true)) {
+      spdlog::warn("{}; no more is said of such", std::string(trimmed.status().message()));
+    }
   }
-  return {};
+  return cut;
 }
 
 void AgentLoop::LookAtOutputs(Clock::time_point now) {

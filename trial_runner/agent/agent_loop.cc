@@ -5,8 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
 #include <filesystem>
 #include <span>
 #include <utility>
@@ -18,6 +16,7 @@
 #include "base/protocol.h"
 #include "base/trial_folder.h"
 #include "trial_runner/agent/processes/left_processes.h"
+#include "trial_runner/agent/ranks/supervisor.h"
 #include "trial_runner/agent/trial_environment.h"
 #include "tuner/credentials/access_token.h"
 
@@ -549,8 +548,9 @@ absl::StatusOr<std::unique_ptr<ReplicaProcess>> AgentLoop::LaunchReplica(
                                              node_id_, host_, start, files));
   order.environment[kRunMarkVariable] = RunMarks(inherited_environment_, incarnation_);
   std::unique_ptr<FileWatch> values = FileWatch::Of(resolved);
+  ESPALIER_RETURN_IF_ERROR(SuperviseRanks(start, options_.ports, order));
   std::optional<LaunchedProcess> process;
-  if (!start.own_interpreter()) {
+  if (!start.own_interpreter() && !start.has_launch()) {
     const std::vector<std::string> modules(start.preload().begin(), start.preload().end());
     if (may_wait && zygotes_.Awaited(order, modules, Clock::now())) return nullptr;
     process = zygotes_.Fork(start.replica_id(), order, modules);

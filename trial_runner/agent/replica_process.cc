@@ -16,6 +16,7 @@
 #include "base/check.h"
 #include "base/protocol.h"
 #include "trial_runner/agent/last_output.h"
+#include "trial_runner/agent/ranks/rank_files.h"
 
 namespace espalier {
 namespace {
@@ -250,6 +251,16 @@ void ReplicaProcess::Adopt(v1::StartReplica start) {
   Send(command);
 }
 
+// Of several ranks, what is told is the end of the one that failed first.
+void ReplicaProcess::BlameRank(Ending& ending) const {
+  const std::optional<Blame> blame = ReadBlame(log_path_);
+  if (!blame || kill_at_) return;
+  if (ending.error.empty()) ending.error = blame->why;
+  if (blame->rank < 0) return;
+  ending.rank = absl::StrCat("rank ", blame->rank, " of ", blame->of);
+  ending.last_output = LastOutput(RankLog(log_path_, blame->rank));
+}
+
 ReplicaProcess::Ending ReplicaProcess::Reap() {
   ESPALIER_CHECK(!reaped_, "a replica is reaped once");
   KillGroup();
@@ -268,6 +279,7 @@ ReplicaProcess::Ending ReplicaProcess::Reap() {
   if (files_ != nullptr) ending.messages = files_->End(well);
   std::move(said.begin(), said.end(), std::back_inserter(ending.messages));
   ending.last_output = LastOutput(log_path_);
+  if (start_.has_launch() && !ending.well()) BlameRank(ending);
   return ending;
 }
 

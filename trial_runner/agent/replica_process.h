@@ -41,6 +41,9 @@ class ReplicaProcess {
     std::vector<v1::ReplicaMessage> messages;  // written before its death, not yet read
     std::string error;                         // why the agent killed it; usually empty
     std::string last_output;
+    std::string rank;  // of several, which one all this tells of: "rank 1 of 2"
+
+    bool well() const { return exit_code == 0 && signal == 0; }
   };
 
   // `files` are those in which its values are; null: there are none.
@@ -105,6 +108,7 @@ class ReplicaProcess {
   void Parse(std::vector<v1::ReplicaMessage>& messages);
   void KillFor(std::string reason);
   void KillGroup();
+  void BlameRank(Ending& ending) const;
 
   LaunchedProcess process_;
   v1::StartReplica start_;

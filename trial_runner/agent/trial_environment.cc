@@ -1,7 +1,5 @@
 #include "trial_runner/agent/trial_environment.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -15,6 +13,7 @@
 #include "base/environment.h"
 #include "base/json/command_words.h"
 #include "base/json/parse_json.h"
+#include "base/launch_kinds.h"
 #include "base/launcher_variables.h"
 #include "base/launchers.h"
 #include "base/nested_choice.h"
@@ -56,9 +55,9 @@ absl::Status AddParameters(const std::string& parameters_json, Variables& variab
 
 // Each process that a launcher starts inherits them and has one slot's part; a program without a
 // launcher has the threads of all its slots, unless it is elastic (kOwnThreadsVariable).
-void AddThreads(const AgentOptions& options, const v1::StartReplica& start,
-                const Launcher* launcher, Variables& variables) {
-  const int cores = options.cores * (launcher == nullptr ? 1 + start.more_slots_size() : 1);
+void AddThreads(const AgentOptions& options, const v1::StartReplica& start, bool several,
+                Variables& variables) {
+  const int cores = options.cores * (several ? 1 : 1 + start.more_slots_size());
   const int slots = std::max(1, options.slots);
   variables.erase(kOwnThreadsVariable);
   if (start.more_slots_size() > 0 && !variables.contains("ESPALIER_THREADS")) {
@@ -157,6 +156,11 @@ void AddGpus(const AgentOptions& options, const v1::StartReplica& start, const L
   } else if (options.hide_gpus) {
     variables["CUDA_VISIBLE_DEVICES"] = "";
   }
+}
+
+// Empty: the study names none.
+std::string LauncherIn(const v1::StartReplica& start) {
+  return start.launch().words().empty() ? "" : start.launch().words(0);
 }
 
 // Two trials on one machine must not meet at torchrun's fixed port. It reads these in place of its
@@ -258,9 +262,9 @@ absl::StatusOr<Variables> TrialEnvironment(const Variables& inherited, const Age
   AddNoProxy(variables);
   ESPALIER_RETURN_IF_ERROR(AddParameters(start.parameters_json(), variables));
   const Launcher* const launcher = LauncherOf({start.command().begin(), start.command().end()});
-  AddThreads(options, start, launcher, variables);
+  AddThreads(options, start, launcher != nullptr || start.has_launch(), variables);
   AddGpus(options, start, launcher, variables);
-  AddRendezvous(start, variables);
+  if (!start.has_launch()) AddRendezvous(start, variables);
   // Into a file Python would print only now and then, and values are to be read at once.
   if (start.has_output_metric()) variables.emplace("PYTHONUNBUFFERED", "1");
   AddToolPath(options, variables);
@@ -295,15 +299,15 @@ absl::StatusOr<Variables> TrialEnvironment(const Variables& inherited, const Age
   }
   if (start.joins() > 0) variables["ESPALIER_JOINS"] = absl::StrCat(start.joins());
   if (options.spare_memory_bytes > 0) variables["ESPALIER_SPARE"] = "1";
-  return variables;
-}
-
-Variables OwnEnvironment() {
-  Variables variables;
-  for (char** entry = environ; *entry != nullptr; ++entry) {
-    const std::string text = *entry;
-    const std::size_t equals = text.find('=');
-    if (equals != std::string::npos) variables[text.substr(0, equals)] = text.substr(equals + 1);
+  // Ranks are no elastic replicas: they speak over HTTP, and each may use what its launcher says.
+  if (start.has_launch()) {
+    for (const char* const name : {"ESPALIER_CONTROL_FD", kOwnGpuVariable, kOwnThreadsVariable}) {
+      variables.erase(name);
+    }
+    const LaunchKind* const kind = FindLaunchKind(LauncherIn(start));
+    if (kind != nullptr && kind->cpu_variable != nullptr && GpusOf(options, start).empty()) {
+      variables.emplace(kind->cpu_variable, "true");
+    }
   }
   return variables;
 }

@@ -40,9 +40,6 @@ absl::StatusOr<std::map<std::string, std::string>> TrialEnvironment(
     const ServiceAccess& access, std::int64_t node_id, const HostAddress& host,
     const v1::StartReplica& start, const TrialFiles& files);
 
-// This process's environment.
-std::map<std::string, std::string> OwnEnvironment();
-
 // The GPU of a slot; nullptr: it is a CPU slot.
 const Gpu* GpuOfSlot(const AgentOptions& options, int slot);
 

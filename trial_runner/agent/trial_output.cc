@@ -11,39 +11,40 @@
 #include "absl/strings/str_cat.h"
 #include "base/folder_entries.h"
 #include "trial_runner/agent/last_output.h"
+#include "trial_runner/agent/ranks/rank_files.h"
 
 namespace espalier {
 namespace {
 
 constexpr std::string_view kLogPrefix = "replica-";
-constexpr std::string_view kLogSuffix = ".log";
 
-std::optional<std::int64_t> ReplicaOf(std::string_view name) {
-  if (!name.starts_with(kLogPrefix) || !name.ends_with(kLogSuffix)) return std::nullopt;
+std::optional<std::int64_t> ReplicaOf(std::string_view name, std::string_view suffix) {
+  if (!name.starts_with(kLogPrefix) || !name.ends_with(suffix)) return std::nullopt;
   name.remove_prefix(kLogPrefix.size());
-  name.remove_suffix(std::min(name.size(), kLogSuffix.size()));
+  name.remove_suffix(std::min(name.size(), suffix.size()));
   std::int64_t replica = 0;
   const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), replica);
   if (error != std::errc() || end != name.data() + name.size()) return std::nullopt;
   return replica;
 }
 
-std::map<std::int64_t, std::filesystem::path> LogsIn(const std::string& folder) {
+std::map<std::int64_t, std::filesystem::path> LogsIn(const std::string& folder, int rank) {
+  const std::string suffix = RankLog(".log", rank);
   std::map<std::int64_t, std::filesystem::path> logs;
   std::error_code error;
   for (const auto& entry : FolderEntries(folder, error)) {
     // A link, which the trial may have made, could lead anywhere.
     if (entry.is_symlink(error) || !entry.is_regular_file(error)) continue;
     const std::string name = entry.path().filename().string();
-    if (const auto replica = ReplicaOf(name)) logs.emplace(*replica, entry.path());
+    if (const auto replica = ReplicaOf(name, suffix)) logs.emplace(*replica, entry.path());
   }
   return logs;
 }
 
 }  // namespace
 
-std::string TrialOutput(const std::string& trial_folder, std::size_t most) {
-  const std::map<std::int64_t, std::filesystem::path> logs = LogsIn(trial_folder);
+std::string TrialOutput(const std::string& trial_folder, std::size_t most, int rank) {
+  const std::map<std::int64_t, std::filesystem::path> logs = LogsIn(trial_folder, rank);
   // From the newest back, as far as there is room.
   std::string text;
   for (auto it = logs.rbegin(); it != logs.rend() && text.size() < most; ++it) {

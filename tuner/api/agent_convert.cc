@@ -248,6 +248,13 @@ v1::ServiceMessage ToMessage(const StartReplicaCommand& command, const TunerStat
   start.mutable_more_slots()->Add(command.more_slots.begin(), command.more_slots.end());
   start.mutable_command()->Add(study.spec.command.begin(), study.spec.command.end());
   start.set_directory(study.spec.directory);
+  if (!study.spec.launch.empty()) {
+    v1::Launch& launch = *start.mutable_launch();
+    launch.mutable_words()->Add(study.spec.launch.begin(), study.spec.launch.end());
+    launch.set_grace_s(study.spec.stop_grace_s);
+    launch.set_apart_s(study.spec.timeouts.exit_s > 0 ? study.spec.timeouts.exit_s
+                                                      : kDefaultRanksApart_s);
+  }
   start.set_own_interpreter(!study.spec.preload);
   if (study.spec.preload) {
     start.mutable_preload()->Add(study.spec.preload->begin(), study.spec.preload->end());
@@ -352,7 +359,8 @@ absl::StatusOr<FromAgent> FromProto(const v1::AgentMessage& message) {
                                 .checkpoint = CheckpointFailureOf(exited),
                                 .node = NodeId(),
                                 .agent_stops = exited.agent_stops(),
-                                .node_at_fault = exited.node_at_fault()};
+                                .node_at_fault = exited.node_at_fault(),
+                                .rank = exited.rank()};
       return out;
     }
     case v1::AgentMessage::kCopied: {

@@ -12,6 +12,7 @@
 #include "absl/synchronization/mutex.h"
 #include "base/protocol.h"
 #include "trial_runner/agent/processes/agent_watch.h"
+#include "trial_runner/agent/ranks/supervisor.h"
 #include "tuner/cli/display.h"
 #include "tuner/cli/exit_codes.h"
 #include "tuner/cli/log.h"
@@ -139,6 +140,7 @@ int main(int argc, char** argv) {
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   try {
     if (const std::optional<int> code = espalier::RunAgentWatch(argc, argv)) return *code;
+    if (const std::optional<int> code = espalier::RunRanks(argc, argv)) return *code;
     const int code = espalier::Main(argc, argv);
     // What a script saves must not be cut short without a word.
     errno = 0;

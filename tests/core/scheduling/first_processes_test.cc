@@ -67,6 +67,23 @@ TEST_F(FirstProcesses, WhatIsLeftOfAPlainProgramKeepsItsSlotsUntilItIsGone) {
   EXPECT_EQ(starts_[0].more_slots, std::vector<int>{1});
 }
 
+TEST_F(FirstProcesses, OfSeveralRanksTheOneThatFailedIsTheReason) {
+  StudySpec spec = Spec(2);
+  spec.min_slots = 2;
+  spec.launch = {"ranks"};
+  Step(CreateStudy{spec, false});
+  Join(4);
+  ASSERT_EQ(starts_.size(), 2U);
+  ReplicaExited failed{starts_[0].replica, 1, 0, "boom", ""};
+  failed.rank = "rank 1 of 2 on oak";
+  ReplicaExited ended{starts_[1].replica, -1, 9, "", "ended with 0, and others ran on"};
+  ended.rank = "rank 0 of 2 on oak";
+  Step(failed);
+  Step(ended);
+  EXPECT_EQ(trial(1).reason, "rank 1 of 2 on oak exited with code 1");
+  EXPECT_EQ(trial(2).reason, "rank 0 of 2 on oak ended with 0, and others ran on");
+}
+
 TEST_F(FirstProcesses, APlainProgramStartsWhereMostOfItsSlotsAre) {
   StudySpec spec = Spec(1);
   spec.min_slots = 4;

@@ -6,10 +6,12 @@
 
 #include "trial_runner/agent/agent.h"
 #include "trial_runner/agent/processes/agent_watch.h"
+#include "trial_runner/agent/ranks/supervisor.h"
 
 // agent_holder ADDRESS DIRECTORY [LEASE [watched]]: runs an agent until it is killed.
 int main(int argc, char** argv) {
   if (const std::optional<int> code = espalier::RunAgentWatch(argc, argv)) return *code;
+  if (const std::optional<int> code = espalier::RunRanks(argc, argv)) return *code;
   if (argc < 3 || argc > 5) return 2;
   espalier::AgentOptions options;
   options.service_address = argv[1];

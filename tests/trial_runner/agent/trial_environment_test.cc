@@ -73,6 +73,29 @@ TEST(TrialEnvironment, AFirstProcessHasThePartOfAllItsSlots) {
   EXPECT_EQ(of({}).at("OMP_NUM_THREADS"), "2") << "each process that it starts inherits them";
 }
 
+TEST(TrialEnvironment, RanksHaveOneSlotsThreadsAndNothingOfAnElasticReplica) {
+  AgentOptions options;
+  options.cores = 8;
+  options.slots = 4;
+  v1::StartReplica start;
+  start.set_parameters_json("{}");
+  start.add_command("train");
+  start.add_more_slots(1);
+  start.mutable_launch()->add_words("torchrun");
+  const auto variables = *TrialEnvironment({}, options, {}, 3, {}, start, {});
+  EXPECT_EQ(variables.at("OMP_NUM_THREADS"), "2");
+  for (const char* const name :
+       {"ESPALIER_CONTROL_FD", "ESPALIER_OWN_GPU", "ESPALIER_OWN_THREADS", "PET_RDZV_ENDPOINT"}) {
+    EXPECT_FALSE(variables.contains(name)) << name;
+  }
+  EXPECT_FALSE(variables.contains("ACCELERATE_USE_CPU"));
+  start.mutable_launch()->set_words(0, "accelerate");
+  const auto has = [&] { return *TrialEnvironment({}, options, {}, 3, {}, start, {}); };
+  EXPECT_EQ(has().at("ACCELERATE_USE_CPU"), "true") << "or each of its ranks trains alone";
+  options.gpus.resize(4);
+  EXPECT_FALSE(has().contains("ACCELERATE_USE_CPU"));
+}
+
 TEST(TrialEnvironment, TwoOfTorchrunDoNotMeetUnlessTheyAreToldWhere) {
   v1::StartReplica start;
   start.set_parameters_json("{}");

@@ -33,6 +33,19 @@ TEST_F(TrialOutputTest, SeveralStandInTheOrderOfTheirStart) {
   EXPECT_EQ(Output(6), "later\n") << "the newest is what there is room for";
 }
 
+TEST_F(TrialOutputTest, EachRankHasItsOwn) {
+  Log("replica-7.log", "zero\n");
+  Log("replica-7.rank-1.log", "one\n");
+  Log("replica-7.rank-11.log", "eleven\n");
+  Log("replica-7.launcher.log", "no");
+  Log("replica-9.rank-1.log", "one again\n");
+  EXPECT_EQ(Output(), "zero\n");
+  EXPECT_EQ(TrialOutput(folder_.path(), 1000, 1),
+            "==> replica 7 <==\none\n==> replica 9 <==\none again\n");
+  EXPECT_EQ(TrialOutput(folder_.path(), 1000, 11), "eleven\n");
+  EXPECT_EQ(TrialOutput(folder_.path(), 1000, 2), "");
+}
+
 TEST_F(TrialOutputTest, NothingElseIsRead) {
   Log("replica-1.log.bak", "no");
   Log("replica-x.log", "no");

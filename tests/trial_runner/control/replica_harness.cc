@@ -49,16 +49,6 @@ void SendCommand(int socket, const v1::ReplicaCommand& command) {
   (void)!send(socket, message.data(), message.size(), MSG_NOSIGNAL);
 }
 
-std::map<std::string, std::string> OwnEnvironment() {
-  std::map<std::string, std::string> variables;
-  for (char** entry = environ; *entry != nullptr; ++entry) {
-    const std::string line = *entry;
-    const std::size_t equals = line.find('=');
-    variables[line.substr(0, equals)] = line.substr(equals + 1);
-  }
-  return variables;
-}
-
 // As an agent has it: programs are forked once the first of their kind has spoken. All tests of a
 // process share them, since a process that has imported PyTorch takes seconds to make.
 Zygotes& SharedZygotes() {

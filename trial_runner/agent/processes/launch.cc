@@ -196,6 +196,16 @@ absl::Status OfTheMachine(const absl::Status& error) {
   return absl::ResourceExhaustedError(error.message());
 }
 
+std::map<std::string, std::string> OwnEnvironment() {
+  std::map<std::string, std::string> variables;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string text = *entry;
+    const std::size_t equals = text.find('=');
+    if (equals != std::string::npos) variables[text.substr(0, equals)] = text.substr(equals + 1);
+  }
+  return variables;
+}
+
 // execvpe would search the agent's own PATH; the replica's is the one that counts.
 absl::StatusOr<std::string> FindProgram(const LaunchOrder& order) {
   if (order.command.empty() || order.command[0].empty()) {

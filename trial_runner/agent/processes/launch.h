@@ -53,6 +53,9 @@ struct InheritedDescriptors {
 };
 absl::StatusOr<InheritedDescriptors> OpenInherited(const LaunchOrder& order);
 
+// This process's environment.
+std::map<std::string, std::string> OwnEnvironment();
+
 // The path of a command's program, by the PATH of the command's own environment; relative ones are
 // taken from its directory.
 absl::StatusOr<std::string> FindProgram(const LaunchOrder& order);

@@ -31,9 +31,10 @@ bool SpeaksFor(NodeId node, const Replica& replica) { return !node || node == re
 
 std::string DescribeExit(const ReplicaExited& exit, bool node_lost) {
   if (node_lost) return "its agent was lost";
-  if (!exit.error.empty()) return exit.error;
-  if (exit.signal != 0) return absl::StrCat("was killed by signal ", exit.signal);
-  return absl::StrCat("exited with code ", exit.exit_code);
+  const std::string rank = exit.rank.empty() ? "" : absl::StrCat(exit.rank, " ");
+  if (!exit.error.empty()) return absl::StrCat(rank, exit.error);
+  if (exit.signal != 0) return absl::StrCat(rank, "was killed by signal ", exit.signal);
+  return absl::StrCat(rank, "exited with code ", exit.exit_code);
 }
 
 // The last words of its output, which are an exception's own in most languages.

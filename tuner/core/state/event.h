@@ -288,6 +288,7 @@ struct ReplicaExited {
   NodeId node{};
   bool agent_stops = false;    // its agent ends, and has ended it
   bool node_at_fault = false;  // with `error`: for want of what is the node's, as room on its disk
+  std::string rank{};          // of several, which one it tells of, and where: "rank 1 of 2 on oak"
 };
 // A checkpoint of the trial has come to the node, or (with an error) could not be brought there.
 struct CheckpointCopied {

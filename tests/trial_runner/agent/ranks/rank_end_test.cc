@@ -1,0 +1,55 @@
+#include "trial_runner/agent/ranks/rank_end.h"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+namespace espalier {
+namespace {
+
+constexpr std::int64_t kMs = 1'000'000;
+constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
+
+RankEnd Exited(int code, std::int64_t ms) {
+  return {.exit_code = code, .signal = 0, .at_ns = ms * kMs};
+}
+RankEnd Killed(int signal, std::int64_t ms) {
+  return {.exit_code = -1, .signal = signal, .at_ns = ms * kMs};
+}
+
+int Blamed(const std::vector<RankEnd>& ends, std::int64_t told_ns = kNever) {
+  return RankToBlame(ends, told_ns);
+}
+
+TEST(RankToBlame, IsTheFirstThatFailed) {
+  EXPECT_EQ(Blamed({Exited(0, 1), Exited(0, 2)}), -1);
+  EXPECT_EQ(Blamed({Exited(0, 1), Exited(3, 2)}), 1);
+  EXPECT_EQ(Blamed({Exited(1, 20), Exited(1, 10), Exited(2, 30)}), 1);
+  EXPECT_EQ(Blamed({Exited(1, 500), Killed(SIGSEGV, 10)}), 1);
+}
+
+TEST(RankToBlame, IsNoneOfThoseThatWereToldToEnd) {
+  EXPECT_EQ(Blamed({Killed(SIGTERM, 20), Exited(0, 1)}, 10 * kMs), -1);
+  EXPECT_EQ(Blamed({Killed(SIGTERM, 20), Exited(1, 9)}, 10 * kMs), 1);
+}
+
+TEST(RankToBlame, AKilledOneIsSeenALittleAfterThoseThatItBreaks) {
+  EXPECT_EQ(Blamed({Exited(1, 10), Killed(SIGKILL, 15)}), 1);
+  EXPECT_EQ(Blamed({Exited(1, 10), Killed(SIGKILL, 15), Killed(SIGSEGV, 12)}), 2);
+  EXPECT_EQ(Blamed({Exited(1, 10), Killed(SIGKILL, 400)}), 0) << "this is too late for it";
+  EXPECT_EQ(Blamed({Exited(1, 10), Killed(SIGABRT, 15)}), 0) << "libraries abort where others fail";
+  EXPECT_EQ(Blamed({Exited(1, 10), Killed(SIGTERM, 15)}), 0);
+}
+
+TEST(RankToBlame, WhatANoteSaysIsTheTime) {
+  RankEnd noted = Exited(1, 5);
+  noted.noted = true;
+  EXPECT_EQ(Blamed({Exited(1, 10), noted}), 1);
+  EXPECT_EQ(Blamed({noted, Killed(SIGKILL, 9)}), 0);
+}
+
+}  // namespace
+}  // namespace espalier

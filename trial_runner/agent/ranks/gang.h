@@ -1,0 +1,92 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/file_descriptor.h"
+#include "trial_runner/agent/processes/launch.h"
+#include "trial_runner/agent/ranks/held_port.h"
+#include "trial_runner/agent/ranks/rank_end.h"
+#include "trial_runner/agent/ranks/rank_files.h"
+#include "trial_runner/agent/ranks/rank_messages.h"
+#include "trial_runner/agent/ranks/ranks_order.h"
+
+namespace espalier {
+
+// The ranks of a trial on this machine, from their start to the end of all. Belongs to the one
+// thread of its process, see supervisor.h.
+class Gang {
+ public:
+  explicit Gang(RanksOrder order) : order_(std::move(order)), ranks_(OfAll(order_)) {}
+
+  // Starts them, and waits until all have ended; how this process is to end then.
+  RankEnd Run();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  struct Rank {
+    FileDescriptor runner;  // not open: it has not come, or is gone
+    bool came = false;
+    bool ended = false;
+    bool lost = false;  // its runner was killed, and it with it
+    RankEnd end{.exit_code = 0};
+    Clock::time_point ended_at;
+
+    bool runs() const { return came && !ended; }
+  };
+  // What this process has started: the launcher, or each rank's runner.
+  struct Process {
+    LaunchedProcess started;
+    std::optional<RankEnd> end;
+  };
+
+  static std::vector<Rank> OfAll(const RanksOrder& order);
+
+  absl::Status Start();
+  absl::Status StartLauncher(std::map<std::string, std::string> environment,
+                             const std::vector<std::string>& runner);
+  absl::Status StartRunners(const std::map<std::string, std::string>& environment,
+                            const std::vector<std::string>& runner);
+  absl::Status StartProcess(LaunchOrder order);
+  bool Over() const;
+  void Wait();
+  int WaitMs() const;
+  void TakeSignals();
+  void Welcome();
+  void Hear(int rank);
+  void RankEnded(int rank, const RankEnd& end);
+  void ReapProcesses();
+  void ProcessEnded(std::size_t process);
+  void KeepTime();
+  // Tells all that run to end, and when they will be killed: never where there is no grace.
+  void TellToEnd(std::optional<double> grace_s);
+  void KillAll();
+  void Fail(std::string why);
+  void Release();
+  RankEnd Result();
+  RankEnd EndOfLauncher() const;
+  void PrintLauncher() const;
+  bool HasLauncher() const { return !order_.kind->module.empty(); }
+  bool LauncherEnded() const { return HasLauncher() && processes_.front().end.has_value(); }
+
+  const RanksOrder order_;
+  std::optional<HeldPort> port_;
+  FileDescriptor signals_;
+  FileDescriptor listener_;
+  std::vector<FileDescriptor> strangers_;  // that have not said yet which rank they run
+  std::vector<Process> processes_;
+  std::vector<Rank> ranks_;
+  bool terminated_ = false;   // by whoever runs this
+  std::string failure_;       // why all are killed, where no rank's own end says so
+  int late_ = -1;             // the rank that ended well long before the others
+  std::int64_t told_ns_ = 0;  // when all were told to end; 0: they were not
+  std::optional<Clock::time_point> tell_at_;
+  std::optional<Clock::time_point> kill_at_;
+};
+
+}  // namespace espalier

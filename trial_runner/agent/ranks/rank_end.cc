@@ -1,0 +1,60 @@
+#include "trial_runner/agent/ranks/rank_end.h"
+
+#include <sys/wait.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstddef>
+
+namespace espalier {
+namespace {
+
+// SIGABRT is what libraries do of their own where a connection breaks, and SIGTERM a request.
+bool KilledByOthers(const RankEnd& end) {
+  return end.signal != 0 && end.signal != SIGABRT && end.signal != SIGTERM && end.signal != SIGINT;
+}
+
+}  // namespace
+
+std::int64_t TimeOfRank_ns(const timespec& time) {
+  constexpr std::int64_t kSecond_ns = 1'000'000'000;
+  return time.tv_sec * kSecond_ns + time.tv_nsec;
+}
+
+std::int64_t RankClock_ns() {
+  timespec now{};
+  clock_gettime(CLOCK_REALTIME, &now);
+  return TimeOfRank_ns(now);
+}
+
+RankEnd ReapRank(pid_t child) {
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  return {.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1,
+          .signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0,
+          .at_ns = RankClock_ns()};
+}
+
+int RankToBlame(std::span<const RankEnd> ends, std::int64_t told_ns) {
+  const auto earliest = [&](auto counts) {
+    int first = -1;
+    for (std::size_t i = 0; i < ends.size(); ++i) {
+      if (ends[i].well() || ends[i].at_ns > told_ns || !counts(ends[i])) continue;
+      if (first < 0 || ends[i].at_ns < ends[static_cast<std::size_t>(first)].at_ns) {
+        first = static_cast<int>(i);
+      }
+    }
+    return first;
+  };
+  const int first = earliest([](const RankEnd&) { return true; });
+  if (first < 0) return -1;
+  const RankEnd& of_first = ends[static_cast<std::size_t>(first)];
+  if (of_first.noted) return first;
+  const int killed = earliest([&](const RankEnd& end) {
+    return KilledByOthers(end) && end.at_ns - of_first.at_ns <= kEndSeenWithin_ns;
+  });
+  return killed < 0 ? first : killed;
+}
+
+}  // namespace espalier
