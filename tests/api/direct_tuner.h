@@ -45,10 +45,11 @@ class DirectTuner final : public Tuner {
   }
 
   absl::StatusOr<std::string> ReadOutput(NodeId node, const TrialName& trial,
-                                         std::int64_t max_bytes) override {
+                                         const OutputPart& part) override {
     const auto text = output.find(node);
-    if (text == output.end()) return Tuner::ReadOutput(node, trial, max_bytes);
-    return trial.study + "/" + std::to_string(trial.number) + ": " + text->second;
+    if (text == output.end()) return Tuner::ReadOutput(node, trial, part);
+    const std::string rank = part.rank == 0 ? "" : ", rank " + std::to_string(part.rank);
+    return trial.study + "/" + std::to_string(trial.number) + rank + ": " + text->second;
   }
 
   View view() const {

@@ -19,11 +19,12 @@ class TrialOutput : public testing::Test {
     EXPECT_TRUE(reply.status.ok()) << reply.status;
     return tuner_.core.state().nodes.begin()->first;
   }
-  absl::StatusOr<v1::TrialOutput> Output(std::int64_t max_bytes = 0) {
+  absl::StatusOr<v1::TrialOutput> Output(std::int64_t max_bytes = 0, int rank = 0) {
     v1::TrialOutputRequest request;
     const auto& trials = tuner_.core.state().trials;
     request.set_trial_id(trials.empty() ? 1 : trials.begin()->first.value);
     request.set_max_bytes(max_bytes);
+    request.set_rank(rank);
     return api::GetTrialOutput(tuner_, request);
   }
   std::string Refusal() { return std::string(Output().status().message()); }
@@ -35,6 +36,13 @@ TEST_F(TrialOutput, IsWhatTheAgentHas) {
   tuner_.output[Join()] = "hello\xff";
   EXPECT_EQ(Output()->text(), "mnist/0: hello\xff");
   EXPECT_EQ(Output(3)->text(), "lo\xff");
+}
+
+TEST_F(TrialOutput, IsOfTheRankThatIsAskedFor) {
+  tuner_.output[Join()] = "hello";
+  EXPECT_EQ(Output(0, 3)->text(), "mnist/0, rank 3: hello");
+  EXPECT_THAT(std::string(Output(0, -1).status().message()),
+              HasSubstr("rank -1: needs the number of a rank, from 0"));
 }
 
 TEST_F(TrialOutput, WhereItIsIsSaidIfNobodyCanBeAsked) {

@@ -33,8 +33,8 @@ class MaskingTuner final : public Tuner {
     });
   }
   absl::StatusOr<std::string> ReadOutput(NodeId node, const TrialName& trial,
-                                         std::int64_t max_bytes) override {
-    return tuner_.ReadOutput(node, trial, max_bytes);
+                                         const OutputPart& part) override {
+    return tuner_.ReadOutput(node, trial, part);
   }
   std::string certificate_hash() const override { return tuner_.certificate_hash(); }
 

@@ -53,6 +53,10 @@ absl::StatusOr<v1::TrialOutput> GetTrialOutput(Tuner& tuner,
     return absl::InvalidArgumentError(absl::StrCat("max_bytes ", most, ": needs 1 to ",
                                                    kMaxTrialOutput_bytes, ", or 0 for the most"));
   }
+  if (request.rank() < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("rank ", request.rank(), ": needs the number of a rank, from 0"));
+  }
   absl::StatusOr<Places> trial;
   ESPALIER_RETURN_IF_ERROR(
       tuner.Read([&](const View& view) { trial = PlacesOf(TrialId(request.trial_id()), view); }));
@@ -64,7 +68,8 @@ absl::StatusOr<v1::TrialOutput> GetTrialOutput(Tuner& tuner,
   std::string text;
   std::string missing;
   for (const Places::Place& place : trial->places) {
-    const auto part = tuner.ReadOutput(place.node, trial->trial, most);
+    const auto part =
+        tuner.ReadOutput(place.node, trial->trial, {.max_bytes = most, .rank = request.rank()});
     if (part.ok()) {
       if (trial->places.size() > 1) absl::StrAppend(&text, "==> node ", place.name, " <==\n");
       text += *part;

@@ -43,6 +43,12 @@ inline absl::Status ShuttingDown() {
   return absl::UnavailableError("the tuner service is shutting down");
 }
 
+// Of what a trial has printed: the newest so many bytes, of one rank.
+struct OutputPart {
+  std::int64_t max_bytes = 0;
+  int rank = 0;
+};
+
 // The seam between the operations and the owner of the core. May be called from any thread but the
 // owner's: these calls wait for the owner.
 class Tuner {
@@ -78,11 +84,11 @@ class Tuner {
     if (!Read([&look](const View& view) { look(&view); }).ok()) look(nullptr);
   }
 
-  // The newest part of what the processes of a trial have printed on the node, at most so many
-  // bytes. Asks its agent and waits, but not for long. UNAVAILABLE: the agent is not
-  // connected, or does not answer. Must not be called on the owner's thread.
+  // A part of what the processes of a trial have printed on the node. Asks its agent and waits, but
+  // not for long. UNAVAILABLE: the agent is not connected, or does not answer. Must not be called
+  // on the owner's thread.
   virtual absl::StatusOr<std::string> ReadOutput(NodeId /*node*/, const TrialName& /*trial*/,
-                                                 std::int64_t /*max_bytes*/) {
+                                                 const OutputPart& /*part*/) {
     return absl::UnavailableError("no agent is connected");
   }
 

@@ -116,12 +116,12 @@ class DatabaseSource : public StudySource, private Tuner {
     return absl::OkStatus();
   }
   absl::StatusOr<std::string> ReadOutput(NodeId, const TrialName& trial,
-                                         std::int64_t max_bytes) override {
+                                         const OutputPart& part) override {
     const std::string folder = FindTrialFolder(trials_, trial);
     if (!Exists(folder)) {
       return absl::UnavailableError("no service is asked, and there is no folder " + folder);
     }
-    return espalier::TrialOutput(folder, static_cast<std::size_t>(max_bytes));
+    return espalier::TrialOutput(folder, static_cast<std::size_t>(part.max_bytes), part.rank);
   }
 
   Time now_;

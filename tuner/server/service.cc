@@ -250,8 +250,8 @@ class ServiceImpl final : public Service {
     }
     // A service for one study alone brings its machine.
     loop_options.users_add_machines = options.engine == nullptr && options.policy.has_value();
-    loop_options.read_output = [this](NodeId node, const TrialName& trial, std::int64_t most) {
-      return agents_.ReadOutput(node, trial, most);
+    loop_options.read_output = [this](NodeId node, const TrialName& trial, const OutputPart& part) {
+      return agents_.ReadOutput(node, trial, part);
     };
     loop_options.committed = [this](const std::vector<Change>& changes, const TunerState& now) {
       access_->Take(changes);

@@ -46,7 +46,7 @@ class ExperimentsTest : public testing::Test {
       feed_->Take(changes, now);
     };
     options.read_output = [this](NodeId, const TrialName& trial,
-                                 std::int64_t) -> absl::StatusOr<std::string> {
+                                 const OutputPart&) -> absl::StatusOr<std::string> {
       if (output_.empty()) return absl::UnavailableError("its agent is not connected");
       return trial.study + "/" + std::to_string(trial.number) + "/" + output_;
     };

@@ -24,6 +24,7 @@ struct LogsArguments {
   std::string study;
   std::int64_t trial = 0;
   int lines = 0;  // 0: all
+  int rank = 0;
   bool follow = false;
 };
 
@@ -46,9 +47,11 @@ absl::StatusOr<bool> IsOver(StudySource& source, const LogsArguments& arguments)
 }
 
 // Empty: the trial has not begun, and is waited for.
-absl::StatusOr<std::string> OutputOf(StudySource& source, std::int64_t trial_id, bool wait) {
+absl::StatusOr<std::string> OutputOf(StudySource& source, std::int64_t trial_id, int rank,
+                                     bool wait) {
   v1::TrialOutputRequest request;
   request.set_trial_id(trial_id);
+  request.set_rank(rank);
   absl::StatusOr<v1::TrialOutput> output = source.GetTrialOutput(request);
   if (wait && absl::IsNotFound(output.status())) return "";
   if (!output.ok()) return output.status();
@@ -63,13 +66,15 @@ absl::Status Logs(StudySource& source, const LogsArguments& arguments) {
   if (arguments.follow) {
     ESPALIER_ASSIGN_OR_RETURN(over, IsOver(source, arguments));
   }
-  ESPALIER_ASSIGN_OR_RETURN(std::string output, OutputOf(source, trial.id(), !over));
+  ESPALIER_ASSIGN_OR_RETURN(std::string output,
+                            OutputOf(source, trial.id(), arguments.rank, !over));
   ESPALIER_RETURN_IF_ERROR(WriteOut("", std::string(LastLines(output, arguments.lines))));
   while (!over && !ReaderIsGone()) {
     std::this_thread::sleep_for(kPace);
     // Asked first, so that nothing is printed after the output that is asked for next.
     ESPALIER_ASSIGN_OR_RETURN(over, IsOver(source, arguments));
-    ESPALIER_ASSIGN_OR_RETURN(std::string now, OutputOf(source, trial.id(), /*wait=*/true));
+    ESPALIER_ASSIGN_OR_RETURN(std::string now,
+                              OutputOf(source, trial.id(), arguments.rank, /*wait=*/true));
     if (now.empty()) continue;
     ESPALIER_RETURN_IF_ERROR(WriteOut("", NewOutput(output, now)));
     output = std::move(now);
@@ -88,6 +93,11 @@ VerbAction AddLogs(CliCommand& command) {
       .AddOption("-n,--lines", a->lines,
                  "Show only this many lines, the last ones (default: the newest MiB)")
       .Positive();
+  command
+      .AddOption("--rank", a->rank,
+                 "Show what this rank of a study with \"launch\" has printed (default: 0, whose "
+                 "output is the trial's)")
+      .NonNegative();
   command.AddFlag("-f,--follow", a->follow,
                   "Go on with what the trial prints, until it or its study has ended; one that has "
                   "not begun is waited for");

@@ -259,13 +259,14 @@ void Agents::NoteCheckpointServer(const std::shared_ptr<AgentSession>& session,
 }
 
 absl::StatusOr<std::string> Agents::ReadOutput(NodeId node, const TrialName& trial,
-                                               std::int64_t max_bytes) {
+                                               const OutputPart& part) {
   v1::ServiceMessage message;
   v1::ReadOutput& wanted = *message.mutable_read_output();
   wanted.set_study(trial.study);
   wanted.set_study_identity(trial.study_identity);
   wanted.set_trial_number(trial.number);
-  wanted.set_max_bytes(max_bytes);
+  wanted.set_max_bytes(part.max_bytes);
+  wanted.set_rank(part.rank);
   std::shared_ptr<AgentSession> session;
   std::future<std::string> text;
   {

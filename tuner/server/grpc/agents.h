@@ -62,7 +62,7 @@ class Agents {
   // The newest of what the trial's processes have printed on the node. Waits for its agent, but not
   // for long; UNAVAILABLE: it is not connected, or does not answer. Not on the owner thread.
   absl::StatusOr<std::string> ReadOutput(NodeId node, const TrialName& trial,
-                                         std::int64_t max_bytes);
+                                         const OutputPart& part);
 
   // The thread on which streams send.
   SendThread& sender() { return sender_; }

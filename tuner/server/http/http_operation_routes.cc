@@ -1,11 +1,13 @@
 // Routes of the HTTP endpoint: the operations of the table in tuner/api/operations.h.
 
+#include <cstdint>
 #include <iterator>
 #include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "google/protobuf/descriptor.h"
@@ -115,6 +117,14 @@ HttpAnswer ShowOutput(const HttpCall& call) {
   const absl::StatusOr<std::int64_t> id = TrialIdOf(call);
   if (!id.ok()) return ToAnswer(id.status());
   request.set_trial_id(*id);
+  if (const auto rank = call.query.find("rank"); rank != call.query.end()) {
+    std::int32_t number = 0;
+    if (!absl::SimpleAtoi(rank->second, &number)) {
+      return ToAnswer(absl::InvalidArgumentError(
+          absl::StrCat("rank \"", rank->second, "\": needs the number of a rank, from 0")));
+    }
+    request.set_rank(number);
+  }
   const auto output = api::GetTrialOutput(call.tuner, request);
   if (!output.ok()) return ToAnswer(output.status());
   return {absl::OkStatus(), output->text(), "text/plain; charset=utf-8"};

@@ -111,9 +111,9 @@ void Loop::ReadThen(std::function<void(const View*)> look) {
 }
 
 absl::StatusOr<std::string> Loop::ReadOutput(NodeId node, const TrialName& trial,
-                                             std::int64_t max_bytes) {
-  if (!options_.read_output) return Tuner::ReadOutput(node, trial, max_bytes);
-  return options_.read_output(node, trial, max_bytes);
+                                             const OutputPart& part) {
+  if (!options_.read_output) return Tuner::ReadOutput(node, trial, part);
+  return options_.read_output(node, trial, part);
 }
 
 // `item` is untouched where it is not taken.

@@ -54,7 +54,7 @@ struct LoopOptions {
   // owner thread, must not wait.
   std::function<void(const std::vector<Change>&, const TunerState&)> committed;
   // See Tuner::ReadOutput.
-  std::function<absl::StatusOr<std::string>(NodeId, const TrialName&, std::int64_t max_bytes)>
+  std::function<absl::StatusOr<std::string>(NodeId, const TrialName&, const OutputPart&)>
       read_output;
   std::string certificate_hash{};  // see Tuner
   // Called when a commit or a step has failed, with the reason for people, before the process ends.
@@ -105,7 +105,7 @@ class Loop final : public Tuner {
 
   std::string certificate_hash() const override { return options_.certificate_hash; }
   absl::StatusOr<std::string> ReadOutput(NodeId node, const TrialName& trial,
-                                         std::int64_t max_bytes) override;
+                                         const OutputPart& part) override;
 
   // Queues the event, in the lane of agents, and returns. Never waits: the caller bounds what it
   // has under way. False, and `done` is not called, when the loop takes no more.
