@@ -13,10 +13,12 @@ _TELL_WITHIN_S = 30  # which a service that restarts may take
 
 
 def is_rank():
-    """Whether this is one of several processes that the trial's own launcher has started, such as torchrun or accelerate."""
+    """Whether this is one of several processes that the trial's own launcher has started, such as torchrun or accelerate.
+    Those that a study's "launch" starts have no channel to the agent, also where there is only one."""
     ranks = os.environ.get("WORLD_SIZE", "")
     numbered = "RANK" in os.environ or "LOCAL_RANK" in os.environ  # Lightning's launcher sets the latter alone
-    return "ESPALIER_TRIAL_ID" in os.environ and numbered and ranks.isdecimal() and int(ranks) > 1
+    several = ranks.isdecimal() and int(ranks) > 1
+    return "ESPALIER_TRIAL_ID" in os.environ and numbered and (several or "ESPALIER_CONTROL_FD" not in os.environ)
 
 
 _telling = threading.Lock()

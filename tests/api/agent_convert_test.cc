@@ -214,6 +214,7 @@ TEST(AgentConvert, FillsStartReplicaFromTheState) {
   study.spec.preload = {"transformers"};
   study.spec.launch = {"accelerate", "--debug"};
   study.spec.stop_grace_s = 7;
+  study.spec.min_slots = 3;
   study.spec.batch_mode = BatchMode::kAdaptive;
   study.spec.from_output = {"loss=(.*)", "Epoch (.*)"};
   study.spec.seed = (std::uint64_t{1} << 31) + 40;
@@ -251,6 +252,7 @@ TEST(AgentConvert, FillsStartReplicaFromTheState) {
   EXPECT_FALSE(start.own_interpreter());
   EXPECT_THAT(start.preload(), testing::ElementsAre("transformers"));
   EXPECT_THAT(start.launch().words(), testing::ElementsAre("accelerate", "--debug"));
+  EXPECT_EQ(start.launch().least(), 3);
   EXPECT_EQ(start.launch().grace_s(), 7);
   EXPECT_EQ(start.launch().apart_s(), 600);
   study.spec.timeouts.exit_s = 30;

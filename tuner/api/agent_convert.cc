@@ -251,6 +251,7 @@ v1::ServiceMessage ToMessage(const StartReplicaCommand& command, const TunerStat
   if (!study.spec.launch.empty()) {
     v1::Launch& launch = *start.mutable_launch();
     launch.mutable_words()->Add(study.spec.launch.begin(), study.spec.launch.end());
+    launch.set_least(study.spec.min_slots);
     launch.set_grace_s(study.spec.stop_grace_s);
     launch.set_apart_s(study.spec.timeouts.exit_s > 0 ? study.spec.timeouts.exit_s
                                                       : kDefaultRanksApart_s);

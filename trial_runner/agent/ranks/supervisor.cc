@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "trial_runner/agent/processes/launch.h"
 #include "trial_runner/agent/ranks/gang.h"
 #include "trial_runner/agent/ranks/rank_runner.h"
@@ -18,8 +19,15 @@ absl::Status SuperviseRanks(const v1::StartReplica& start, const PortRange& port
   if (!start.has_launch()) return absl::OkStatus();
   ESPALIER_RETURN_IF_ERROR(FindProgram(replica).status());
   const v1::Launch& launch = start.launch();
+  const int ranks = 1 + start.more_slots_size();
+  if (ranks < launch.least()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "cannot start the trial: its ", launch.least(), " ranks are to be on one machine, and ",
+        ranks, ranks == 1 ? " of its slots is" : " of its slots are",
+        " here: lower \"slots\" of the study, or have a machine join that has as many"));
+  }
   const RanksOrder order{.launch = {launch.words().begin(), launch.words().end()},
-                         .ranks = 1 + start.more_slots_size(),
+                         .ranks = ranks,
                          .grace_s = launch.grace_s(),
                          .apart_s = launch.apart_s(),
                          .ports = ports,

@@ -180,10 +180,10 @@ void PoolView::DescribeSizes(const Study& study, const Trial& trial, const JobLi
   }
 }
 
-// One process, which has only what is on its own machine. Whether it is one is seen by a launcher's
-// command, or when trials of the study have trained.
+// One process, or the ranks of one launcher, which have only what is on their own machine. Whether
+// it is one is seen by a launcher's command, or when trials of the study have trained.
 bool PoolView::NeedsOneNode(const Study& study) const {
-  if (study.spec.resize_by_restart) return true;
+  if (study.spec.resize_by_restart || !study.spec.launch.empty()) return true;
   return study.spec.min_slots > 1 &&
          (LauncherOf(study.spec.command) != nullptr || HasProvenInelastic(turn_.state(), study));
 }
