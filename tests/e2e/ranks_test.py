@@ -50,6 +50,12 @@ while True:
     time.sleep(0.05)
     note("loader", loader.poll())
 """
+REPORTS = BEGIN + """
+value = 0.5 if case == "alike" else 0.5 + rank
+told = subprocess.run(["tuner", "tell", "--step", "1", "--value", str(value)], text=True, capture_output=True)
+note("told", told.returncode)
+note("said", told.stderr.strip())
+"""
 # Stands for an interpreter with torchrun, which starts so many ranks of as many.
 LAUNCHER = """#!/bin/sh
 [ "$1" = -m ] || exec python3 "$@"
@@ -115,6 +121,17 @@ class Ranks(TunerTest):
         for rank, options in ((0, ()), (2, ("--rank", 2))):
             told = self.run_tuner("logs", "e2e", 0, "--db", self.dir / "run/espalier.db", *options).stdout
             self.assertEqual(told, f"rank {rank} loss=0.{5 + rank}\n")
+
+    def test_the_ranks_report_as_one(self):
+        trials = self.run_study(self.study_of(REPORTS, ["alike", "unlike"], metric={"name": "loss"}))
+        for case, codes in (("alike", [0, 0]), ("unlike", [0, 2])):
+            trial = trials[case]
+            self.assertEqual([value["step"] for value in trial["values"]], [1])
+            told = [int(self.note(trial["number"], rank, "told")[0]) for rank in range(2)]
+            self.assertEqual(sorted(told), codes)
+            said = self.note(trial["number"], told.index(max(told)), "said")[0]
+            if case == "unlike":
+                self.assertIn('report from one rank alone, or let the study say "ranks": "mean"', said)
 
     def test_the_rank_that_failed_is_the_reason(self):
         study = self.study_of(ENDS, ["raises", "killed", "early"], stop_grace_s=0.2, exit_timeout_s=1,
