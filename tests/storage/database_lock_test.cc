@@ -191,6 +191,29 @@ TEST_F(LostDatabase, WhoseFolderWasRenamed) {
   ExpectHoldsFirstAlone(Database());
 }
 
+TEST_F(LostDatabase, WhoseLogWasRemovedHasWhatWasAcknowledged) {
+  std::filesystem::remove(Database() + "-wal");
+  ExpectLost("its log " + Database() + "-wal was removed while the service ran");
+  // As after a kill: nothing is closed.
+  std::filesystem::copy_file(Database(), folder_.File("killed.db"));
+  ExpectHoldsFirstAlone(folder_.File("killed.db"));
+}
+
+TEST_F(LostDatabase, WhoseLogOrItsIndexWasReplacedHasWhatWasAcknowledged) {
+  for (const char* beside : {"-wal", "-shm"}) {
+    SCOPED_TRACE(beside);
+    const std::string path = Database() + beside;
+    std::filesystem::copy_file(path, path + ".new");
+    std::filesystem::rename(path + ".new", path);
+    ExpectLost("its log " + path + " was replaced while the service ran");
+    std::filesystem::copy_file(Database(), folder_.File("killed.db"));
+    ExpectHoldsFirstAlone(folder_.File("killed.db"));
+    std::filesystem::remove(folder_.File("killed.db"));
+    service_.reset();
+    service_ = MustOpen();
+  }
+}
+
 TEST_F(LostDatabase, InWhosePlaceAnotherIsLeavesThatOneAlone) {
   ASSERT_TRUE(BackUpDatabase(Database(), folder_.File("backup.db")).ok());
   const std::vector<Change> later = {NodeRegistered{NodeId(3), "after the backup"}};

@@ -74,6 +74,9 @@ bool FormerReleaseHasIt(const std::string& database) {
   return file.open() && flock(file.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
 }
 
+// Any other error tells nothing of the file: it may be a folder that cannot be searched any more.
+bool NothingThere(int error) { return error == ENOENT || error == ENOTDIR || error == ESTALE; }
+
 struct FileAtPath {
   bool same = false;     // as the open one
   bool gone = false;     // nothing has this name
@@ -86,8 +89,7 @@ FileAtPath Compare(const std::string& path, const FileDescriptor& file) {
   struct stat named {};
   if (fstat(file.get(), &opened) != 0) return {};
   const bool found = stat(path.c_str(), &named) == 0;
-  // Any other error tells nothing of the file: it may be a folder that cannot be searched any more.
-  const bool gone = !found && (errno == ENOENT || errno == ENOTDIR || errno == ESTALE);
+  const bool gone = !found && NothingThere(errno);
   return {.same = found ? opened.st_ino == named.st_ino && opened.st_dev == named.st_dev : !gone,
           .gone = gone,
           .removed = opened.st_nlink == 0,
@@ -186,18 +188,39 @@ void ServiceLock::ShowOwner() const {
   fcntl(file_.get(), F_SETLK, &lock);
 }
 
+void ServiceLock::KeepLog() {
+  for (const char* beside : {"-wal", "-shm"}) {
+    const std::string path = database_ + beside;
+    struct stat named {};
+    if (stat(path.c_str(), &named) == 0) log_.push_back({path, named.st_dev, named.st_ino});
+  }
+}
+
 absl::Status ServiceLock::CheckStillThere() const {
   const FileAtPath at_path = Compare(database_, file_);
-  if (at_path.same && !at_path.removed) return absl::OkStatus();
-  const char* what =
-      at_path.removed ? "the file was removed" : "the file was renamed or moved away";
-  return Refuse(
-      database_,
-      absl::StrCat(what, at_path.gone ? "" : ", and another put in its place,",
-                   " while the service ran, which would acknowledge what nobody finds again; ",
-                   at_path.removed ? "start it again on a backup (tuner db restore)"
-                                   : "put the file back and start it again",
-                   ", and stop a service before its database is moved"));
+  if (!at_path.same || at_path.removed) {
+    const char* what =
+        at_path.removed ? "the file was removed" : "the file was renamed or moved away";
+    return Refuse(
+        database_,
+        absl::StrCat(what, at_path.gone ? "" : ", and another put in its place,",
+                     " while the service ran, which would acknowledge what nobody finds again; ",
+                     at_path.removed ? "start it again on a backup (tuner db restore)"
+                                     : "put the file back and start it again",
+                     ", and stop a service before its database is moved"));
+  }
+  for (const FileBeside& kept : log_) {
+    struct stat named {};
+    const bool found = stat(kept.path.c_str(), &named) == 0;
+    if (found ? named.st_dev == kept.device && named.st_ino == kept.inode : !NothingThere(errno)) {
+      continue;
+    }
+    return Refuse(database_,
+                  absl::StrCat("its log ", kept.path, " was ", found ? "replaced" : "removed",
+                               " while the service ran, which would acknowledge what nobody finds "
+                               "again; start it again: what was acknowledged is in the database"));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status CheckDatabaseFile(const std::string& path, bool read_only, const std::string& wanted) {

@@ -1,7 +1,10 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/file_descriptor.h"
 #include "base/status.h"
@@ -23,16 +26,28 @@ class ServiceLock {
   // the file open for good: it drops all POSIX locks when it lets go of its own.
   void ShowOwner() const;
 
-  // An error, which says what has become of it, if the database's path does not lead to the locked
-  // file any more. Costs two calls of the system.
+  // SQLite's log and the log's index have been made: from now on they belong to the database. What
+  // is committed is in the log alone until SQLite writes it back.
+  void KeepLog();
+
+  // An error, which says what has become of it, if the path of the database, or of its log, does
+  // not lead to the same file any more. Costs four calls of the system.
   absl::Status CheckStillThere() const;
 
  private:
   ServiceLock(std::string database, FileDescriptor file)
       : database_(std::move(database)), file_(std::move(file)) {}
 
+  // By its number alone: SQLite's locks on it would go with a descriptor.
+  struct FileBeside {
+    std::string path;
+    dev_t device = 0;
+    ino_t inode = 0;
+  };
+
   std::string database_;
   FileDescriptor file_;
+  std::vector<FileBeside> log_;
 };
 
 // Refuses what could not be used anyway, before anything is created: a folder that is missing, a

@@ -66,8 +66,8 @@ class SqliteStorage : public Storage {
     if (!lock_) return absl::OkStatus();
     absl::Status status = lock_->CheckStillThere();
     if (status.ok()) return status;
-    // A file that was renamed gets what was acknowledged, and the one in its place does not find a
-    // log that is not its own.
+    // A file that was renamed, or has lost its log, gets what was acknowledged, and the one in its
+    // place does not find a log that is not its own.
     database_->Execute("PRAGMA wal_checkpoint(TRUNCATE)").IgnoreError();
     return status;
   }
@@ -162,6 +162,7 @@ absl::StatusOr<std::unique_ptr<Storage>> OpenSqliteStorage(const std::string& pa
     ESPALIER_ASSIGN_OR_RETURN(DeletedStudies remover, DeletedStudies::Make(*database));
     deleted.emplace(std::move(remover));
     ESPALIER_RETURN_IF_ERROR(SyncNames(canonical));
+    lock->KeepLog();
     lock->ShowOwner();
   }
   return std::make_unique<SqliteStorage>(std::move(lock), std::move(database), std::move(writer),
