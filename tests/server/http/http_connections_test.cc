@@ -522,30 +522,55 @@ TEST(HttpBodies, InChunksHaveTheLimitOfOthers) {
   }
 }
 
-TEST(HttpHeads, WithAZeroByteAreNone) {
+TEST(HttpHeads, WhoseHeadersCanBeReadInTwoWaysAreNone) {
   RunningService running(WithWord());
+  const std::string word = std::string("Authorization: Bearer ") + kWord;
   const std::string zero(1, '\0');
   for (const std::string& head :
-       {"GET /api/studies HTTP/1.1\r\nAuthorization: Bearer " + std::string(kWord) + zero,
-        "GET /api/studies" + zero + " HTTP/1.1\r\nAuthorization: Bearer " + kWord}) {
+       {"GET /api/studies HTTP/1.1\r\n" + word + zero,
+        "GET /api/studies" + zero + " HTTP/1.1\r\n" + word,
+        "POST /api/studies HTTP/1.1\r\n" + word +
+            "\r\nTransfer-Encoding : chunked\r\nContent-Length: 2",
+        "POST /api/studies HTTP/1.1\r\n" + word +
+            "\r\nTransfer-Encoding: chunked\nContent-Length: 2",
+        "POST /api/studies HTTP/1.1\r\n" + word +
+            "\r\nTransfer-Encoding: chunked\rX: y\r\nContent-Length: 2",
+        "POST /api/studies HTTP/1.1\r\n" + word +
+            "\r\nX: y\r\n Transfer-Encoding: chunked\r\nContent-Length: 2",
+        "POST /api/studies HTTP/1.1\r\n" + word + "\r\nContent-Length 2",
+        "POST /api/studies HTTP/1.1\r\n" + word + "\r\ncontent-length: \t",
+        "POST /api/studies HTTP/1.1\r\n" + word + "\r\nTransfer-Encoding:\r\nContent-Length: 2"}) {
     RawConnection connection(running.http_port());
-    connection.Send(head + "\r\n\r\n");
-    EXPECT_TRUE(connection.ReadUntil("never").starts_with("HTTP/1.1 400")) << head;
+    connection.Send(head + "\r\n\r\n{}");
+    const std::string answer = connection.ReadUntil("never");
+    EXPECT_TRUE(answer.starts_with("HTTP/1.1 400")) << head;
+    EXPECT_NE(answer.find("NAME: VALUE"), std::string::npos) << head;
   }
 }
 
-TEST(HttpAnswers, ComeOnceHoweverManyRangesAreAskedFor) {
+TEST(HttpHeads, MayHaveHeadersWithoutAValue) {
+  RunningService running(WithWord());
+  RawConnection connection(running.http_port());
+  connection.Send("GET /healthz HTTP/1.1\r\nHost:\r\nX-Empty: \r\n~!#$x:y:z\r\n\r\n");
+  EXPECT_NE(connection.ReadUntil("\r\n\r\nok\n").find("200 OK"), std::string::npos);
+}
+
+TEST(HttpAnswers, AreWholeWhateverRangesAreAskedFor) {
   RunningService running(WithWord());
   httplib::Client client("127.0.0.1", running.http_port());
   client.set_bearer_token_auth(kWord);
-  const std::string whole = client.Get("/api/openapi.json")->body;
-  std::string ranges = "bytes=0-";
-  for (int i = 0; i < 300; ++i) ranges += ",0-";
-  const auto many = client.Get("/api/openapi.json", {{"Range", ranges}});
-  ASSERT_TRUE(many);
-  EXPECT_EQ(many->status, 200);
-  EXPECT_EQ(many->body, whole);
-  EXPECT_EQ(client.Get("/api/openapi.json", {{"Range", "bytes=0-9"}})->body, whole.substr(0, 10));
+  std::string many = "bytes=0-";
+  for (int i = 0; i < 300; ++i) many += ",0-";
+  for (const char* path : {"/api/openapi.json", "/absent"}) {
+    const auto whole = client.Get(path);
+    ASSERT_TRUE(whole);
+    for (const std::string& ranges : {many, std::string("bytes=0-9"), std::string("bytes=-5")}) {
+      const auto answer = client.Get(path, {{"Range", ranges}});
+      ASSERT_TRUE(answer);
+      EXPECT_EQ(answer->status, whole->status) << path << ranges;
+      EXPECT_EQ(answer->body, whole->body) << path << ranges;
+    }
+  }
 }
 
 TEST(HttpAnswers, MayNotBeShownWithinPagesOfOtherSites) {

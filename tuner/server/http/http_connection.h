@@ -102,8 +102,8 @@ class HttpConnection final : public httplib::Stream {
       if (got < 0) return errno == EAGAIN || errno == EINTR ? Head::kGoesOn : Head::kFailed;
       if (!IsRequest()) return RefuseAtOnce();
     }
-    // No header has one, and readers of texts would not see what stands behind it.
-    if (std::string_view(in_).substr(0, in_.find("\r\n\r\n")).find('\0') != std::string::npos) {
+    const std::size_t end = in_.find("\r\n\r\n");
+    if (end != std::string::npos && !HasPlainHeaders(std::string_view(in_).substr(0, end))) {
       return RefuseAtOnce();
     }
     return Head::kWhole;
@@ -189,7 +189,9 @@ class HttpConnection final : public httplib::Stream {
   }
   Head RefuseAtOnce() {
     constexpr std::string_view kNoRequest =
-        "HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
+        "HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Type: text/plain\r\n"
+        "Content-Length: 76\r\n\r\n"
+        "no request of HTTP: each header needs a line of its own, as in NAME: VALUE\r\n";
     Send(kNoRequest.data(), kNoRequest.size());
     return Head::kFailed;
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
 
@@ -17,7 +18,34 @@ std::string_view TakeUntil(std::string_view mark, std::string_view& text) {
   return taken;
 }
 
+// Of the characters of a header's name.
+bool IsNameCharacter(char c) {
+  return absl::ascii_isalnum(static_cast<unsigned char>(c)) ||
+         std::string_view("!#$%&'*+-.^_`|~").find(c) != std::string_view::npos;
+}
+
+// Whether a header of this name says where the request ends.
+bool SaysWhereItEnds(std::string_view name) {
+  const absl::string_view text(name.data(), name.size());
+  return absl::EqualsIgnoreCase(text, "Content-Length") ||
+         absl::EqualsIgnoreCase(text, "Transfer-Encoding");
+}
+
 }  // namespace
+
+bool HasPlainHeaders(std::string_view text) {
+  for (bool request_line = true; !text.empty(); request_line = false) {
+    const std::string_view line = TakeUntil("\r\n", text);
+    if (line.find_first_of(std::string_view("\r\n\0", 3)) != std::string_view::npos) return false;
+    if (request_line) continue;
+    const std::string_view name = line.substr(0, line.find(':'));
+    if (name.empty() || name.size() == line.size()) return false;
+    if (!std::ranges::all_of(name, IsNameCharacter)) return false;
+    const bool blank = line.find_first_not_of(" \t", name.size() + 1) == std::string_view::npos;
+    if (blank && SaysWhereItEnds(name)) return false;
+  }
+  return true;
+}
 
 HttpHead ReadHttpHead(std::string_view text) {
   constexpr std::string_view kAuthorization = "authorization:";

@@ -11,6 +11,12 @@ struct HttpHead {
   std::string_view authorization;  // the header's value; empty: none
 };
 
+// Whether everybody reads the same headers in the text of a head, from its request line to its last
+// line: each has a name, a colon behind it, and a line of its own, and a length has a value (RFC
+// 9112, 2.2, 5.1 and 5.2). The library passes over other lines, which a proxy before it may take
+// for a length or for chunks.
+bool HasPlainHeaders(std::string_view text);
+
 // Of the text of a request's head: empty where it is none.
 HttpHead ReadHttpHead(std::string_view text);
 

@@ -25,7 +25,7 @@ class HttpRequestServer : public httplib::Server {
           request.headers.erase(kOwnUserHeader);
           if (connection.own_user()) request.headers.emplace(kOwnUserHeader, "1");
           BeginBody(request, connection);
-          TakeOneRange(request);
+          TakeNoRanges(request);
           TakeNoForms(request);
         });
     return connection.FinishRequest() && answered && !closed;
@@ -48,9 +48,9 @@ class HttpRequestServer : public httplib::Server {
     }
   }
 
-  // Many ranges would multiply what they are of.
-  static void TakeOneRange(httplib::Request& request) {
-    if (request.ranges.size() <= 1) return;
+  // Many ranges would multiply what they are of. And the library cuts whatever is answered, errors
+  // too, and calls the piece the whole (200) where a handler has set the status.
+  static void TakeNoRanges(httplib::Request& request) {
     request.ranges.clear();
     request.headers.erase("Range");
   }
