@@ -22,6 +22,13 @@ TEST_F(CoreTest, KeepsTokensByTheirHash) {
   EXPECT_TRUE(absl::IsInvalidArgument(Step(AddToken{Named("3", "a b")}).status));
 }
 
+TEST_F(CoreTest, ATokenIsNotNamedAsTheIdOfAnother) {
+  ASSERT_TRUE(Step(AddToken{Named("0a1b2c3d", "ada")}).status.ok());
+  const absl::Status refused = Step(AddToken{Named("4", "0a1b2c3d")}).status;
+  EXPECT_TRUE(absl::IsAlreadyExists(refused));
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("is the id of the token ada"));
+}
+
 TEST_F(CoreTest, ARemovedTokenIsRememberedAndItsNameFree) {
   ASSERT_TRUE(Step(AddToken{Named("1", "ada")}).status.ok());
   ASSERT_TRUE(Step(RemoveToken{"ada"}).status.ok());

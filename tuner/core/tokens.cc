@@ -27,7 +27,7 @@ void Tokens::On(const AddToken& event) {
   if (!GoodTokenName(token.name)) {
     turn_.reply().status = absl::InvalidArgumentError(
         absl::StrCat("token name \"", token.name.substr(0, kLongestTokenName), "\": must be 1 to ",
-                     kLongestTokenName, " characters, without blanks"));
+                     kLongestTokenName, " characters of ASCII, without blanks"));
     return;
   }
   if (token.expires != Time{} && token.expires <= turn_.now()) {
@@ -39,6 +39,12 @@ void Tokens::On(const AddToken& event) {
   for (const auto& [id, other] : turn_.state().tokens) {
     if (!IsGood(other, turn_.now())) continue;
     ++good;
+    if (id == token.name) {
+      turn_.reply().status = absl::AlreadyExistsError(
+          absl::StrCat("token name \"", id, "\": is the id of the token ", other.name,
+                       ", and `tuner token rm` takes both: choose another name"));
+      return;
+    }
     if (other.name != token.name && id != token.id) continue;
     turn_.reply().status = absl::AlreadyExistsError(absl::StrCat(
         "there is a token named ", other.name,

@@ -1,6 +1,7 @@
 #include "tuner/cli/machine/files.h"
 
 #include <poll.h>
+#include <stdio_ext.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -59,7 +60,11 @@ absl::Status WriteOut(const std::string& path, const std::string& text) {
   if (!path.empty()) return WriteFile(path, text);
   const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
   if ((!written || std::fflush(stdout) != 0) && !ReaderIsGone()) {
-    return absl::InternalError("cannot write to stdout");
+    const std::string why = std::strerror(errno);
+    // What could not be written would be found at the end, and told once more.
+    __fpurge(stdout);
+    std::clearerr(stdout);
+    return absl::InternalError("cannot write to stdout: " + why);
   }
   return absl::OkStatus();
 }

@@ -16,6 +16,7 @@
 #include "base/private_files.h"
 #include "tuner/cli/client.h"
 #include "tuner/cli/connected_verb.h"
+#include "tuner/cli/machine/files.h"
 #include "tuner/cli/options/service_options.h"
 #include "tuner/cli/verb.h"
 #include "tuner/cli/views/text.h"
@@ -50,31 +51,53 @@ absl::StatusOr<double> LifeOf(const std::string& text) {
       fmt::format("--expires {}: must be a time such as 30d, 12h, 45m or 90s, or never", text));
 }
 
+// Before a token is made that nobody would have.
+absl::Status Reserve(const std::string& out) {
+  std::error_code ignored;
+  if (std::filesystem::exists(out, ignored)) {
+    return absl::AlreadyExistsError(
+        fmt::format("--out {}: exists already and is not overwritten; give another name", out));
+  }
+  return Prefixed("--out", WritePrivateFile(out, ""));
+}
+
 // The token alone goes to stdout, where it does not go to a file for its user alone.
+absl::Status Hand(const v1::Token& token, const std::string& out) {
+  if (!out.empty()) return WritePrivateFile(out, token.text() + "\n");
+  return WriteOut("", token.text() + "\n");
+}
+
 absl::Status Create(const TokenArguments& arguments) {
   v1::CreateTokenRequest request;
   request.set_role(arguments.role);
   request.set_name(arguments.name);
   ESPALIER_ASSIGN_OR_RETURN(const double life_s, LifeOf(arguments.expires));
   request.set_expires_in_s(life_s);
-  std::error_code ignored;
-  if (!arguments.out.empty() && std::filesystem::exists(arguments.out, ignored)) {
-    return absl::AlreadyExistsError(fmt::format(
-        "--out {}: exists already and is not overwritten; give another name", arguments.out));
-  }
   ESPALIER_ASSIGN_OR_RETURN(const ClientOptions options, arguments.service.Resolve());
-  ESPALIER_ASSIGN_OR_RETURN(const v1::Token token, Client(options).Call<api::CreateToken>(request));
+  if (!arguments.out.empty()) ESPALIER_RETURN_IF_ERROR(Reserve(arguments.out));
+  Client client(options);
+  const absl::StatusOr<v1::Token> token = client.Call<api::CreateToken>(request);
+  const absl::Status handed = token.ok() ? Hand(*token, arguments.out) : token.status();
+  if (!handed.ok()) {
+    std::error_code ignored;
+    if (!arguments.out.empty()) std::filesystem::remove(arguments.out, ignored);
+    if (!token.ok()) return handed;
+    v1::RemoveTokenRequest removal;
+    removal.set_token(token->id());
+    const bool removed = client.Call<api::RemoveToken>(removal).ok();
+    return Prefixed(fmt::format("token {} ({}) {}", token->name(), token->id(),
+                                removed ? "is revoked again" : "is valid, and nobody has it"),
+                    handed);
+  }
   const std::string kept =
       arguments.out.empty() ? "it is shown only once: keep it in a file of mode 0600, and give"
                             : fmt::format("it is in {}, for its user alone: give", arguments.out);
   std::fprintf(stderr, "token %s (%s), role %s, %s; %s that file as --token-file\n",
-               token.name().c_str(), token.id().c_str(), token.role().c_str(),
-               token.expires_s() > 0
-                   ? ("until " + MomentText(TimeFromSeconds(token.expires_s()))).c_str()
+               token->name().c_str(), token->id().c_str(), token->role().c_str(),
+               token->expires_s() > 0
+                   ? ("until " + MomentText(TimeFromSeconds(token->expires_s()))).c_str()
                    : "for ever",
                kept.c_str());
-  if (!arguments.out.empty()) return WritePrivateFile(arguments.out, token.text() + "\n");
-  std::printf("%s\n", token.text().c_str());
   return absl::OkStatus();
 }
 
@@ -109,8 +132,7 @@ absl::Status Remove(const TokenArguments& arguments) {
   ESPALIER_ASSIGN_OR_RETURN(const ClientOptions options, arguments.service.Resolve());
   v1::RemoveTokenRequest request;
   request.set_token(arguments.token);
-  ESPALIER_ASSIGN_OR_RETURN(const v1::Token token,
-                            Client(options).Call<api::RemoveToken>(request));
+  ESPALIER_ASSIGN_OR_RETURN(const v1::Token token, Client(options).Call<api::RemoveToken>(request));
   std::printf("token %s (%s) is revoked\n", token.name().c_str(), token.id().c_str());
   return absl::OkStatus();
 }
