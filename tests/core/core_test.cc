@@ -142,7 +142,14 @@ TEST_F(CoreTest, AStudyOfWhoseTrialsNoneHasToldANumberHasFailed) {
   Step(TellValue{start.trial, 1, 0.5});
   Step(TellValue{start.trial, 2, std::nan("")});
   Step(ReplicaExited{start.replica, 0, 0, "", ""});
-  EXPECT_EQ(study().state, StudyState::kComplete) << "one of them has told one on its way";
+  EXPECT_EQ(study().state, StudyState::kFailed) << "it has no best trial";
+  EXPECT_THAT(study().reason, HasSubstr("none of its 4 trials has ended with a number as"));
+  Step(ResumeStudy{"s", 5, 0});
+  const StartReplicaCommand good = starts_.at(0);
+  Step(TellValue{good.trial, 1, std::nan("")});
+  Step(TellValue{good.trial, 2, 0.5});
+  Step(ReplicaExited{good.replica, 0, 0, "", ""});
+  EXPECT_EQ(study().state, StudyState::kComplete) << "one is the best";
 }
 
 TEST_F(CoreTest, AStudyWhoseTrialsAllFailedHasFailed) {

@@ -65,5 +65,18 @@ TEST_F(BadNumbers, OfBatchesAreRefusedBeforeTheyAreUsed) {
   EXPECT_THAT(Refusals()[0], HasSubstr("largest microbatch needs at least the smallest, 8, got 4"));
 }
 
+// A trial that has told no value that counts has no cost yet, which is no fault of its numbers.
+TEST_F(BadNumbers, OfTheMetricAreNotRefused) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  const std::vector<ReplicaId> replicas = TwoReplicas();
+  std::int64_t step = 0;
+  for (const double bad : {std::numeric_limits<double>::quiet_NaN(), -infinity, infinity}) {
+    Step(FromReplica{replicas[0], ReplicaReport{++step, bad, 1}});
+    Progress(replicas[0], {2, 4});
+    Wait(30);
+    EXPECT_TRUE(Refusals().empty()) << bad;
+  }
+}
+
 }  // namespace
 }  // namespace espalier

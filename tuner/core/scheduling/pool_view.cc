@@ -211,7 +211,8 @@ void PoolView::DescribeHistory(const Trial& trial, Job& job) const {
   }
   job.resizes = static_cast<int>(trial.resizes.size());
   const Direction direction = turn_.state().studies.at(trial.study).spec.direction();
-  if (const std::optional<double> best = BestValue(trial, direction)) {
+  const std::optional<double> best = BestValue(trial, direction);
+  if (best && Counts(direction, *best)) {
     job.cost = direction == Direction::kMinimize ? *best : -*best;
   }
 }

@@ -50,21 +50,22 @@ std::optional<std::string> AllFailed(const Study& study, const TunerState& state
   return text;
 }
 
-// Where trials of the study ran to their end and none has told a number: that.
+// Where trials of the study ran to their end and none has a value that can be compared: that.
 std::optional<std::string> NoneHasANumber(const Study& study, const TunerState& state) {
   if (study.spec.kind != StudyKind::kTuned || !study.spec.has_metric) return std::nullopt;
+  if (BestTrial(state, study)) return std::nullopt;
   const Trial* last = nullptr;
+  bool on_its_way = false;
   for (const TrialId id : study.trials) {
     const Trial& trial = state.trials.at(id);
     const auto is_number = [](const IntermediateValue& told) { return std::isfinite(told.value); };
-    if (trial.value && std::isfinite(*trial.value)) return std::nullopt;
-    if (std::ranges::any_of(trial.values, is_number)) return std::nullopt;
+    on_its_way = on_its_way || std::ranges::any_of(trial.values, is_number);
     if (trial.state == TrialState::kComplete && trial.value) last = &trial;
   }
   if (last == nullptr) return std::nullopt;
-  return absl::StrCat("none of its ", study.trials.size(), " trials has told a number as \"",
-                      study.spec.metric, "\"; the last, trial ", last->number, ", ended with ",
-                      *last->value);
+  return absl::StrCat("none of its ", study.trials.size(), " trials has ",
+                      on_its_way ? "ended with" : "told", " a number as \"", study.spec.metric,
+                      "\"; the last, trial ", last->number, ", ended with ", *last->value);
 }
 
 }  // namespace
