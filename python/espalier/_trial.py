@@ -18,6 +18,7 @@ _the = None
 _ABSENT = object()
 _Parsed = typing.TypeVar("_Parsed")
 _SHOWN = 80  # characters of a value
+_MOST_STEP = 2**53  # every whole number up to it is a float
 
 
 def of_process() -> "Trial":
@@ -253,19 +254,22 @@ def _number(value, what):
     """A tensor of the loss still belongs to a graph, and torch warns of what is converted then."""
     try:
         return float(value.detach() if hasattr(value, "detach") else value)
-    except (TypeError, ValueError, RuntimeError) as error:
+    except (TypeError, ValueError, RuntimeError, OverflowError) as error:
         further = "; report further figures by name, as report(step, value, accuracy=0.9)" if isinstance(value, dict) else ""
         raise UsageError(f"{what} of a trial is {_shown(value)}: must be one number{further}") from error
 
 
 def _step(value):
+    wanted = "a whole number, as in report(step, value)"
     try:
         step = int(value)
-        if step == value:
+        if step == value and step <= _MOST_STEP:
             return step
+        if step == value:
+            wanted = "at most 2**53"
     except (TypeError, ValueError, RuntimeError, OverflowError):
         pass
-    raise UsageError(f"the step of a report is {_shown(value)}: must be a whole number, as in report(step, value)")
+    raise UsageError(f"the step of a report is {_shown(value)}: must be {wanted}")
 
 
 def _shown(value):

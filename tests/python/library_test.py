@@ -155,14 +155,15 @@ class Library(unittest.TestCase):
                    "             lambda: trial.report(1, 0.5, accuracy=[1, 2]), lambda: trial.finish([3]),\n"
                    "             lambda: trial.report(1, __import__('torch').ones(2)), lambda: trial.report(1, 'x' * 90),\n"
                    "             lambda: trial.report(0.5, 1), lambda: trial.report({'loss': 1}, 1), lambda: trial.report(None, 1),\n"
-                   "             lambda: trial.report(float('nan'), 1)):\n"
+                   "             lambda: trial.report(float('nan'), 1), lambda: trial.report(2**53 + 1, 1), lambda: trial.report(10**30, 1),\n"
+                   "             lambda: trial.should_stop(2**64), lambda: trial.report(1, 10**400)):\n"
                    "    try:\n"
                    "        call()\n"
                    "    except espalier.errors.UsageError as error:\n"
                    "        print(error)\n")
         done = subprocess.run([sys.executable, "-c", program], text=True, capture_output=True)
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertEqual(done.stdout.splitlines()[:11], [
+        self.assertEqual(done.stdout.splitlines()[:15], [
             "the value of a trial is {'loss': 1}, a dict: must be one number; report further figures by name, as "
             "report(step, value, accuracy=0.9)",
             "the value of a trial is 'low', a str: must be one number",
@@ -172,7 +173,9 @@ class Library(unittest.TestCase):
             "the value of a trial is tensor([1., 1.]), a Tensor: must be one number",
             f"the value of a trial is '{'x' * 76}..., a str: must be one number",
             *(f"the step of a report is {step}: must be a whole number, as in report(step, value)"
-              for step in ("0.5, a float", "{'loss': 1}, a dict", "None, a NoneType", "nan, a float"))])
+              for step in ("0.5, a float", "{'loss': 1}, a dict", "None, a NoneType", "nan, a float")),
+            *(f"the step of a report is {step}, a int: must be at most 2**53" for step in (2**53 + 1, 10**30, 2**64)),
+            f"the value of a trial is 1{'0' * 76}..., a int: must be one number"])
 
     def test_parameters_of_the_command_line_are_not_for_the_programs_parser(self):
         program = ("import argparse, espalier\n"

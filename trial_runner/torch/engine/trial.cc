@@ -16,6 +16,8 @@
 namespace espalier {
 namespace {
 
+constexpr std::int64_t kMaxStep = std::int64_t{1} << 53;  // the service's
+
 template <typename T>
 T ValueOrEnd(absl::StatusOr<T> value) {
   if (!value.ok()) EndProcess(value.status(), kBadUseExitCode);
@@ -72,6 +74,7 @@ bool Trial::GetBool(const std::string& name, bool otherwise) {
 
 void Trial::Report(std::int64_t step, double value, const std::map<std::string, double>& extra) {
   if (step < 0) BadUse(absl::StrCat("Report: step is ", step, ": want 0 or more"));
+  if (step > kMaxStep) BadUse(absl::StrCat("Report: step is ", step, ": want at most 2^53"));
   if (extra.size() > kMaxExtraFigures) {
     BadUse(absl::StrCat("Report of step ", step, " has ", extra.size(), " further figures: want ",
                         kMaxExtraFigures, " at the most"));

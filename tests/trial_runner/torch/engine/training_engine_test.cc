@@ -107,6 +107,8 @@ TEST(TrainingEngineDeathTest, MistakesEndTheProgramAndSayWhatIsWanted) {
   EXPECT_EXIT(set_batch_size(9, false), bad_use,
               "batch_size is 9: want at most the size of the data set, 8");
   EXPECT_EXIT(Trial(1, arguments).Report(-1, 0.5), bad_use, "Report: step is -1: want 0 or more");
+  EXPECT_EXIT(Trial(1, arguments).Report((std::int64_t{1} << 53) + 1, 0.5), bad_use,
+              "Report: step is 9007199254740993: want at most 2.53");
   EXPECT_EXIT(
       {
         const Trial first(1, arguments);
