@@ -121,19 +121,47 @@ TEST(TrialEnvironment, HasNothingOfTheJobThatTheAgentRunsIn) {
   v1::StartReplica start;
   start.set_parameters_json("{}");
   (*start.mutable_environment())["MASTER_PORT"] = "29500";
-  std::map<std::string, std::string> inherited = {{"PATH", "/bin"},         {"LOCAL_DATA", "/data"},
-                                                  {"RANKING", "yes"},       {"OMP_PROC_BIND", "no"},
-                                                  {"SLURM_CONF", "/etc/c"}, {"MY_SLURM_JOB", "1"}};
+  std::map<std::string, std::string> inherited = {
+      {"PATH", "/bin"},          {"LOCAL_DATA", "/data"},  {"RANKING", "yes"},
+      {"OMP_PROC_BIND", "no"},   {"SLURM_CONF", "/etc/c"}, {"MY_SLURM_JOB", "1"},
+      {"HYDRA_FULL_ERROR", "1"}, {"FLUX_DEV", "/flux"},    {"HOROVOD_FUSION_THRESHOLD", "0"}};
   const auto kept = inherited;
-  for (const char* const name :
-       {"SLURM_NTASKS",        "SLURM_PROCID",     "SLURM_JOB_ID",   "SLURMD_NODENAME",
-        "SRUN_DEBUG",          "PMI_RANK",         "PMIX_NAMESPACE", "OMPI_COMM_WORLD_RANK",
-        "MV2_COMM_WORLD_RANK", "MPI_LOCALRANKID",  "PBS_NODEFILE",   "LSB_JOBID",
-        "JSM_NAMESPACE_RANK",  "PE_HOSTFILE",      "RANK",           "WORLD_SIZE",
-        "LOCAL_RANK",          "LOCAL_WORLD_SIZE", "GROUP_RANK",     "ROLE_NAME",
-        "NODE_RANK",           "MASTER_ADDR",      "MASTER_PORT",    "TORCHELASTIC_RUN_ID",
-        "PET_NNODES",          "NOTIFY_SOCKET",    "LISTEN_FDS",     "LISTEN_FDNAMES",
-        "WATCHDOG_USEC"}) {
+  for (const char* const name : {"SLURM_NTASKS",
+                                 "SLURM_PROCID",
+                                 "SLURM_JOB_ID",
+                                 "SLURMD_NODENAME",
+                                 "SRUN_DEBUG",
+                                 "PMI_RANK",
+                                 "PMIX_NAMESPACE",
+                                 "OMPI_COMM_WORLD_RANK",
+                                 "MV2_COMM_WORLD_RANK",
+                                 "MPI_LOCALRANKID",
+                                 "PBS_NODEFILE",
+                                 "LSB_JOBID",
+                                 "JSM_NAMESPACE_RANK",
+                                 "PE_HOSTFILE",
+                                 "RANK",
+                                 "WORLD_SIZE",
+                                 "LOCAL_RANK",
+                                 "LOCAL_WORLD_SIZE",
+                                 "GROUP_RANK",
+                                 "ROLE_NAME",
+                                 "NODE_RANK",
+                                 "MASTER_ADDR",
+                                 "MASTER_PORT",
+                                 "TORCHELASTIC_RUN_ID",
+                                 "HYDRA_LAUNCHER",
+                                 "HYDI_CONTROL_FD",
+                                 "PALS_RANKID",
+                                 "FLUX_TASK_RANK",
+                                 "FLUX_JOB_ID",
+                                 "HOROVOD_RANK",
+                                 "HOROVOD_GLOO_RENDEZVOUS_PORT",
+                                 "PET_NNODES",
+                                 "NOTIFY_SOCKET",
+                                 "LISTEN_FDS",
+                                 "LISTEN_FDNAMES",
+                                 "WATCHDOG_USEC"}) {
     inherited[name] = "3";
   }
   const auto variables = *TrialEnvironment(inherited, {}, {}, 3, {}, start, {});
