@@ -3,7 +3,6 @@
 #include <spdlog/spdlog.h>
 
 #include <csignal>
-#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
@@ -19,16 +18,6 @@ namespace {
 constexpr std::chrono::seconds kMostHeldForGpu{5};  // while a driver takes its time
 constexpr std::chrono::seconds kMostLeaving{5};     // for what was killed to be gone
 constexpr std::chrono::seconds kSweepPace{1};
-constexpr std::chrono::milliseconds kMostHeldForTerm{500};  // for a signal to reach the agent too
-
-// Of a signal that a system may send to all processes of a machine or job: its end, or the notice
-// of it (sbatch --signal). Also below a shell, which says so by its exit code.
-bool DiedOfNotice(const v1::ReplicaExited& exited) {
-  const auto of = [&exited](int signal) {
-    return exited.signal() == signal || exited.exit_code() == 128 + signal;
-  };
-  return of(SIGTERM) || of(SIGUSR1);
-}
 
 }  // namespace
 
@@ -134,32 +123,30 @@ void AgentLoop::EndLeftovers(Clock::time_point now) {
 }
 
 void AgentLoop::TellExit(v1::ReplicaExited exited, bool may_be_gpu) {
-  if (DiedOfNotice(exited)) {
-    held_exits_.push_back({std::nullopt, Clock::now() + kMostHeldForTerm, std::move(exited)});
+  if (HeldExits::DiedOfNotice(exited)) {
+    held_exits_.HoldForNotice(std::move(exited), Clock::now());
   } else if (may_be_gpu && gpu_watch_ && !stopping_) {
-    held_exits_.push_back(
-        {gpu_watch_->LookNow(), Clock::now() + kMostHeldForGpu, std::move(exited)});
+    held_exits_.HoldForGpus(std::move(exited), gpu_watch_->LookNow(),
+                            Clock::now() + kMostHeldForGpu);
   } else {
     AddExit(std::move(exited));
   }
 }
 
-void AgentLoop::TellHeldExits(Clock::time_point now) {
+void AgentLoop::TellHeldExits(bool all) {
   if (held_exits_.empty()) return;
-  std::int64_t looks = 0;
+  HeldExits::Known known;
   {
     const std::lock_guard lock(mutex_);
-    looks = gpu_looks_;
+    known.looks = gpu_looks_;
   }
   TellUnusableSlots();  // what those looks have found
-  const bool ending = stopping_ || machine_ends_;
-  std::erase_if(held_exits_, [&](HeldExit& held) {
-    const bool decided = held.look ? *held.look <= looks || stopping_ : ending;
-    if (!decided && held.until > now) return false;
-    if (!held.look && ending) held.exited.set_agent_stops(true);
-    AddExit(std::move(held.exited));
-    return true;
-  });
+  known.now = Clock::now();
+  known.stopping = stopping_;
+  known.leaving = machine_ends_.has_value();
+  for (v1::ReplicaExited& exited : all ? held_exits_.TakeAll(known) : held_exits_.Take(known)) {
+    AddExit(std::move(exited));
+  }
 }
 
 void AgentLoop::AddExit(v1::ReplicaExited exited) {

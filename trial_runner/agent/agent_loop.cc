@@ -137,7 +137,7 @@ bool AgentLoop::Turn() {
   ObeyReplace(now);
   TellUnusableSlots();
   EndLeftovers(now);
-  TellHeldExits(now);
+  TellHeldExits();
   KeepTime(now);
   if (zygotes_.TakeNews()) BeginWaiting(true);
   TakeCheckpoints();
@@ -217,7 +217,7 @@ int AgentLoop::WaitMs(Clock::time_point now) const {
   if (leave_at_) until = std::min(until, *leave_at_);
   if (machine_ends_) until = std::min(until, now + kLeavingPace);
   if (replacement_) until = std::min(until, replacement_->deadline());
-  for (const HeldExit& held : held_exits_) until = std::min(until, held.until);
+  until = std::min(until, held_exits_.NextTime());
   if (!leaving_.empty()) until = std::min(until, now + kLeftoverPace);
   if (knows_orphans_) until = std::min(until, sweep_at_);
   if (options_.max_log_bytes > 0 && !running_.empty()) until = std::min(until, logs_at_);

@@ -19,6 +19,7 @@
 #include "trial_runner/agent/agent_home.h"
 #include "trial_runner/agent/checkpoint_keeper.h"
 #include "trial_runner/agent/gpus/gpu_watch.h"
+#include "trial_runner/agent/held_exits.h"
 #include "trial_runner/agent/host_address.h"
 #include "trial_runner/agent/outbox.h"
 #include "trial_runner/agent/processes/agent_watch.h"
@@ -62,15 +63,6 @@ class AgentLoop : public Agent {
   // Replicas whose ids are remembered after their end, to refuse a start that arrives twice.
   static constexpr std::size_t kMaxRememberedReplicas = 4096;
 
-  // How a replica ended of itself, while its GPU is looked at, or while it shows whether the agent
-  // is told to end as well: a system that shuts down, or a job that is cancelled, tells all
-  // processes at once.
-  struct HeldExit {
-    std::optional<std::int64_t> look;  // at the GPUs; none: it died of SIGTERM
-    Clock::time_point until;
-    v1::ReplicaExited exited;
-  };
-
   // Its processes are gone but for what these have left, which is killed before the service is
   // told.
   struct LeavingReplica {
@@ -94,8 +86,8 @@ class AgentLoop : public Agent {
   // first, or it would blame the trial and start the next replica on the same GPU. If the agent is
   // being ended as well, the program has not failed.
   void TellExit(v1::ReplicaExited exited, bool may_be_gpu);
-  // Reports the exits for which this is known now, or which have waited long enough.
-  void TellHeldExits(Clock::time_point now);
+  // Reports the exits for which this is known now, or which have waited long enough; or all.
+  void TellHeldExits(bool all = false);
   v1::UnusableSlots UnusableSlots() const;
   // False: the agent has ended.
   bool Turn();
@@ -211,7 +203,7 @@ class AgentLoop : public Agent {
   // Every replica whose end the service may not know: it runs, or its exit is not acknowledged.
   std::map<std::int64_t, v1::LiveReplica> unfinished_;
   std::set<std::int64_t> ended_;
-  std::vector<HeldExit> held_exits_;
+  HeldExits held_exits_;
   Leftovers leftovers_;
   AgentWatch watch_;
   std::vector<LeavingReplica> leaving_;

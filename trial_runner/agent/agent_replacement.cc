@@ -59,7 +59,7 @@ void AgentLoop::ObeyReplace(Clock::time_point now) {
   if (verdict->ok()) {
     for (LeavingReplica& left : leaving_) left.until = {};
     EndLeftovers(Clock::now());
-    TellHeldExits(Clock::time_point::max());
+    TellHeldExits(/*all=*/true);
     zygotes_.EndAll();  // the successor makes its own
     BeginWaiting(false);
     verdict = GiveWay();
