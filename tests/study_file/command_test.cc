@@ -127,6 +127,32 @@ TEST_F(CheckCommandTest, RefusesWhatIsNoProgram) {
   EXPECT_THAT(Refusal("/"), HasSubstr("is a folder"));
 }
 
+TEST_F(CheckCommandTest, RefusesAScriptThatTheSystemCannotStart) {
+  const auto refusal = [&](const std::string& text) {
+    Program("script");
+    std::ofstream(folder_.File("script")) << text;
+    return Refusal("./script");
+  };
+  EXPECT_THAT(refusal("#! /absent/python3 -u\nprint(1)\n"),
+              HasSubstr(folder_.File("script") + " names \"/absent/python3\", which is not there"));
+  EXPECT_THAT(refusal("#!/bin/sh\r\necho 1\r\n"),
+              AllOf(HasSubstr("\"/bin/sh\\r\""), HasSubstr("without \\r")));
+  EXPECT_THAT(refusal("echo loss=1\n"), HasSubstr("a first line such as #!/bin/sh"));
+  EXPECT_THAT(refusal(""), HasSubstr("a first line such as #!/bin/sh"));
+}
+
+TEST_F(CheckCommandTest, TakesScriptsAndPrograms) {
+  for (const std::string& text :
+       {std::string("#!/bin/sh"), std::string("#! \t/usr/bin/env python3\n"), std::string("#!\n"),
+        std::string("\x7f"
+                    "ELF\2\1\1\0\0",
+                    9)}) {
+    Program("program");
+    std::ofstream(folder_.File("program")) << text;
+    EXPECT_TRUE(Check("./program").ok()) << text;
+  }
+}
+
 TEST_F(CheckCommandTest, RefusesAMissingDirectory) {
   spec_.directory = folder_.File("absent");
   EXPECT_THAT(Refusal("sh"), HasSubstr("absent"));

@@ -4,11 +4,13 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/json/command_words.h"
@@ -51,8 +53,40 @@ bool IsInPath(const StudySpec& spec, const std::string& name,
   });
 }
 
+// The system starts a script by the program that its first line names, and what it says of one that
+// cannot be found is that the script does not exist.
+absl::Status CheckFirstLine(const std::string& name, const std::string& path) {
+  constexpr std::size_t kLongestRead = 256;
+  std::string start(kLongestRead, '\0');
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return absl::OkStatus();  // one may be executed without being read
+  file.read(start.data(), kLongestRead);
+  start.resize(static_cast<std::size_t>(file.gcount()));
+  if (!start.starts_with("#!")) {
+    // Programs have zero bytes near their beginning.
+    if (file.bad() || start.find('\0') != std::string::npos) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        absl::StrCat("command \"", name, "\": ", path,
+                     " is text without a first line such as #!/bin/sh, and "
+                     "cannot be started: give it one, or start it by its interpreter"));
+  }
+  const std::size_t begin = start.find_first_not_of(" \t", 2);
+  const std::size_t end = start.find_first_of(" \t\n", std::min(begin, start.size()));
+  if (begin == std::string::npos || end == std::string::npos) return absl::OkStatus();
+  const std::string interpreter = start.substr(begin, end - begin);
+  std::error_code error;
+  if (interpreter.empty() || interpreter.front() != '/' ||
+      std::filesystem::exists(interpreter, error)) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("command \"", name, "\": the first line of ", path, " names \"",
+                   absl::CEscape(interpreter), "\", which is not there",
+                   interpreter.back() == '\r' ? ": end its lines as on Linux, without \\r" : ""));
+}
+
 absl::Status CheckPath(const std::string& name, const std::string& path) {
-  if (IsProgram(path)) return absl::OkStatus();
+  if (IsProgram(path)) return CheckFirstLine(name, path);
   std::error_code error;
   const char* problem = "does not exist";
   if (std::filesystem::is_directory(path, error)) {
