@@ -63,5 +63,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                      written.size() + study->environment.size() * sizeof(kMaskedValue),
                  "masking takes something away");
   DirectionNote(*study);
+  ParameterNote(*study);
   return 0;
 }

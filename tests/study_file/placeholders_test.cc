@@ -34,6 +34,23 @@ std::string CommandRefusal(const std::string& command) {
   return std::string(CheckNames(command).message());
 }
 
+TEST(ParameterNote, NamesWhatTheCommandForgets) {
+  const auto note = [](const std::string& command, const std::string& metric) {
+    const auto spec = ParseStudy(
+        absl::StrCat(R"({"name": "s", "command": )", command, R"(, "trials": 3, "metric": )",
+                     metric, R"(, "search_space": )", kNamedSpace, "}"),
+        "s", "/home/me");
+    EXPECT_TRUE(spec.ok()) << spec.status();
+    return spec.ok() ? ParameterNote(*spec) : "";
+  };
+  constexpr char kReads[] = R"json({"name": "loss", "from_output": "(.*)"})json";
+  EXPECT_THAT(note(R"(["t", "{lr}", "{optimizer/sgd/momentum}"])", kReads),
+              StartsWith(R"(no word of "command" has "amp", "learning rate" in braces)"));
+  EXPECT_EQ(note(R"(["t", "--amp"])", kReads), "") << "it may read them all from its environment";
+  EXPECT_EQ(note(R"(["sh", "-c", "t --lr $ESPALIER_PARAM_LR $1", "sh", "{amp}"])", kReads), "");
+  EXPECT_EQ(note(R"(["t", "{lr}"])", R"("loss")"), "") << "programs with the library tell it";
+}
+
 TEST(CheckPlaceholders, KnowsParametersByTheirPathAndTheTrial) {
   EXPECT_TRUE(
       CheckNames(R"(["t", "{lr}", "{optimizer}", "{optimizer/sgd/momentum}", "{amp?--amp}"])")

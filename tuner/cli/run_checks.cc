@@ -161,8 +161,8 @@ absl::StatusOr<RunPlan> CheckRun(const RunArguments& arguments) {
        {Validate(spec), CheckPlaceholders(spec), CheckCommand(spec), CheckNeeds(spec)}) {
     ESPALIER_RETURN_IF_ERROR(InFile(arguments.study_file, status));
   }
-  if (const std::string note = DirectionNote(spec); !note.empty()) {
-    std::fprintf(stderr, "tuner run: %s\n", note.c_str());
+  for (const std::string& note : {DirectionNote(spec), ParameterNote(spec)}) {
+    if (!note.empty()) std::fprintf(stderr, "tuner run: %s\n", note.c_str());
   }
   ESPALIER_RETURN_IF_ERROR(CheckTimeouts(arguments.timeouts));
   ESPALIER_RETURN_IF_ERROR(CheckAddresses(arguments));

@@ -104,4 +104,27 @@ absl::Status CheckPlaceholders(const StudySpec& spec) {
   return CheckWord(spec, {"metric", spec.from_files.path}, known);
 }
 
+std::string ParameterNote(const StudySpec& spec) {
+  if (spec.by_clients() || !spec.reads_values()) return "";
+  std::vector<std::string> named;
+  for (const std::string& word : spec.command) {
+    if (word.find("ESPALIER_PARAM") != std::string::npos) return "";
+    for (const Placeholder& each : PlaceholdersOf(word)) named.push_back(each.name);
+  }
+  std::string missing;
+  bool any = false;
+  for (const SearchSpace::Dimension& dimension : spec.space.dimensions()) {
+    // Where a parameter of an option is there, the choice follows from it.
+    const bool there = std::ranges::any_of(named, [&](const std::string& name) {
+      return name == dimension.name || name.starts_with(dimension.name + "/");
+    });
+    any = any || there;
+    if (!there) absl::StrAppend(&missing, missing.empty() ? "" : ", ", "\"", dimension.name, "\"");
+  }
+  if (!any || missing.empty()) return "";
+  return absl::StrCat("no word of \"command\" has ", missing,
+                      " in braces, as it has others: the program finds it in its environment "
+                      "alone (ESPALIER_PARAMETERS)");
+}
+
 }  // namespace espalier

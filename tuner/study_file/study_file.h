@@ -82,6 +82,10 @@ absl::Status CheckReadBack(const StudySpec& spec, std::string_view label);
 // or names no metric.
 std::string DirectionNote(const StudySpec& spec);
 
+// What to tell a user whose study file names some parameters in the command and others not, so that
+// the program, which does not use the library, may never read those; empty: nothing.
+std::string ParameterNote(const StudySpec& spec);
+
 // A study whose trials its clients run, as Optuna's users make them: the name may be any text.
 absl::StatusOr<StudySpec> StudyOfClients(std::string name, std::vector<Direction> directions);
 

@@ -25,8 +25,8 @@ struct SubmitArguments {
 void SayNotes(const v1::Study& study) {
   const absl::StatusOr<StudySpec> spec = ReadForNotes(study.study_json());
   if (!spec.ok()) return;
-  if (const std::string note = DirectionNote(*spec); !note.empty()) {
-    std::fprintf(stderr, "tuner submit: %s\n", note.c_str());
+  for (const std::string& note : {DirectionNote(*spec), ParameterNote(*spec)}) {
+    if (!note.empty()) std::fprintf(stderr, "tuner submit: %s\n", note.c_str());
   }
   if (const absl::Status found = CheckCommand(*spec); !spec->by_clients() && !found.ok()) {
     std::fprintf(stderr, "tuner submit: on this machine, %s; the agents' machines must have it\n",
