@@ -152,6 +152,22 @@ TEST_F(CoreTest, AStudyOfWhoseTrialsNoneHasToldANumberHasFailed) {
   EXPECT_EQ(study().state, StudyState::kComplete) << "one is the best";
 }
 
+TEST_F(CoreTest, AnEndedStudyTakesNoLimitBelowWhatHasRun) {
+  Step(CreateStudy{Spec(2), false});
+  Join(1);
+  for (int i = 0; i < 2; ++i) {
+    const StartReplicaCommand start = starts_.at(0);
+    Step(TellValue{start.trial, 1, 0.25});
+    Step(ReplicaExited{start.replica, 0, 0, "", ""});
+  }
+  ASSERT_EQ(study().state, StudyState::kComplete);
+  EXPECT_TRUE(Step(ResumeStudy{"s", 1, 0}).status.ok());
+  EXPECT_EQ(study().state, StudyState::kComplete);
+  EXPECT_EQ(study().spec.max_trials, 2);
+  Step(ResumeStudy{"s", 3, 0});
+  EXPECT_EQ(study().state, StudyState::kRunning);
+}
+
 TEST_F(CoreTest, AStudyWhoseTrialsAllFailedHasFailed) {
   Step(CreateStudy{Spec(2), false});
   Join(1);

@@ -159,6 +159,11 @@ TEST_F(Tuner, SaysBetweenWhatANumberMustBe) {
                 {"--time-limit 0: must be more than 0 seconds"});
 }
 
+TEST_F(Tuner, AsksForNoStudyThatCannotBeWritten) {
+  ExpectRefused(Run({"init", "/absent/study.json"}),
+                {"/absent/study.json: its folder /absent cannot be written: No such file"});
+}
+
 TEST_F(Tuner, RefusesAMissingArgument) { ExpectRefused(Run({"run"}), {"study", "--help"}); }
 
 TEST_F(Tuner, RefusesAMissingStudyFile) {

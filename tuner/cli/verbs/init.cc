@@ -2,7 +2,9 @@
 
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -55,6 +57,12 @@ absl::StatusOr<ExitCode> Init(const InitArguments& arguments) {
   if (std::filesystem::path(arguments.file).extension() != ".json") {
     return absl::InvalidArgumentError(
         absl::StrCat("needs a name that ends in .json, got \"", arguments.file, "\""));
+  }
+  // Before all is asked in vain.
+  const std::filesystem::path folder = std::filesystem::absolute(arguments.file).parent_path();
+  if (access(folder.c_str(), W_OK) != 0) {
+    return absl::InvalidArgumentError(absl::StrCat(arguments.file, ": its folder ", folder.string(),
+                                                   " cannot be written: ", std::strerror(errno)));
   }
   const Conversation conversation{.ask = Ask, .say = [](const std::string& line) {
                                     std::fprintf(stderr, "%s\n", line.c_str());

@@ -113,15 +113,18 @@ void Studies::On(const ResumeStudy& event) {
   }
   const StudyId id = found->id;
   const std::int64_t most = event.max_trials > 0 ? event.max_trials : found->spec.max_trials;
+  const bool all_ended = found->state != StudyState::kRunning && most > 0 &&
+                         std::ssize(found->trials) >= most && !AnyMayRun(*found);
   // Those of the pool end again by themselves; with clients nothing ever happens to it.
-  if (found->spec.by_clients() && found->state != StudyState::kRunning && most > 0 &&
-      std::ssize(found->trials) >= most && !AnyMayRun(*found)) {
+  if (found->spec.by_clients() && all_ended) {
     turn_.reply().status = absl::FailedPreconditionError(absl::StrCat(
         "study \"", event.name, "\" has all its ", most,
         " trials, and all have ended: resume it with more than ", found->trials.size()));
     return;
   }
   turn_.reply().content = StudyReply{id};
+  // A limit below what has run would be kept for nothing.
+  if (all_ended && event.max_trials > 0 && found->state != StudyState::kStopped) return;
   if (event.max_trials > 0 || event.time_limit_s > 0) {
     turn_.Emit(StudyLimitsChanged{
         id, most, event.time_limit_s > 0 ? event.time_limit_s : found->spec.time_limit_s});
