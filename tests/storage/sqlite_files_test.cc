@@ -149,8 +149,10 @@ TEST_F(SqliteFiles, ADatabaseThatIsThereKeepsItsMode) {
 
 TEST_F(SqliteFiles, RefusesAFileThatIsNotADatabase) {
   Write("{\"name\": \"not a database, but some JSON\"}");
-  EXPECT_THAT(Refusal(Database()), HasSubstr("not an SQLite database"));
-  EXPECT_THAT(Refusal(Database(), true), HasSubstr("not an SQLite database"));
+  EXPECT_THAT(Refusal(Database()), AllOf(HasSubstr("not an SQLite database"),
+                                         HasSubstr("or of a file that does not exist yet")));
+  EXPECT_THAT(Refusal(Database(), true), AllOf(HasSubstr("not an SQLite database"),
+                                               testing::Not(HasSubstr("does not exist yet"))));
   EXPECT_THAT(FilesLeft(), ElementsAre("tuner.db"));
 }
 

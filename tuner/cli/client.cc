@@ -37,10 +37,15 @@ grpc::ChannelArguments ClientChannelArguments() {
   return arguments;
 }
 
-absl::Status NobodyAnswers(const std::string& address, const std::string& why) {
-  return absl::UnavailableError("no tuner service answers at \"" + address + "\" (" + why +
-                                "): start one with `tuner serve`, or name another with "
+// `what` names the address.
+absl::Status NobodyAnswers(const std::string& what) {
+  return absl::UnavailableError(what +
+                                ": start one with `tuner serve`, or name another with "
                                 "--service HOST:PORT or --dir DIR");
+}
+
+absl::Status NobodyAnswers(const std::string& address, const std::string& why) {
+  return NobodyAnswers("no tuner service answers at \"" + address + "\" (" + why + ")");
 }
 
 // gRPC gives the status of a web server's answer the code that is nearest.
@@ -95,7 +100,7 @@ absl::Status Client::Connection::Connect() {
     const absl::StatusOr<PinnedService> pinned =
         AwaitPinned(options_.address, pin, options_.wait_for_ready ? options_.timeout_s : 0);
     if (absl::IsUnavailable(pinned.status())) {
-      return NobodyAnswers(options_.address, std::string(pinned.status().message()));
+      return NobodyAnswers(std::string(pinned.status().message()));
     }
     if (!pinned.ok()) return pinned.status();
     roots = pinned->certificate;

@@ -139,7 +139,7 @@ bool WasCutOffWhileItWasMade(const std::string& path) {
          JournalMakesItEmpty(path);
 }
 
-absl::Status CheckContent(const std::string& path, const std::string& wanted) {
+absl::Status CheckContent(const std::string& path, bool read_only, const std::string& wanted) {
   errno = 0;
   std::ifstream file(path, std::ios::binary);
   if (!file) return Refuse(path, absl::StrCat("cannot be read: ", Reason(errno)));
@@ -149,7 +149,7 @@ absl::Status CheckContent(const std::string& path, const std::string& wanted) {
   if (read.empty() || read == kSqliteMagic) return absl::OkStatus();
   if (WasCutOffWhileItWasMade(path)) return absl::OkStatus();
   return Refuse(path, absl::StrCat("is not an SQLite database; give the path of ", wanted,
-                                   ", or of a file that does not exist yet"));
+                                   read_only ? "" : ", or of a file that does not exist yet"));
 }
 
 }  // namespace
@@ -243,7 +243,7 @@ absl::Status CheckDatabaseFile(const std::string& path, bool read_only, const st
   } else if (!fs::is_regular_file(file)) {
     return Refuse(path, absl::StrCat("is not a file; give the path of ", wanted));
   } else {
-    ESPALIER_RETURN_IF_ERROR(CheckContent(path, wanted));
+    ESPALIER_RETURN_IF_ERROR(CheckContent(path, read_only, wanted));
     if (!read_only && eaccess(path.c_str(), W_OK) != 0) {
       return Refuse(path, absl::StrCat("cannot be written: ", Reason(errno),
                                        "; change its permissions, or give another file"));

@@ -164,6 +164,12 @@ TEST_F(Tuner, AsksForNoStudyThatCannotBeWritten) {
                 {"/absent/study.json: its folder /absent cannot be written: No such file"});
 }
 
+TEST_F(Tuner, SaysWhyARunsFolderCannotBeRead) {
+  std::filesystem::create_symlink("service.json", directory_.File("service.json"));
+  ExpectRefused(Run({"ls", "--dir", directory_.path()}),
+                {"service.json\": Too many levels of symbolic links"});
+}
+
 TEST_F(Tuner, RefusesAMissingArgument) { ExpectRefused(Run({"run"}), {"study", "--help"}); }
 
 TEST_F(Tuner, RefusesAMissingStudyFile) {

@@ -34,6 +34,7 @@ absl::StatusOr<ServiceFile> ReadServiceFile(const std::string& directory) {
   const std::string path = ServiceFilePath(directory);
   std::error_code error;
   if (!std::filesystem::exists(path, error)) {
+    if (error) return absl::InvalidArgumentError("\"" + path + "\": " + error.message());
     return absl::UnavailableError("no tuner runs in \"" + directory + "\" (there is no " + path +
                                   "): start it with `tuner run STUDY.json --dir " + directory +
                                   "`");
