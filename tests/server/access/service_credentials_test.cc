@@ -81,6 +81,15 @@ TEST_F(KeptCredentials, AreInAFolderThatIsSafeItself) {
   }
 }
 
+TEST_F(KeptCredentials, MakeNoFolderForABackupBesideThemselves) {
+  const absl::Status refused =
+      BackUpCredentials(Folder("pool"), Folder("not-mounted/backup")).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
+  EXPECT_THAT(std::string(refused.message()),
+              HasSubstr("its folder " + Folder("not-mounted") + " does not exist"));
+  EXPECT_FALSE(std::filesystem::exists(Folder("not-mounted")));
+}
+
 TEST_F(KeptCredentials, OverwriteNothingAndNeedNotBeThere) {
   Write("backup", "key.pem", "precious");
   const absl::Status refused = BackUpCredentials(Folder("pool"), Folder("backup")).status();

@@ -171,6 +171,12 @@ absl::StatusOr<bool> BackUpCredentials(const std::string& folder, const std::str
     return absl::AlreadyExistsError(
         absl::StrCat("folder ", to, ": exists already and is not overwritten; give another name"));
   }
+  // As for the copy of the database: a disk that is not mounted is not written beside.
+  const fs::path above = fs::absolute(to).parent_path();
+  if (!fs::is_directory(above, error)) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "folder ", to, ": its folder ", above.string(), " does not exist; create it first"));
+  }
   if (!fs::exists(folder, error)) return false;
   ESPALIER_RETURN_IF_ERROR(CopyFolder(folder, to, {}));
   return true;
