@@ -152,6 +152,9 @@ TEST_F(MinimumTest, ANodeThatIsLostLeavesNoneToGoOnAlone) {
   Wait(60);
   Obey(replicas);
   EXPECT_EQ(trial().state, TrialState::kPaused) << trial().reason;
+  std::string reasons;
+  for (const Decision& decision : study().decisions) reasons += decision.reason + "\n";
+  EXPECT_THAT(reasons, HasSubstr("a replica was lost with its agent on b; 1 goes on without it\n"));
   Join("c", 1);
   EXPECT_FALSE(starts_.empty());
 }

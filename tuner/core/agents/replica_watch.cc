@@ -30,7 +30,7 @@ bool IsFurther(const ReplicaForming& now, const ReplicaForming& before) {
 bool SpeaksFor(NodeId node, const Replica& replica) { return !node || node == replica.node; }
 
 std::string DescribeExit(const ReplicaExited& exit, bool node_lost) {
-  if (node_lost) return "its agent was lost";
+  if (node_lost) return "was lost with its agent";
   const std::string rank = exit.rank.empty() ? "" : absl::StrCat(exit.rank, " ");
   if (!exit.error.empty()) return absl::StrCat(rank, exit.error);
   if (exit.signal != 0) return absl::StrCat(rank, "was killed by signal ", exit.signal);
@@ -306,10 +306,14 @@ void ReplicaWatch::MemberLost(const Replica& gone, const ReplicaExited& exit, bo
                               const std::string& excuse) {
   const Trial& trial = turn_.TrialAt(gone.trial);
   Group& group = pool_.groups.at(gone.trial);
+  // The pool knows a lost node no more.
+  const auto node = turn_.state().nodes.find(gone.node);
+  const bool named = node_lost && node != turn_.state().nodes.end();
   turn_.Decide(trial, DecisionKind::kShrink, pool_.SlotsHeldBy(trial.id) + 1,
                pool_.SlotsHeldBy(trial.id),
-               absl::StrCat("a replica ", DescribeExit(exit, node_lost), "; ", group.members.size(),
-                            " go on without it"));
+               absl::StrCat("a replica ", DescribeExit(exit, node_lost),
+                            named ? " on " + node->second : "", "; ", group.members.size(),
+                            group.members.size() == 1 ? " goes" : " go", " on without it"));
   if (group.pausing) return;
   if (group.members.empty()) {
     if (!node_lost) AllMembersFailed(gone, exit, excuse);

@@ -191,7 +191,8 @@ void ReplicaWatch::StopHung(TrialId id) {
                before - static_cast<int>(hung.size()),
                absl::StrCat(hung.size() == 1 ? "a replica hangs (" : "replicas hang (",
                             absl::StrJoin(places, ", "), "): the others wait for it in vain; ",
-                            alive.size(), " go on without it"));
+                            alive.size(), alive.size() == 1 ? " goes" : " go",
+                            hung.size() == 1 ? " on without it" : " on without them"));
   const bool join_failed = joins_.SomeUntried(group);
   groups_.Regroup(id, std::move(alive), /*abandon=*/true, /*after_loss=*/true);
   for (const ReplicaId replica : hung) groups_.StopReplica(pool_.replicas.at(replica), 0);
