@@ -7,12 +7,5 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source scripts/steps.sh
 
 REQUIREMENTS=scripts/frameworks-requirements.txt
-DIR=.deps/frameworks
-PINS=("$(sha256sum "$REQUIREMENTS")")
 
-lock_deps frameworks
-if ! installed_in "$DIR" "${PINS[@]}"; then
-  make_venv "$DIR" --no-deps --require-hashes -r "$REQUIREMENTS"
-  mark_installed "$DIR" "${PINS[@]}"
-fi
-printf '%s\n' "$PWD/$DIR"
+install_pinned frameworks "$REQUIREMENTS" make_venv .deps/frameworks --no-deps --require-hashes -r "$REQUIREMENTS"

@@ -10,12 +10,10 @@ source scripts/steps.sh
 REQUIREMENTS=tests/python/integrations/requirements.txt
 DIR=.deps/integrations
 
-lock_deps integrations
-[[ -x .deps/venv/bin/python3 ]] || stop_with "there is no .deps/venv with torch" "Run scripts/setup.sh before."
-sums=$(sha256sum <$REQUIREMENTS)
-if ! installed_in "$DIR" "$sums"; then
+install() {
   rm -rf "$DIR"
-  pip_of .deps/venv install --no-deps --require-hashes --target "$DIR/site" -r $REQUIREMENTS
-  mark_installed "$DIR" "$sums"
-fi
-printf '%s\n' "$PWD/$DIR"
+  pip_of .deps/venv install --no-deps --require-hashes --target "$DIR/site" -r "$REQUIREMENTS"
+}
+
+[[ -x .deps/venv/bin/python3 ]] || stop_with "there is no .deps/venv with torch" "Run scripts/setup.sh before."
+install_pinned integrations "$REQUIREMENTS" install

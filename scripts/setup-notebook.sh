@@ -7,16 +7,10 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source scripts/steps.sh
 
 REQUIREMENTS=scripts/notebook-requirements.txt
-DIR=.deps/notebook
-PINS=("$(sha256sum "$REQUIREMENTS")")
 
-lock_deps notebook
-if ! installed_in "$DIR" "${PINS[@]}"; then
-  make_venv "$DIR" --require-hashes -r "$REQUIREMENTS"
-  # After its own packages, so that these come first. The path is from the folder that holds this file.
-  for site in "$DIR"/venv/lib/python3*/site-packages; do
-    printf '../../../../../venv/lib/%s/site-packages\n' "$(basename "$(dirname "$site")")" >"$site/torch.pth"
-  done
-  mark_installed "$DIR" "${PINS[@]}"
-fi
-printf '%s\n' "$PWD/$DIR"
+install() {
+  make_venv .deps/notebook --require-hashes -r "$REQUIREMENTS"
+  see_torch .deps/notebook
+}
+
+install_pinned notebook "$REQUIREMENTS" install

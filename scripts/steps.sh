@@ -50,11 +50,34 @@ make_venv() {
   pip_of "$dir/venv" install "${@:2}"
 }
 
+# install_pinned NAME FILE COMMAND...: .deps/NAME, made by a command that installs what FILE pins, unless it was made
+# with just this file. Prints the folder.
+install_pinned() {
+  local dir=.deps/$1 sums
+  lock_deps "$1"
+  sums=$(sha256sum <"$2")
+  if ! installed_in "$dir" "$sums"; then
+    "${@:3}"
+    mark_installed "$dir" "$sums"
+  fi
+  printf '%s\n' "$PWD/$dir"
+}
+
+# see_torch DIR [FOLDER...]: DIR/venv also imports what .deps/venv has, with torch, and what is in folders of .deps. Its
+# own packages come first.
+see_torch() {
+  local site folder
+  for site in "$1"/venv/lib/python3*/site-packages; do  # to which paths in its file are relative
+    { for folder in "${@:2}"; do printf '../../../../../%s\n' "$folder"; done
+      printf '../../../../../venv/lib/%s/site-packages\n' "$(basename "$(dirname "$site")")"; } >"$site/torch.pth"
+  done
+}
+
 # What only tests need: the Optunas that the tests of its protocol speak with, AdaptDL's own tests, the libraries with
-# integrations of ours, Ray, NNI, what makes wheels, Jupyter and what notebooks and terminals show by, and what examples
-# are written with.
+# integrations of ours, DeepSpeed, Ray, NNI, what makes wheels, Jupyter and what notebooks and terminals show by, and
+# what examples are written with.
 install_for_tests() {
   scripts/setup-optuna.sh 5.0.0 4.5.0 && scripts/setup-nni.sh && scripts/setup-adaptdl.sh &&
-    if [[ -x .deps/venv/bin/python3 ]]; then scripts/setup-integrations.sh && scripts/setup-ray.sh; fi &&
+    if [[ -x .deps/venv/bin/python3 ]]; then scripts/setup-launchers.sh && scripts/setup-ray.sh; fi &&
     scripts/setup-wheel.sh && scripts/setup-notebook.sh && scripts/setup-frameworks.sh
 }
