@@ -5,8 +5,10 @@ Once the modules are imported it says "ready", or "no" and why not. Each byte th
 descriptors: the order, the replica's log, its control socket, and a socket on which the replica says its number
 and waits for leave to begin.
 
-A replica is forked twice, so that it becomes the agent's own child. What it runs then meets what it would
-meet in a process of its own: this file is about the differences between the two.
+A replica is forked twice, so that it becomes the agent's own child. One that supervises ranks is forked a third time and
+then executed: that fork is the zygote from which it forks the processes above its ranks, and these have one each in the
+same way. What a replica runs then meets what it would meet in a process of its own: this file is about the differences
+between the two.
 """
 import ctypes
 import gc
@@ -23,6 +25,7 @@ import sys
 
 _AGENT = 3    # the socket to the agent; in a replica its control socket, as trial_runner/agent/processes/launch.h has it
 _ORDER = 1    # bytes of the message that brings an order
+_OWN_ZYGOTE = b"ESPALIER_OWN_ZYGOTE"  # as trial_runner/agent/zygotes/zygote.h has it
 _PR_SET_PDEATHSIG, _PR_SET_MM, _PR_SET_MM_MAP = 1, 35, 14
 
 # While modules are imported. Threads of a pool do not survive a fork, and PyTorch asks NVML, instead of CUDA, where
@@ -38,14 +41,19 @@ def main():
     os.environb.update(_OUR_VARIABLES)
     threads = _import(agent, sys.argv[1:])
     start.note_imports()
-    descriptors = _serve(agent)
-    # Here begins a replica.
-    agent.detach()
-    try:
-        order = _Order(*descriptors)
-        order.enter(start)
-    except BaseException:  # before anything of it runs: the agent starts it as others are started
-        os._exit(127)
+    order = None
+    while order is None:
+        descriptors = _serve(agent)
+        # Here begins a replica.
+        agent.detach()
+        try:
+            order = _Order(*descriptors)
+            if order.is_executed:
+                agent, order = order.execute(), None  # in the zygote beside it
+            else:
+                order.enter(start)
+        except BaseException:  # before anything of it runs: the agent starts it as others are started
+            os._exit(127)
     threads.restore()
     _run(order)
 
@@ -164,15 +172,47 @@ class _Order:
             file.seek(0)
             agent, directory, kind, place, count, *rest = file.read().split(b"\0")[:-1]
         self.agent, self.directory, self.is_module, self.place = int(agent), directory, kind == b"module", int(place)
+        self.is_executed = kind == b"ranks"
         self.command = rest[:int(count)]
         self.environment = dict(_pairs(rest[int(count):]))
 
+    def execute(self):
+        """Becomes a program that supervises ranks. Returns in a fork of this process: the zygote of that program, with
+        the socket to it."""
+        _end_with(self.agent)
+        os.setpgid(0, 0)
+        here, there = socket.socketpair()
+        program = os.getpid()
+        zygote = os.fork()
+        if zygote == 0:
+            for descriptor in (self.log, self.control, self.leave):
+                os.close(descriptor)
+            here.close()
+            _end_with(program)
+            os.dup2(there.fileno(), _AGENT, inheritable=False)
+            there.close()
+            return socket.socket(fileno=_AGENT)
+        os.setpgid(zygote, zygote)
+        os.dup2(self.log, 1)
+        os.dup2(self.log, 2)
+        os.dup2(self.control, _AGENT)
+        os.chdir(self.directory)
+        self._begin()
+        here.set_inheritable(True)
+        for ignored in (signal.SIGPIPE, signal.SIGXFSZ):  # by Python
+            signal.signal(ignored, signal.SIG_DFL)
+        self.environment[_OWN_ZYGOTE] = f"{zygote} {here.fileno()}".encode()
+        os.execve(self.command[0], self.command, self.environment)
+
+    def _begin(self):
+        os.write(self.leave, f"{os.getpid()}\n".encode())
+        if not os.read(self.leave, 1):
+            raise RuntimeError("the agent has not waited for it")
+        os.close(self.leave)
+
     def enter(self, start):
         """Makes this process what a new one would be, and begins when the agent says so."""
-        prctl = ctypes.CDLL(None).prctl
-        prctl.argtypes = [ctypes.c_int, *[ctypes.c_ulong] * 4]
-        if prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) != 0 or os.getppid() != self.agent:
-            raise RuntimeError("it is not the agent's child")
+        prctl = _end_with(self.agent)
         os.setpgid(0, 0)
         os.dup2(self.log, 1)
         os.dup2(self.log, 2)
@@ -187,10 +227,16 @@ class _Order:
         os.environb.update(start.complete(self.environment, self.directory, start.environment))
         for name in start.removed:
             os.environb.pop(name, None)
-        os.write(self.leave, f"{os.getpid()}\n".encode())
-        if not os.read(self.leave, 1):
-            raise RuntimeError("the agent has not waited for it")
-        os.close(self.leave)
+        self._begin()
+
+
+def _end_with(parent):
+    """Has the kernel end this process with its parent. Returns the call by which it is told."""
+    prctl = ctypes.CDLL(None).prctl
+    prctl.argtypes = [ctypes.c_int, *[ctypes.c_ulong] * 4]
+    if prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) != 0 or os.getppid() != parent:
+        raise RuntimeError("it is not the child of who has asked for it")
+    return prctl
 
 
 def _show_as(prctl, command, environment):

@@ -5,7 +5,7 @@ import pathlib
 import signal
 import unittest
 
-from harness import TunerTest, wait_for
+from harness import ROOT, TunerTest, wait_for
 
 CHOICE = {"_type": "choice"}
 # Where each rank writes down what it is, and its loader, a process of its group.
@@ -56,6 +56,25 @@ told = subprocess.run(["tuner", "tell", "--step", "1", "--value", str(value)], t
 note("told", told.returncode)
 note("said", told.stderr.strip())
 """
+# Stands for torch; each process that imports it says so.
+TORCH = """import os, types
+cuda = types.SimpleNamespace(is_initialized=lambda: False)
+with open(os.environ["IMPORTS"], "a") as file:
+    file.write(f"{os.getpid()}\\n")
+"""
+FORKED = BEGIN + """
+import torch
+note("pid", os.getpid())
+note("runner", os.getppid())
+note("group", os.getpgid(0))
+note("place", " ".join(os.environ[name] for name in ("RANK", "WORLD_SIZE", "MASTER_PORT")))
+note("left", sorted(name for name in os.environ if "ZYGOTE" in name))
+print(f"rank {rank} speaks")
+if case == "fails" and rank == 1:
+    sys.exit(3)
+if case == "fails":
+    stay()
+"""
 # Stands for an interpreter with torchrun, which starts so many ranks of as many.
 LAUNCHER = """#!/bin/sh
 [ "$1" = -m ] || exec python3 "$@"
@@ -65,6 +84,7 @@ while [ "$1" != --no-python ]; do shift; done
 shift
 for rank in {ranks}; do RANK=$rank LOCAL_RANK=$rank WORLD_SIZE={size} "$@" & done
 wait
+echo it has seen them end >> {notes}/launcher
 """
 
 
@@ -180,6 +200,32 @@ class Ranks(TunerTest):
         trial, = self.export("--db", self.dir / "run/espalier.db")["trials"]
         self.assertRegex(trial["reason"], r"^rank 1 of 2 on \S+ was killed by signal 9")
 
+    def test_ranks_are_forked_from_a_process_that_has_imported_torch(self):
+        (self.dir / "packages/torch").mkdir(parents=True)
+        self.write("packages/torch/__init__.py", TORCH)
+        self.write("packages/torch/_dynamo.py", "")
+        paths = os.pathsep.join(map(str, (self.dir / "packages", ROOT / "python")))
+        study = self.study_of(FORKED, ["ends", "fails"], preload=["torch"], stop_grace_s=0.2, max_consecutive_failures=9,
+                              env={"PYTHONPATH": paths, "IMPORTS": str(self.dir / "imports"), "MASTER_PORT": "1"})
+        trials = self.run_study(study)
+        self.assertEqual(len((self.dir / "imports").read_text().split()), 1, "processes have imported it")
+        self.assertEqual(trials["ends"]["state"], "TRIAL_COMPLETE", trials["ends"])
+        self.assertRegex(trials["fails"]["reason"], r"^rank 1 of 2 on \S+ exited with code 3")
+        for trial in trials.values():
+            ports = set()
+            for rank in range(2):
+                known, size, port = self.note(trial["number"], rank, "place")[0].split()
+                self.assertEqual((known, size), (str(rank), "2"))
+                self.assertEqual(self.note(trial["number"], rank, "group"), self.note(trial["number"], rank, "pid"))
+                self.assertEqual(self.note(trial["number"], rank, "left"), ["[]"])
+                ports.add(port)
+            self.assertEqual(len(ports), 1)
+            self.assertNotIn("1", ports, "where they meet is the supervisor's to say")
+            self.assertEqual(len({self.note(trial["number"], rank, "runner")[0] for rank in range(2)}), 2)
+            self.expect_nothing_left(trial["number"])
+            log, = (self.dir / "run").rglob(f"trial-{trial['number']}/replica-*.rank-1.log")
+            self.assertEqual(log.read_text(), "rank 1 speaks\n")
+
     def with_launcher(self, ranks, size):
         """The study of a trial whose ranks that launcher starts."""
         launcher = self.write("python3", LAUNCHER.format(notes=self.notes, ranks=ranks, size=size), 0o755)
@@ -196,6 +242,15 @@ class Ranks(TunerTest):
         trial, = self.export("--db", self.dir / "run/espalier.db")["trials"]
         self.assertEqual(trial["reason"], "torchrun, which had started the ranks, was killed by signal 9")
         self.assertIn("the launcher speaks", trial["last_output"])
+
+    def test_a_launcher_is_not_waited_for_when_its_trial_is_stopped(self):
+        process = self.start("run", self.with_launcher("0 1", 2), "--dir", self.dir / "run", "--slots", 2)
+        wait_for(lambda: all(self.note(0, rank, "loader") for rank in range(2)), "all ranks to run")
+        self.run_tuner("stop", "e2e", "--dir", self.dir / "run")
+        process.wait()
+        self.expect_nothing_left(0)
+        self.assertEqual([self.note(0, rank, "term") for rank in range(2)], [["SIGTERM"]] * 2)
+        self.assertEqual(len((self.notes / "launcher").read_text().split()), 1, "it was ended before it could say more")
 
     def test_a_launcher_that_starts_another_number_of_ranks_is_refused(self):
         trial = self.run_study(self.with_launcher("0", 1), code=1)["heeds"]

@@ -11,6 +11,7 @@ from harness import TunerTest  # noqa: E402
 
 # Trial 1's second rank fails, while the first one waits for it.
 PARALLEL = """import sys
+print("imported before:", "torch" in sys.modules, flush=True)
 import torch
 import torch.distributed as dist
 dist.init_process_group("gloo")
@@ -33,10 +34,10 @@ dist.destroy_process_group()
 
 
 class Launch(TunerTest):
-    def check(self, launch):
+    def check(self, launch, imported="False", **keys):
         study = self.study([sys.executable, self.write("parallel.py", PARALLEL), "{trial}", "{x}"], launch=launch,
                            search_space={"x": {"_type": "uniform", "_value": [0.01, 0.1]}}, slots=2, trials=2, stop_grace_s=1,
-                           metric={"name": "loss", "from_output": "step=(?P<step>[0-9]+) loss=(.*)"})
+                           metric={"name": "loss", "from_output": "step=(?P<step>[0-9]+) loss=(.*)"}, **keys)
         self.run_tuner("run", study, "--dir", self.dir / "run", "--slots", 4, env=dict(os.environ, MASTER_PORT="1"))
         trained, failed = self.export("--db", self.dir / "run/espalier.db")["trials"]
         self.assertEqual(trained["state"], "TRIAL_COMPLETE", trained)
@@ -44,6 +45,7 @@ class Launch(TunerTest):
         folder, = (self.dir / "run").rglob("trial-0")
         log, = folder.glob("replica-*.rank-1.log")
         self.assertEqual(len(re.findall("^rank 1 of 2, step=", log.read_text(), re.MULTILINE)), 3)
+        self.assertIn(f"imported before: {imported}\n", log.read_text())
         self.assertRegex(failed["reason"], r"^rank 1 of 2 on \S+ exited with code 1")
         self.assertIn("ValueError: rank 1 has read a bad sample", failed["last_output"])
         self.assertNotIn("onnection", failed["last_output"], "which is rank 0's")
@@ -51,8 +53,14 @@ class Launch(TunerTest):
     def test_ranks_of_our_own(self):
         self.check("ranks")
 
+    def test_ranks_that_are_forked(self):
+        self.check("ranks", "True", preload=["torch"], env={"PYTHONPATH": str(ROOT / "python")})
+
     def test_torchrun(self):
         self.check("torchrun")
+
+    def test_torchrun_that_is_forked(self):
+        self.check("torchrun", preload=["torch"], env={"PYTHONPATH": str(ROOT / "python")})
 
 
 if __name__ == "__main__":

@@ -550,7 +550,7 @@ absl::StatusOr<std::unique_ptr<ReplicaProcess>> AgentLoop::LaunchReplica(
   std::unique_ptr<FileWatch> values = FileWatch::Of(resolved);
   ESPALIER_RETURN_IF_ERROR(SuperviseRanks(start, options_.ports, order));
   std::optional<LaunchedProcess> process;
-  if (!start.own_interpreter() && !start.has_launch()) {
+  if (!start.own_interpreter() && (!start.has_launch() || !order.rank_command.empty())) {
     const std::vector<std::string> modules(start.preload().begin(), start.preload().end());
     if (may_wait && zygotes_.Awaited(order, modules, Clock::now())) return nullptr;
     process = zygotes_.Fork(start.replica_id(), order, modules);

@@ -534,7 +534,8 @@ constexpr std::array<StudyKey, 38> kStudyKeys = {{
       R"(`["transformers"]`; [they are forked](../../docs/python.md#starting). `false`: each )"
       "process has an interpreter of its own, and programs in C++ are [not "
       "forked](../../docs/elastic_training_loop.md#starting-replicas-quickly), whatever "
-      "`ESPALIER_FORK` is",
+      "`ESPALIER_FORK` is. With `launch` a list that is not "
+      "empty has [ranks or their launcher forked](../../docs/launchers.md#ranks-that-are-forked)",
       "`[]`"}},
     {"needs",
      ReadNeeds,

@@ -17,6 +17,9 @@ inline constexpr int kControlFd = 3;
 struct LaunchOrder {
   std::vector<std::string> command;
   std::string directory;  // the command's working directory; must exist
+  // Where the command supervises ranks (ranks/supervisor.h) that are to be forked from a process
+  // with imports: what each of them runs.
+  std::vector<std::string> rank_command{};
   std::map<std::string, std::string> environment;
   std::string log_path;  // output and errors are appended to it
   // CPUs on which it runs, limited to those that this process may use; if none is left: all.

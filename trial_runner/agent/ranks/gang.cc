@@ -71,8 +71,10 @@ absl::Status Gang::Start() {
   const std::vector<std::string> runner =
       RunnerWords(absl::StrCat("/proc/", getpid(), "/exe"), address, order_.replica_log,
                   TakesRankOption(*order_.kind, order_.launch), *order_.kind);
-  return HasLauncher() ? StartLauncher(std::move(environment), runner)
-                       : StartRunners(environment, runner);
+  const absl::Status started = HasLauncher() ? StartLauncher(std::move(environment), runner)
+                                             : StartRunners(environment, runner);
+  zygote_.reset();
+  return started;
 }
 
 absl::Status Gang::StartLauncher(std::map<std::string, std::string> environment,
@@ -116,7 +118,13 @@ absl::Status Gang::StartRunners(const std::map<std::string, std::string>& enviro
 
 absl::Status Gang::StartProcess(LaunchOrder order) {
   order.directory = std::filesystem::current_path().string();
-  ESPALIER_ASSIGN_OR_RETURN(LaunchedProcess started, Launch(order));
+  // A launcher is a program in Python; a rank's runner is none, and has a zygote for the rank.
+  ForkableCommand runner;
+  runner.runs = kRanksOfZygote;
+  const auto command = HasLauncher() ? ReadForkableCommand(order, {}) : runner;
+  if (!command || command->native()) zygote_.reset();
+  ESPALIER_ASSIGN_OR_RETURN(LaunchedProcess started,
+                            ForkOrLaunch(zygote_, order, command.value_or(runner)));
   started.control.Close();
   processes_.push_back({.started = std::move(started), .end = std::nullopt});
   return absl::OkStatus();
@@ -286,9 +294,13 @@ void Gang::Fail(std::string why) {
 }
 
 // Ranks' runners end now, and the launcher sees them all end at once. One that has not started all
-// is not waited for.
+// is not waited for, nor is any where whoever runs this has ended it: launchers take a second to
+// end, and somebody waits for the slots.
 void Gang::Release() {
-  const bool all_came = std::ranges::all_of(ranks_, &Rank::came);
+  const bool awaited = !terminated_ && std::ranges::all_of(ranks_, &Rank::came);
+  for (const Process& process : processes_) {
+    if (!awaited && !process.end) kill(-process.started.pid, SIGKILL);
+  }
   for (const Rank& rank : ranks_) {
     if (rank.runner.open()) SendOrder(rank.runner, RankOrder::kGo);
   }
@@ -299,7 +311,7 @@ void Gang::Release() {
     if (process.end) continue;
     pollfd ended{process.started.pidfd.get(), POLLIN, 0};
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now()).count();
-    if (!all_came || poll(&ended, 1, static_cast<int>(std::max<std::int64_t>(0, left))) <= 0) {
+    if (poll(&ended, 1, static_cast<int>(std::max<std::int64_t>(0, left))) <= 0) {
       kill(-process.started.pid, SIGKILL);
     }
     process.end = ReapRank(process.started.pid);
@@ -345,6 +357,9 @@ RankEnd Gang::Result() {
   } else if (blame.rank = RankToBlame(ends, told_ns_ == 0 ? RankClock_ns() : told_ns_);
              blame.rank >= 0) {
     end = ends[static_cast<std::size_t>(blame.rank)];
+    if (const int left = RankThatHadLeft(ends, blame.rank); left >= 0) {
+      blame.why = absl::StrCat(HowEnded(end), " after rank ", left, " had ended with 0");
+    }
   } else if (late_ >= 0) {
     blame.rank = late_;
     blame.why =

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "trial_runner/agent/ranks/rank_files.h"
 #include "trial_runner/agent/ranks/rank_messages.h"
 #include "trial_runner/agent/ranks/ranks_order.h"
+#include "trial_runner/agent/zygotes/zygote.h"
 
 namespace espalier {
 
@@ -76,6 +78,7 @@ class Gang {
 
   const RanksOrder order_;
   std::optional<HeldPort> port_;
+  std::unique_ptr<Zygote> zygote_ = Zygote::Own();  // until all is started
   FileDescriptor signals_;
   FileDescriptor listener_;
   std::vector<FileDescriptor> strangers_;  // that have not said yet which rank they run

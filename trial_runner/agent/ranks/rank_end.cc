@@ -57,4 +57,15 @@ int RankToBlame(std::span<const RankEnd> ends, std::int64_t told_ns) {
   return killed < 0 ? first : killed;
 }
 
+int RankThatHadLeft(std::span<const RankEnd> ends, int failed) {
+  int first = -1;
+  std::int64_t before = ends[static_cast<std::size_t>(failed)].at_ns;
+  for (std::size_t i = 0; i < ends.size(); ++i) {
+    if (!ends[i].well() || ends[i].at_ns == 0 || ends[i].at_ns >= before) continue;
+    before = ends[i].at_ns;
+    first = static_cast<int>(i);
+  }
+  return first;
+}
+
 }  // namespace espalier

@@ -13,6 +13,7 @@ struct RankEnd {
   int exit_code = -1;  // -1: by a signal
   int signal = 0;
   // When it failed: when it noted its exception, else when it had ended, in nanoseconds since 1970.
+  // 0: it has not ended.
   std::int64_t at_ns = 0;
   bool noted = false;  // its exception
 
@@ -35,5 +36,9 @@ inline constexpr std::int64_t kEndSeenWithin_ns = 200'000'000;
 // that was killed by a signal, which no other rank's end brings about. -1: none ended badly by
 // then. Pure.
 int RankToBlame(std::span<const RankEnd> ends, std::int64_t told_ns);
+
+// The rank that ended well first, if that was before the end of this one, which may have failed for
+// it: its connections are gone. -1: none did. Pure.
+int RankThatHadLeft(std::span<const RankEnd> ends, int failed);
 
 }  // namespace espalier

@@ -11,6 +11,7 @@
 #include <array>
 #include <cstdio>
 #include <filesystem>
+#include <memory>
 #include <string_view>
 #include <utility>
 
@@ -19,6 +20,8 @@
 #include "trial_runner/agent/processes/launch.h"
 #include "trial_runner/agent/ranks/rank_files.h"
 #include "trial_runner/agent/ranks/rank_messages.h"
+#include "trial_runner/agent/zygotes/forkable_command.h"
+#include "trial_runner/agent/zygotes/zygote.h"
 
 namespace espalier {
 namespace {
@@ -66,6 +69,7 @@ class Runner {
 
   const std::string replica_log_;
   const std::string option_;
+  std::unique_ptr<Zygote> zygote_ = Zygote::Own();  // while it starts the command
   LaunchOrder order_;
   int rank_ = 0;
   std::string error_file_;
@@ -92,7 +96,11 @@ void Runner::Prepare() {
 }
 
 bool Runner::Start() {
-  absl::StatusOr<LaunchedProcess> started = Launch(order_);
+  const auto command = ReadForkableCommand(order_, {});
+  if (!command || command->native()) zygote_.reset();
+  absl::StatusOr<LaunchedProcess> started =
+      ForkOrLaunch(zygote_, order_, command.value_or(ForkableCommand{}));
+  zygote_.reset();
   if (started.ok()) {
     process_ = *std::move(started);
     process_.control.Close();  // a rank speaks over HTTP

@@ -13,6 +13,8 @@ namespace espalier {
 // (supervisor.h) how it ends. It ends with the command's code or signal once all ranks have ended,
 // so that no launcher has anything to decide.
 //
+// Where the runner was forked from a zygote (zygotes/zygote.h), so is the command.
+//
 // SIGTERM, from whomever it comes and however often, is one SIGTERM to the command's first process;
 // when that has ended, what is left of its group is killed. If the runner is killed, or the
 // supervisor is gone, so is the command.

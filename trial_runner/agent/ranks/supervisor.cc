@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/prctl.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <utility>
@@ -26,6 +27,7 @@ absl::Status SuperviseRanks(const v1::StartReplica& start, const PortRange& port
         ranks, ranks == 1 ? " of its slots is" : " of its slots are",
         " here: lower \"slots\" of the study, or have a machine join that has as many"));
   }
+  if (start.preload_size() > 0) replica.rank_command = replica.command;
   const RanksOrder order{.launch = {launch.words().begin(), launch.words().end()},
                          .ranks = ranks,
                          .grace_s = launch.grace_s(),
@@ -34,7 +36,7 @@ absl::Status SuperviseRanks(const v1::StartReplica& start, const PortRange& port
                          .replica_log = replica.log_path,
                          .command = std::move(replica.command)};
   // The program of this very agent, also where another one is in its place by now.
-  replica.command = order.Words("/proc/self/exe");
+  replica.command = order.Words(absl::StrCat("/proc/", getpid(), "/exe"));
   return absl::OkStatus();
 }
 

@@ -21,7 +21,8 @@ namespace espalier {
 // It has one thread, and no part of the agent but what starts processes.
 
 // Puts a supervisor in the place of the replica's own command, if `start` has a launch. Fails where
-// the command's program is not there.
+// the command's program is not there. Where the study names modules to preload, the launcher, or
+// the ranks that `tuner` itself starts, may be forked from a process with these imports.
 absl::Status SuperviseRanks(const v1::StartReplica& start, const PortRange& ports,
                             LaunchOrder& replica);
 

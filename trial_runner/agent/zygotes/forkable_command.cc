@@ -23,7 +23,7 @@ ForkableCommand OfPython(const LaunchOrder& order, const PythonCommand& command,
   forkable.key = ZygoteKey(order, command, modules);
   forkable.runs = command.is_module ? "module" : "script";
   forkable.program = command.program;
-  forkable.of_espalier = command.is_module && order.command[command.program] == kCallModule;
+  forkable.known = command.is_module && order.command[command.program] == kCallModule;
   std::vector<std::string>& words = forkable.zygote.command;
   words = {order.command[0]};
   words.insert(words.end(), command.options.begin(), command.options.end());
@@ -32,6 +32,18 @@ ForkableCommand OfPython(const LaunchOrder& order, const PythonCommand& command,
   forkable.zygote.directory = "/";
   forkable.zygote.environment = ZygoteEnvironment(order);
   forkable.zygote.cpus = order.cpus;
+  return forkable;
+}
+
+std::optional<ForkableCommand> OfRanks(const LaunchOrder& order,
+                                       const std::vector<std::string>& modules) {
+  LaunchOrder rank = order;
+  rank.command = order.rank_command;
+  const auto python = ReadPythonCommand(rank);
+  if (!python) return std::nullopt;
+  ForkableCommand forkable = OfPython(rank, *python, modules);
+  forkable.runs = kRanksOfZygote;
+  forkable.known = true;
   return forkable;
 }
 
@@ -51,6 +63,7 @@ ForkableCommand OfProgram(const LaunchOrder& order, const NativeCommand& command
 
 std::optional<ForkableCommand> ReadForkableCommand(const LaunchOrder& order,
                                                    const std::vector<std::string>& modules) {
+  if (!order.rank_command.empty()) return OfRanks(order, modules);
   if (const auto python = ReadPythonCommand(order)) return OfPython(order, *python, modules);
   if (const auto program = ReadNativeCommand(order)) return OfProgram(order, *program);
   return std::nullopt;

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/launch_kinds.h"
+#include "base/launcher_variables.h"
 #include "base/protocol.h"
 #include "trial_runner/agent/processes/left_processes.h"
 
@@ -35,10 +36,11 @@ bool IsScript(const LaunchOrder& order, const std::string& name) {
 }
 
 // Read by the program, not by what it imports: who the replica is, and which GPU it has, which CUDA
-// reads when it is initialised.
+// reads when it is initialised; which rank it is, and where its ranks meet.
 bool IsReadLater(const std::string& variable) {
   if (variable == kLibraryVariable) return false;
-  return variable.starts_with(kOurPrefix) || variable == "CUDA_VISIBLE_DEVICES";
+  return variable.starts_with(kOurPrefix) || variable == "CUDA_VISIBLE_DEVICES" ||
+         IsOfALauncher(variable);
 }
 
 // A trial's first process may have more threads than those that join it, and is forked from the

@@ -1,5 +1,6 @@
 #include "trial_runner/agent/zygotes/zygote.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -13,6 +14,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <string_view>
 #include <utility>
@@ -20,12 +22,14 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "base/protocol.h"
 
 namespace espalier {
 namespace {
 
 constexpr std::size_t kMaxSaid_bytes = 4096;
+constexpr std::chrono::seconds kForksWithin{10};  // of one's own zygote
 
 absl::Status Failed(const char* what) {
   return absl::InternalError(absl::StrCat(what, ": ", strerror(errno)));
@@ -122,6 +126,24 @@ absl::StatusOr<std::unique_ptr<Zygote>> Zygote::Start(const ForkableCommand& com
   return std::make_unique<Zygote>(std::move(process), std::move(output));
 }
 
+std::unique_ptr<Zygote> Zygote::Own() {
+  const char* const told = std::getenv(kOwnZygoteVariable);
+  if (told == nullptr) return nullptr;
+  const std::vector<std::string> words = absl::StrSplit(told, ' ');
+  unsetenv(kOwnZygoteVariable);
+  LaunchedProcess process;
+  int control = -1;
+  if (words.size() != 2 || !absl::SimpleAtoi(words[0], &process.pid) || process.pid <= 0 ||
+      !absl::SimpleAtoi(words[1], &control) || fcntl(control, F_SETFD, FD_CLOEXEC) != 0) {
+    return nullptr;
+  }
+  fcntl(control, F_SETFL, O_NONBLOCK);
+  process.control = FileDescriptor(control);
+  auto own = std::make_unique<Zygote>(std::move(process), FileDescriptor());
+  own->BeReady();
+  return own;
+}
+
 Zygote::~Zygote() {
   kill(-process_.pid, SIGKILL);
   Reap(process_.pid);
@@ -204,6 +226,17 @@ absl::StatusOr<LaunchedProcess> Zygote::Fork(const LaunchOrder& order,
   }
   replica.control = std::move(inherited.our_control);
   return replica;
+}
+
+absl::StatusOr<LaunchedProcess> ForkOrLaunch(std::unique_ptr<Zygote>& zygote,
+                                             const LaunchOrder& order,
+                                             const ForkableCommand& command) {
+  if (zygote != nullptr) {
+    absl::StatusOr<LaunchedProcess> forked = zygote->Fork(order, command, kForksWithin);
+    if (forked.ok()) return forked;
+    zygote.reset();
+  }
+  return Launch(order);
 }
 
 }  // namespace espalier

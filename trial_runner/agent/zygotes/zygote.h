@@ -13,6 +13,8 @@
 
 namespace espalier {
 
+inline constexpr const char* kOwnZygoteVariable = "ESPALIER_OWN_ZYGOTE";
+
 // A process that has done what replicas do before they train, and is forked into them, so that they
 // start without doing it again. In Python it has imported modules (python/espalier/_zygote.py is
 // its other half); a program in C++ has come to where it makes its Trial (control/fork_point.h). It
@@ -25,6 +27,9 @@ namespace espalier {
 // number, the folder, what is run, its place, the number of words, the words, the variables), the
 // log, the control socket, and one on which the replica says its number and waits for leave to
 // begin.
+//
+// A replica that is executed ("ranks") is forked once more before that, and its fork is its own
+// zygote: kOwnZygoteVariable has its number and the descriptor of its control socket.
 class Zygote {
  public:
   using Clock = std::chrono::steady_clock;
@@ -37,6 +42,9 @@ class Zygote {
   // What one in Python prints goes to `log_path`.
   static absl::StatusOr<std::unique_ptr<Zygote>> Start(const ForkableCommand& command,
                                                        const std::string& log_path);
+  // That of this process, which was forked as one with "ranks" (forkable_command.h): a child that
+  // has imported what its parent had. nullptr: it has none, or another call has got it.
+  static std::unique_ptr<Zygote> Own();
   Zygote(LaunchedProcess process, FileDescriptor output)
       : process_(std::move(process)), output_(std::move(output)) {}
   ~Zygote();  // kills and reaps it
@@ -70,5 +78,10 @@ class Zygote {
   std::string said_;
   std::string refusal_;
 };
+
+// Forks from a zygote, which is ended where that fails; without one, starts an interpreter.
+absl::StatusOr<LaunchedProcess> ForkOrLaunch(std::unique_ptr<Zygote>& zygote,
+                                             const LaunchOrder& order,
+                                             const ForkableCommand& command);
 
 }  // namespace espalier

@@ -51,7 +51,7 @@ std::optional<LaunchedProcess> Zygotes::Fork(std::int64_t replica_id, const Laun
 bool Zygotes::Awaited(const LaunchOrder& order, const std::vector<std::string>& more_modules,
                       Clock::time_point now) {
   const std::optional<ForkableCommand> command = Read(order, more_modules);
-  if (!command || !command->of_espalier) return false;
+  if (!command || !command->known) return false;
   const auto known = kinds_.find(command->key);
   if (known != kinds_.end() && known->second.was_late) return false;
   // One that others wait for makes no room, or two could take turns in ending each other's.
@@ -63,6 +63,8 @@ bool Zygotes::Awaited(const LaunchOrder& order, const std::vector<std::string>& 
 std::optional<ForkableCommand> Zygotes::Read(const LaunchOrder& order,
                                              const std::vector<std::string>& more_modules) const {
   std::vector<std::string> modules = options_.modules;
+  // Ranks need nothing of ours.
+  if (!order.rank_command.empty()) std::erase(modules, kElasticModule);
   modules.insert(modules.end(), more_modules.begin(), more_modules.end());
   return ReadForkableCommand(order, modules);
 }

@@ -33,9 +33,12 @@ inline constexpr std::size_t kMaxZygoteKinds = 64;
 // Replicas whose programs may turn out to want a zygote.
 inline constexpr std::size_t kMaxZygoteCandidates = 1024;
 
+// What elastic programs in Python import.
+inline constexpr const char* kElasticModule = "espalier.torch";
+
 struct ZygoteOptions {
   std::string log_path;
-  std::vector<std::string> modules = {"torch", "torch._dynamo", "espalier.torch"};
+  std::vector<std::string> modules = {"torch", "torch._dynamo", kElasticModule};
   // How long the replicas of others may wait for a fork; in vain, and the zygote is given up.
   std::chrono::milliseconds fork_within{2000};
 };
@@ -46,8 +49,9 @@ struct ZygoteOptions {
 // it is one of Espalier's, and that its interpreter can import what is to be imported, or says
 // whether it could have been forked itself: then a zygote is started beside it, for those that come
 // after. So programs that have no use for one pay nothing. Those that call functions of
-// `espalier.tune` are known beforehand: their first replicas wait for the zygote, so that a node
-// imports once. Belongs to the agent's owner thread; blocks only in Fork.
+// `espalier.tune` are known beforehand, and so are ranks whose study names modules to import: their
+// first replicas wait for the zygote, so that a node imports once. Belongs to the agent's owner
+// thread; blocks only in Fork.
 class Zygotes {
  public:
   using Clock = Zygote::Clock;

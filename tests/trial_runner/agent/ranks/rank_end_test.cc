@@ -51,5 +51,13 @@ TEST(RankToBlame, WhatANoteSaysIsTheTime) {
   EXPECT_EQ(Blamed({noted, Killed(SIGKILL, 9)}), 0);
 }
 
+TEST(RankThatHadLeft, IsTheFirstThatEndedWellBefore) {
+  EXPECT_EQ(RankThatHadLeft(std::vector{Exited(1, 10), Exited(0, 5), Exited(0, 4)}, 0), 2);
+  EXPECT_EQ(RankThatHadLeft(std::vector{Exited(1, 10), Exited(0, 11)}, 0), -1);
+  EXPECT_EQ(RankThatHadLeft(std::vector{Exited(1, 10), Killed(SIGSEGV, 4)}, 0), -1);
+  EXPECT_EQ(RankThatHadLeft(std::vector{Exited(1, 10), RankEnd{.exit_code = 0}}, 0), -1)
+      << "it has not ended";
+}
+
 }  // namespace
 }  // namespace espalier

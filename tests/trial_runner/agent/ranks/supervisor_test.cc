@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 namespace espalier {
 namespace {
 
@@ -32,8 +34,19 @@ TEST_F(SuperviseRanksTest, ASupervisorTakesItsPlace) {
   launch().add_words("ranks");
   launch().set_least(2);
   ASSERT_TRUE(Supervise().ok());
-  EXPECT_EQ(replica_.command.front(), "/proc/self/exe");
+  EXPECT_TRUE(std::filesystem::equivalent(replica_.command.front(), "/proc/self/exe"));
   EXPECT_EQ(replica_.command.back(), "train.sh");
+}
+
+TEST_F(SuperviseRanksTest, WhatItStartsMayBeForkedWhereTheStudyNamesModules) {
+  launch().add_words("ranks");
+  const std::vector<std::string> ranks = replica_.command;
+  LaunchOrder without = replica_;
+  ASSERT_TRUE(SuperviseRanks(start_, {}, without).ok());
+  EXPECT_TRUE(without.rank_command.empty());
+  start_.add_preload("torch");
+  ASSERT_TRUE(Supervise().ok());
+  EXPECT_EQ(replica_.rank_command, ranks);
 }
 
 TEST_F(SuperviseRanksTest, WhatIsNotThereIsNamedBeforeAnyRankStarts) {

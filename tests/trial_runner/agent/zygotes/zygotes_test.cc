@@ -306,6 +306,22 @@ TEST_F(KnownProgramsTest, WaitForTheirFirstZygoteAndAreForked) {
   EXPECT_EQ(Read("forked.log"), "it ran\n");
 }
 
+TEST_F(KnownProgramsTest, WhatSupervisesRanksIsExecutedBesideAZygoteOfItsOwn) {
+  Write("rank.py", "print('a rank')\n");
+  LaunchOrder order = Order({"/bin/sh", "-c", R"(kill -0 ${ESPALIER_OWN_ZYGOTE% *} && echo both)"});
+  order.rank_command = {"python3", "rank.py"};
+  order.environment["MASTER_PORT"] = "1";
+  Zygotes zygotes(Options({"json", kElasticModule}));
+  EXPECT_TRUE(Awaited(zygotes, order));
+  Hear(zygotes, 60'000);
+  order.environment["MASTER_PORT"] = "2";
+  EXPECT_FALSE(Awaited(zygotes, order)) << "ranks of each trial meet elsewhere";
+  const auto forked = zygotes.Fork(kReplica, order, {});
+  ASSERT_TRUE(forked.has_value()) << Read("zygotes.log");
+  EXPECT_EQ(AwaitEnd(*forked), 0);
+  EXPECT_EQ(Read("forked.log"), "both\n");
+}
+
 TEST_F(KnownProgramsTest, OthersDoNotWait) {
   Zygotes zygotes(Options({}));
   for (const std::vector<std::string>& command :
