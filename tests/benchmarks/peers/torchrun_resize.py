@@ -19,11 +19,12 @@ import torchrun_worker
 from step_log import PATIENCE_S, await_change, await_step, free_port
 
 
-def start_agent(port, log, device):
+def start_agent(port, words, ranks=1):
+    """Of so many ranks that run these words."""
     return subprocess.Popen(
-        [sys.executable, "-m", "torch.distributed.run", "--nnodes=1:2", "--nproc-per-node=1",
+        [sys.executable, "-m", "torch.distributed.run", "--nnodes=1:2", f"--nproc-per-node={ranks}",
          "--max-restarts=100", "--monitor-interval=0.1", "--rdzv-backend=c10d", "--rdzv-id=resize",
-         f"--rdzv-endpoint=127.0.0.1:{port}", "--rdzv-conf=last_call_timeout=1", torchrun_worker.__file__, log, device],
+         f"--rdzv-endpoint=127.0.0.1:{port}", "--rdzv-conf=last_call_timeout=1", *words],
         env=os.environ | torchrun_worker.ENVIRONMENT,
         stdout=subprocess.DEVNULL, start_new_session=True)
 
@@ -34,12 +35,13 @@ def main(device="cpu", rounds=3):
         log = os.path.join(folder, "steps")
         open(log, "w").close()
         port = free_port()
-        agents = [start_agent(port, log, device)]
+        words = [torchrun_worker.__file__, log, device]
+        agents = [start_agent(port, words)]
         try:
             await_step(log, 1, 0)
             for _ in range(int(rounds)):
                 begun = time.monotonic()
-                agents.append(start_agent(port, log, device))
+                agents.append(start_agent(port, words))
                 found["grow"].append(await_change(log, 2, begun))
                 time.sleep(1)
                 begun = time.monotonic()
