@@ -29,9 +29,10 @@ from espalier import _library
 from espalier._runtime import runtime
 from espalier.errors import UsageError
 from espalier.integrations._callbacks import Told
+from espalier.integrations._hyperparameter_search import hyperparameter_search
 from espalier.integrations._reported import Reports
 
-__all__ = ["ElasticTrainer", "TrialCallback"]
+__all__ = ["ElasticTrainer", "TrialCallback", "hyperparameter_search"]
 
 _LOSS = "eval_loss"
 _TESTED = "5.24."
