@@ -25,8 +25,8 @@ _telling = threading.Lock()
 
 
 def tell(*words):
-    """Has `tuner tell` say it of this process's trial, with the rank of this process, and returns the answer: "stop" or
-    "continue". It waits for a service that is just being restarted."""
+    """Has `tuner tell` say it of this process's trial, with the rank of this process, and returns the answer: "stop",
+    "save" or "continue". It waits for a service that is just being restarted."""
     with _telling:
         told = subprocess.run(["tuner", "tell", "--timeout", str(_TELL_WITHIN_S), *words], stdin=subprocess.DEVNULL,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace", check=False)
@@ -35,6 +35,11 @@ def tell(*words):
     if told.stderr:
         print(told.stderr, end="", file=sys.stderr)
     return told.stdout.strip()
+
+
+def to_save(step, *of):
+    """Whether this process's trial is to save and to end at the step; `of`: which rank it is, where that is not known."""
+    return "ESPALIER_TRIAL_ID" in os.environ and tell("--step", str(step), "--should-save", *of) == "save"
 
 
 def _flat(parameters, prefix=""):
@@ -111,6 +116,10 @@ class _Library:
     def should_stop(self, step):
         self._check()
         return "ESPALIER_TRIAL_ID" in os.environ and tell("--step", str(step)) == "stop"
+
+    def should_save(self, step):
+        self._check()
+        return to_save(step)
 
     def finish(self, value):
         self._check()

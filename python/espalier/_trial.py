@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Mapping
 
 from espalier._exit import ProgramEnd
+from espalier._plain_runtime import to_save
 from espalier._runtime import runtime
 from espalier.errors import UsageError
 
@@ -56,6 +57,7 @@ class Trial:
             raise UsageError("a process has one trial: ask espalier.trial() for it")
         self._runtime = runtime()
         self._finished = False
+        self._goes_on_later = False  # from what it was told to save: the end of the script is not the trial's
         self._last_step = 0  # that was reported
         self._has_warned = False
         self.parameters = _Parameters()
@@ -174,6 +176,21 @@ class Trial:
         step = _step(step)
         return ask is not None and ask(step)
 
+    def should_save(self, step: int) -> bool:
+        """Whether the program is to save a checkpoint after this step and to end, with exit code 0, so that its trial goes on
+        from there: on another number of slots (`"resize": "restart"`), on another machine, or when its study does. One that
+        asks is not sent SIGTERM for that, unless it has not ended in time. Several processes of a launcher are answered alike,
+        as by `should_stop`. Always False of an elastic trial, whose checkpoints are Espalier's, and of a program that runs
+        alone."""
+        step = _step(step)
+        library = self._runtime.library
+        if hasattr(library, "should_save"):
+            is_to = library.should_save(step)
+        else:  # where torch is, it may yet begin an elastic loop
+            is_to = not self._runtime.joined and to_save(step)
+        self._goes_on_later = self._goes_on_later or is_to
+        return is_to
+
     def _check_step(self, step):
         """A step that is done again because a replica was lost may be reported again."""
         before, self._last_step = self._last_step, max(step, self._last_step)
@@ -234,6 +251,8 @@ class Trial:
         if os.getpid() != self._process:
             return
         code = self._program_end.code
+        if self._goes_on_later:
+            self._finished = True
         if not self._finished and (code == 0 or code is None and (self.result is not None or not self.elastic)):
             try:
                 self.finish(self.result)

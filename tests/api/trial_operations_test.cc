@@ -170,6 +170,20 @@ TEST_F(TrialOperations, RanksOfAProgramGetOneVerdictAtAStep) {
   EXPECT_TRUE(api::Tell(tuner_, tell)->should_stop());
 }
 
+TEST_F(TrialOperations, ToSaveIsAskedAtAStep) {
+  v1::ReportRequest ask;
+  ask.set_trial_id(Ask()->trial_id());
+  ask.set_should_save(true);
+  EXPECT_TRUE(absl::IsInvalidArgument(api::Report(tuner_, ask).status())) << "at no step";
+  ask.set_step(1);
+  const auto answer = api::Report(tuner_, ask);
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_FALSE(answer->save()) << "its client runs it";
+  ask.set_value(0.5);
+  EXPECT_THAT(std::string(api::Report(tuner_, ask).status().message()),
+              HasSubstr(R"(such as {"step": 1, "should_save": true})"));
+}
+
 TEST_F(TrialOperations, TellEndsTheTrialAndSaysItsState) {
   const std::int64_t trial = Ask()->trial_id();
   v1::TellRequest end = End(trial, v1::TRIAL_COMPLETE);

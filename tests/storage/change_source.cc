@@ -291,7 +291,9 @@ std::optional<Change> ChangeSource::Make(Draw<RankValuesForgotten>) {
 std::optional<Change> ChangeSource::Make(Draw<VerdictAgreed>) {
   const Trial* trial = AnyTrial();
   if (trial == nullptr) return std::nullopt;
-  return VerdictAgreed{trial->id, {.go_on = AnyInteger(), .stop = AnyInteger()}};
+  return VerdictAgreed{trial->id,
+                       {.go_on = AnyInteger(), .stop = AnyInteger()},
+                       {.go_on = AnyInteger(), .stop = AnyInteger()}};
 }
 
 std::optional<Change> ChangeSource::Make(Draw<GenerationAdvanced>) {

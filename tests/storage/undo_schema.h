@@ -7,6 +7,8 @@ namespace espalier {
 
 // What each schema added, undone: the row of 9 takes a database of version 10 to 9.
 inline const std::pair<int, std::string> kUndoSql[] = {
+    {14,
+     "ALTER TABLE trials DROP COLUMN saving_go_on; ALTER TABLE trials DROP COLUMN saving_stop; "},
     {13,
      "DROP TABLE rank_values; ALTER TABLE trials DROP COLUMN ranks_go_on; "
      "ALTER TABLE trials DROP COLUMN ranks_stop; "},

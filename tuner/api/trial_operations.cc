@@ -146,6 +146,22 @@ absl::StatusOr<TellEnd> ReadEnd(const v1::TellRequest& request) {
   return end;
 }
 
+absl::StatusOr<v1::Verdict> AskWhetherToSave(Tuner& tuner, const v1::ReportRequest& request) {
+  if (request.has_value() || !request.has_step()) {
+    return absl::InvalidArgumentError(
+        "\"should_save\" asks at a step, without a value, such as {\"step\": 1, \"should_save\": "
+        "true}");
+  }
+  const TrialId trial(request.trial_id());
+  Reply reply;
+  ESPALIER_ASSIGN_OR_RETURN(
+      v1::Verdict verdict,
+      PostForTrial(tuner, AskVerdict{trial, request.step(), Question::kSave}, trial, reply,
+                   [](const Trial&, const View&) { return v1::Verdict(); }));
+  verdict.set_save(reply.should_stop());
+  return verdict;
+}
+
 }  // namespace
 
 absl::StatusOr<v1::TrialRecord> Ask(Tuner& tuner, const v1::AskRequest& request) {
@@ -167,6 +183,7 @@ absl::StatusOr<v1::TrialRecord> Enqueue(Tuner& tuner, const v1::EnqueueRequest& 
 }
 
 absl::StatusOr<v1::Verdict> Report(Tuner& tuner, const v1::ReportRequest& request) {
+  if (request.should_save()) return AskWhetherToSave(tuner, request);
   const TrialId trial(request.trial_id());
   ESPALIER_ASSIGN_OR_RETURN(const ProgramRank from, RankOf(request));
   // What its ranks are told at a step, they are told alike.

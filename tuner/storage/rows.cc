@@ -126,6 +126,8 @@ absl::Status ReadHead(const Statement& row, int first_column, Trial& trial) {
   failed.step = row.Integer(column++);
   trial.verdict.go_on = row.Integer(column++);
   trial.verdict.stop = row.Integer(column++);
+  trial.saving.go_on = row.Integer(column++);
+  trial.saving.stop = row.Integer(column++);
   return absl::OkStatus();
 }
 
@@ -145,7 +147,8 @@ absl::Status WriteHead(Statement& update, const Trial& trial) {
             trial.checkpoint, newest.step, newest.name, newest.fingerprint, newest.at,
             newest.generation, trial.held ? 1 : 0, trial.cancelled ? 1 : 0,
             EnvironmentToText(trial.environment), failed.in_a_row, failed.works_at, failed.reason,
-            failed.at, failed.step, trial.verdict.go_on, trial.verdict.stop, trial.id)
+            failed.at, failed.step, trial.verdict.go_on, trial.verdict.stop, trial.saving.go_on,
+            trial.saving.stop, trial.id)
       .Run();
 }
 

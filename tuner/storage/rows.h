@@ -33,7 +33,8 @@ inline constexpr std::string_view kTrialHead =
     "state, value, started_us, ended_us, reason, last_output, generation, restarts, pinned_slots, "
     "checkpoint, checkpoint_step, checkpoint_name, checkpoint_fingerprint, checkpoint_us, "
     "checkpoint_generation, held, cancelled, environment, joins_failed, joins_work_at, "
-    "join_failure, join_failed_us, join_failed_step, ranks_go_on, ranks_stop";
+    "join_failure, join_failed_us, join_failed_step, ranks_go_on, ranks_stop, saving_go_on, "
+    "saving_stop";
 
 // Rows of table meta: the highest ids that were given before a study was deleted.
 inline constexpr std::string_view kLastStudy = "last_study";

@@ -279,6 +279,11 @@ CREATE TABLE rank_values (
   PRIMARY KEY (trial, step, rank)
 ) WITHOUT ROWID;
 )sql",
+    R"sql(
+-- Up to which step a plain program was told not to save and end, and from which to do so; -1: none.
+ALTER TABLE trials ADD COLUMN saving_go_on INTEGER NOT NULL DEFAULT -1;
+ALTER TABLE trials ADD COLUMN saving_stop INTEGER NOT NULL DEFAULT -1;
+)sql",
 };
 constexpr std::int64_t kLatestVersion = std::ssize(kMigrations);
 static_assert(kLatestVersion == kLatestSchema);

@@ -509,7 +509,9 @@ constexpr std::array<StudyKey, 38> kStudyKeys = {{
     {kTimeoutKeys[2].key,
      ReadTimeout<2>,
      {TimeoutJson<2>},
-     {"seconds within which a pausing group must reach its next step, save a checkpoint and leave",
+     {"seconds within which a pausing group must reach its next step, save a checkpoint and leave; "
+      "likewise a program that asks [whether to save]"
+      "(../../docs/existing_scripts.md#saving-when-asked)",
       "300"}},
     {kTimeoutKeys[3].key,
      ReadTimeout<3>,

@@ -1,8 +1,9 @@
 """What a trial hears of a loop that runs under its own launcher, and what the loop hears of it."""
 import os
+import pathlib
 
 import espalier
-from espalier._plain_runtime import tell
+from espalier._plain_runtime import tell, to_save
 from espalier.errors import UsageError
 
 
@@ -16,6 +17,8 @@ class Told:
         self._rank = rank
         self._last = None
         self._seen = set()
+        self._asked_at = None
+        self.goes_on_later = False  # what is evaluated from now on is of no whole epoch
 
     def report(self, step, metrics):
         """Whether the loop is to end after the step."""
@@ -32,8 +35,24 @@ class Told:
             trial.report(step, value)
         return trial.should_stop(step)
 
+    def to_save(self, step):
+        """Whether the loop is to save after the step, which is its own, and to end, since its trial goes on elsewhere or
+        later."""
+        if step == self._asked_at or self.goes_on_later:
+            return False
+        self._asked_at = step
+        self.goes_on_later = to_save(step, *self._of) if self._of else espalier.trial().should_save(step)
+        return self.goes_on_later
+
     def end(self):
-        if self._last is None:
+        whole_before = "ESPALIER_LAST_STEP" in os.environ  # nothing may be left to do after a new start
+        if self._last is None and not self.goes_on_later and not whole_before:
             given = ", ".join(sorted(self._seen)) or "none"
             raise UsageError(f'{self._owner}: nothing was reported to the trial, as no evaluation has "{self._wanted}": name one '
                              f"of those that there are as trial_metric: {given}")
+
+
+def is_kept(folder):
+    """Whether what is saved in the folder is the trial's own, and goes with it to other machines."""
+    kept = os.environ.get("ESPALIER_CHECKPOINT_DIR")
+    return kept is not None and pathlib.Path(folder).resolve().is_relative_to(pathlib.Path(kept).resolve())

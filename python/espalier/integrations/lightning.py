@@ -20,6 +20,7 @@ import torch
 try:
     from lightning.fabric.strategies import SingleDeviceStrategy
     from lightning.pytorch import Callback
+    from lightning.pytorch.callbacks import ModelCheckpoint
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError(f"espalier.integrations.lightning needs {error.name}: pip install 'lightning==2.6.*'",
                               name=error.name) from error
@@ -28,7 +29,7 @@ import espalier
 import espalier.torch as adl
 from espalier._runtime import runtime
 from espalier.errors import UsageError
-from espalier.integrations._callbacks import Told
+from espalier.integrations._callbacks import Told, is_kept
 from espalier.integrations._lightning_group import InGroup
 from espalier.integrations._lightning_trainer import ElasticTrainer
 from espalier.torch.evaluation import summed
@@ -123,14 +124,32 @@ class TrialCallback(Callback):
     trial_metric: which of what the module logs (default: "val_loss"). Log it with `sync_dist=True`, so that all processes have
     the same, or let the study say `"ranks": "mean"`. Steps are epochs or, where an epoch has several validations, the Trainer's
     steps.
+
+    With a ModelCheckpoint that has `save_last` and a `dirpath` in the trial's folder for checkpoints, it also ends after an
+    epoch, with its checkpoint, when the trial is to go on elsewhere or later, such as on another number of slots:
+    `fit(..., ckpt_path="last")` goes on from there.
     """
 
     def __init__(self, trial_metric=None):
         self._wanted = trial_metric
         self._told = None
+        self._keeps = None  # the ModelCheckpoint
 
     def on_fit_start(self, trainer, pl_module):
         self._told = Told("TrialCallback", self._wanted or "val_loss", trainer.global_rank, trainer.world_size)
+        kept = [own for own in trainer.checkpoint_callbacks
+                if isinstance(own, ModelCheckpoint) and own.save_last and own.dirpath and is_kept(own.dirpath)]
+        self._keeps = kept[0] if kept else None
+
+    def on_train_epoch_end(self, trainer, pl_module):
+        last = trainer.should_stop or trainer.current_epoch + 1 == trainer.max_epochs or trainer.global_step == trainer.max_steps
+        if self._keeps is not None and not last and self._told.to_save(trainer.global_step):
+            trainer.should_stop = True
+
+    def on_train_end(self, trainer, pl_module):
+        # It may save less often than each epoch.
+        if self._told.goes_on_later and self._keeps._last_global_step_saved != trainer.global_step:
+            self._keeps._save_last_checkpoint(trainer, self._keeps._monitor_candidates(trainer))
 
     def on_validation_end(self, trainer, pl_module):
         if trainer.sanity_checking or self._told is None:

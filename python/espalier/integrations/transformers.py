@@ -28,7 +28,7 @@ import espalier.torch as adl
 from espalier import _library
 from espalier._runtime import runtime
 from espalier.errors import UsageError
-from espalier.integrations._callbacks import Told
+from espalier.integrations._callbacks import Told, is_kept
 from espalier.integrations._hyperparameter_search import hyperparameter_search
 from espalier.integrations._reported import Reports
 
@@ -277,6 +277,9 @@ class TrialCallback(transformers.TrainerCallback):
 
         Trainer(model, arguments, callbacks=[TrialCallback()], ...)
 
+    Where `output_dir` is in the trial's folder for checkpoints, it also saves and ends when the trial is to go on elsewhere or
+    later, such as on another number of slots: it asks wherever it logs, evaluates or saves, and where an epoch ends.
+
     trial_metric: which of the evaluation's metrics (default: `metric_for_best_model`, else "eval_loss"). Steps are epochs, or
     with eval_strategy="steps" the Trainer's steps.
     """
@@ -284,10 +287,28 @@ class TrialCallback(transformers.TrainerCallback):
     def __init__(self, trial_metric=None):
         self._wanted = trial_metric
         self._told = None
+        self._keeps = False
 
     def on_train_begin(self, args, state, control, **kwargs):
         wanted = self._wanted or args.metric_for_best_model
         self._told = Told("TrialCallback", _prefixed(wanted) if wanted else _LOSS, args.process_index, args.world_size)
+        self._keeps = is_kept(args.output_dir)
+
+    def on_step_end(self, args, state, control, **kwargs):
+        # An epoch's last step is followed by on_epoch_end, and by what is evaluated there.
+        if (control.should_log or control.should_evaluate or control.should_save) and not float(state.epoch).is_integer():
+            self._save_if_told(state, control)
+
+    def on_epoch_end(self, args, state, control, **kwargs):
+        if self._told.goes_on_later:
+            control.should_evaluate = False
+        else:
+            self._save_if_told(state, control)
+
+    def _save_if_told(self, state, control):
+        last = control.should_training_stop or state.global_step >= state.max_steps
+        if self._keeps and not last and self._told.to_save(state.global_step):
+            control.should_save = control.should_training_stop = True
 
     def on_evaluate(self, args, state, control, metrics=None, **kwargs):
         if self._told is None:

@@ -66,6 +66,20 @@ class SizeRestarts : public CoreTest {
     return last.more_slots.size() + 1;
   }
 
+  bool Saves(std::int64_t step, std::int64_t trial_id = 2) {
+    const Reply reply = Step(AskVerdict{TrialId(trial_id), step, Question::kSave});
+    EXPECT_TRUE(reply.status.ok()) << reply.status;
+    Note();
+    return reply.should_stop();
+  }
+  // The second trial, whose program asks, is to have the slot of the first one.
+  void AskUntilItIsToGrow(std::int64_t trials = 2) {
+    StartTwo(Restarting(trials));
+    EXPECT_FALSE(Saves(1)) << "there is no other slot";
+    EndFirst();
+    EXPECT_TRUE(all_stops_.empty()) << "it asks";
+  }
+
   bool Says(const std::string& words) {
     return std::any_of(study().decisions.begin(), study().decisions.end(), [&](const Decision& d) {
       return d.reason.find(words) != std::string::npos;
@@ -115,6 +129,98 @@ TEST_F(SizeRestarts, WhatItCostsMustPay) {
   StartTwo(spec, 2000);
   EndFirst();
   EXPECT_TRUE(all_stops_.empty());
+}
+
+TEST_F(SizeRestarts, AProgramThatAsksSavesAndEndsByItself) {
+  AskUntilItIsToGrow();
+  EXPECT_FALSE(Saves(1)) << "another rank, of those that go on at this step";
+  EXPECT_TRUE(Saves(2));
+  EXPECT_TRUE(Saves(2)) << "to each rank";
+  EXPECT_FALSE(Saves(1));
+  EXPECT_TRUE(starts_.empty());
+  Step(ReplicaExited{second_, 0, 0, "", ""});
+  ASSERT_EQ(starts_.size(), 1U);
+  EXPECT_EQ(starts_[0].trial, TrialId(2));
+  EXPECT_EQ(starts_[0].more_slots.size(), 1U);
+  EXPECT_EQ(trial(2).state, TrialState::kRunning);
+  EXPECT_EQ(trial(2).restarts, 0);
+  EXPECT_TRUE(all_stops_.empty());
+  EXPECT_FALSE(Saves(2)) << "it has what it should";
+}
+
+TEST_F(SizeRestarts, AProgramThatDoesNotEndInTimeIsStopped) {
+  AskUntilItIsToGrow();
+  EXPECT_TRUE(Saves(2));
+  Wait(250);
+  EXPECT_TRUE(stops_.empty());
+  Wait(60);
+  ASSERT_EQ(stops_.size(), 1U);
+  EXPECT_EQ(stops_[0].replica, second_);
+  EXPECT_EQ(stops_[0].grace_s, 5);
+  EXPECT_TRUE(trial(2).failed_joins.reason.empty());
+  Step(ReplicaExited{second_, -1, 15, "", ""});
+  EXPECT_EQ(starts_.size(), 1U);
+}
+
+TEST_F(SizeRestarts, AProgramThatEndsBeforeItIsToldHasComeToItsEnd) {
+  AskUntilItIsToGrow();
+  Step(ReplicaExited{second_, 0, 0, "", ""});
+  EXPECT_TRUE(starts_.empty());
+  EXPECT_EQ(trial(2).state, TrialState::kComplete);
+}
+
+TEST_F(SizeRestarts, AProgramThatFailsBeforeItIsToldHasFailed) {
+  AskUntilItIsToGrow();
+  Step(ReplicaExited{second_, 1, 0, "", ""});
+  EXPECT_TRUE(starts_.empty());
+  EXPECT_EQ(trial(2).state, TrialState::kFail);
+}
+
+TEST_F(SizeRestarts, AProgramThatAsksSavesWhereItsStudyIsStopped) {
+  StartTwo(Restarting(2));
+  EXPECT_FALSE(Saves(1));
+  EXPECT_FALSE(Saves(1, 1));
+  Step(StopStudy{"s"});
+  EXPECT_TRUE(stops_.empty());
+  EXPECT_TRUE(Saves(2));
+  EXPECT_TRUE(Saves(2, 1));
+  Step(ReplicaExited{second_, 0, 0, "", ""});
+  EXPECT_EQ(trial(2).state, TrialState::kPaused);
+  Step(CancelTrial{TrialId(1), TrialState::kPruned, ""});
+  ASSERT_EQ(stops_.size(), 1U) << "nothing goes on from what it would save";
+  EXPECT_EQ(stops_[0].replica, first_);
+}
+
+TEST_F(SizeRestarts, OnANodeThatGoesAwayItIsStoppedInTime) {
+  StartTwo(Restarting(2));
+  EXPECT_FALSE(Saves(1));
+  Step(DrainNode{"node", false, 40});
+  Wait(25);
+  ASSERT_EQ(stops_.size(), 1U) << "the one that does not ask";
+  EXPECT_EQ(stops_[0].replica, first_);
+  EXPECT_TRUE(Saves(2));
+  Wait(5);
+  EXPECT_TRUE(stops_.empty());
+  Wait(6);
+  ASSERT_EQ(stops_.size(), 1U) << "5 s before the node is gone";
+  EXPECT_EQ(stops_[0].replica, second_);
+}
+
+TEST_F(SizeRestarts, WhatAProgramWasToldOutlivesTheService) {
+  AskUntilItIsToGrow();
+  EXPECT_TRUE(Saves(2));
+  const TrialId id(2);
+  Core again(core_.state(), {});
+  now_ = After(now_, 1);
+  LiveReplica live;
+  live.replica = second_;
+  live.trial = id;
+  live.slot = 1;
+  again.Step(now_, AgentHello{"node", 2, {live}});
+  EXPECT_TRUE(again.Step(now_, AskVerdict{id, 2, Question::kSave}).reply.should_stop());
+  const StepResult ended = again.Step(After(now_, 1), ReplicaExited{second_, 0, 0, "", ""});
+  EXPECT_NE(again.state().trials.at(id).state, TrialState::kComplete) << "it has saved";
+  EXPECT_EQ(again.state().trials.at(id).restarts, 0);
 }
 
 TEST_F(SizeRestarts, OthersKeepTheSizeThatTheyWereStartedWith) {

@@ -1,16 +1,17 @@
 """Trainers that nobody changed but for one callback, with two processes under their own launchers: one trial."""
 import json
 import pathlib
+import signal
 import sys
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT / "tests/e2e"))
-from harness import LONG_S, TunerTest  # noqa: E402
+from harness import LONG_S, TunerTest, wait_for  # noqa: E402
 
 HUGGING_FACE = """import pathlib, sys, tempfile
 sys.path.insert(0, sys.argv.pop(1))
-import espalier, train
+import espalier, torch, train
 from espalier.integrations.transformers import TrialCallback
 from transformers import Trainer
 
@@ -20,6 +21,7 @@ with tempfile.TemporaryDirectory() as folder:
     trainer = Trainer(train.make_model(trial), arguments, train_dataset=train.Sentences(128, seed=1),
                       eval_dataset=train.Sentences(64, seed=2), callbacks=[TrialCallback()])
     trainer.train()
+torch.distributed.destroy_process_group()  # whose threads may else meet the interpreter's end
 losses = [entry["eval_loss"] for entry in trainer.state.log_history if "eval_loss" in entry]
 pathlib.Path(sys.argv[1], str(arguments.process_index)).write_text(f"{losses}")
 """
@@ -57,6 +59,46 @@ trainer.fit(Module(), loader, loader)
 pathlib.Path(sys.argv[1], str(trainer.global_rank)).write_text(f"{trainer.current_epoch}")
 """
 
+# The same, slowly while there is no file "fast"; they note what they begin with, and save when they are told to.
+HUGGING_FACE_SAVES = """import os, pathlib, sys, time
+sys.path.insert(0, sys.argv.pop(1))
+import espalier, torch, train
+from espalier.integrations.transformers import TrialCallback
+from transformers import Trainer
+from transformers.trainer_utils import get_last_checkpoint
+
+class Slow(train.Sentences):
+    def __getitem__(self, index):
+        time.sleep(0 if pathlib.Path(sys.argv[1], "fast").exists() else 0.02)
+        return super().__getitem__(index)
+
+trial, folder = espalier.trial(), os.environ["ESPALIER_CHECKPOINT_DIR"]
+arguments = train.make_arguments(trial, folder, 20, use_cpu=True, ddp_backend="gloo")
+arguments.per_device_train_batch_size, arguments.logging_strategy, arguments.logging_steps = 16, "steps", 1
+trainer = Trainer(train.make_model(trial), arguments, train_dataset=Slow(96, seed=1),
+                  eval_dataset=train.Sentences(64, seed=2), callbacks=[TrialCallback()])
+saved = get_last_checkpoint(folder)
+if arguments.process_index == 0:
+    print(0 if saved is None else saved.rpartition("-")[2], file=open(pathlib.Path(sys.argv[1], "begun"), "a"))
+trainer.train(resume_from_checkpoint=saved)
+torch.distributed.destroy_process_group()
+"""
+LIGHTNING_SAVES = LIGHTNING.replace("import pathlib, sys", "import os, pathlib, sys, time").partition("trainer =")[0] + """
+
+class Slow(lightning.Callback):
+    def on_train_batch_end(self, trainer, *_):
+        time.sleep(0 if pathlib.Path(sys.argv[1], "fast").exists() else 0.2)
+
+    def on_train_start(self, trainer, *_):
+        if trainer.global_rank == 0:
+            print(trainer.global_step, file=open(pathlib.Path(sys.argv[1], "begun"), "a"))
+
+kept = lightning.callbacks.ModelCheckpoint(os.environ["ESPALIER_CHECKPOINT_DIR"], save_last=True, every_n_epochs=100)
+trainer = lightning.Trainer(accelerator="cpu", devices=2, strategy="ddp", max_epochs=20, logger=False, enable_progress_bar=False,
+                            callbacks=[TrialCallback(), Slow(), kept])
+trainer.fit(Module(), loader, loader, ckpt_path="last")
+"""
+
 
 class Callbacks(TunerTest):
     def run_study(self, command, **keys):
@@ -80,6 +122,35 @@ class Callbacks(TunerTest):
         values = self.run_study([sys.executable, self.write("program.py", LIGHTNING), str(self.dir), "{lr}"], ranks="mean")
         self.assertEqual([(self.dir / str(rank)).read_text() for rank in range(2)], ["3", "3"])
         self.assertTrue(all(later < before for before, later in zip(values, values[1:])), values)
+
+    def save_and_go_on(self, command, **keys):
+        """Stops the study between two epochs and lets it go on; the steps with which the program has begun."""
+        study = self.study(command, search_space={"lr": {"_type": "choice", "_value": [0.01]}}, slots=2, trials=1, metric="loss", **keys)
+        run = self.dir / "run"
+        process = self.start("run", study, "--dir", run, "--slots", 2)
+        told = lambda: [int(value["step"]) for value in self.export("--db", run / "espalier.db")["trials"][0]["values"]]
+        wait_for(lambda: (self.dir / "begun").exists() and len(told()) > 1, "two epochs", LONG_S)
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(timeout=LONG_S), 130, self.output(process))
+        (self.dir / "fast").touch()
+        before = told()
+        self.run_tuner("run", study, "--dir", run, "--slots", 2, timeout=LONG_S)
+        self.assertEqual(told(), list(range(1, 21)), "each epoch is evaluated once")
+        self.assertLess(len(before), 20)
+        first, again = map(int, (self.dir / "begun").read_text().split())
+        self.assertEqual(first, 0)
+        return again, len(before)
+
+    def test_hugging_faces_saves_and_ends_when_it_is_told_to(self):
+        again, epochs = self.save_and_go_on([sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2",
+                                             self.write("program.py", HUGGING_FACE_SAVES),
+                                             str(ROOT / "examples/python_transformers"), str(self.dir)])
+        self.assertIn(again, range(3 * epochs, 3 * epochs + 3), "within the next epoch, where it logs")
+
+    def test_lightnings_saves_and_ends_after_an_epoch(self):
+        again, epochs = self.save_and_go_on([sys.executable, self.write("program.py", LIGHTNING_SAVES), str(self.dir), "{lr}"],
+                                            ranks="mean")
+        self.assertEqual(again, 2 * epochs)
 
 
 if __name__ == "__main__":

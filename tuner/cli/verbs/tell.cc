@@ -30,6 +30,7 @@ struct TellArguments {
   std::optional<double> value;
   std::optional<std::int64_t> step;
   bool final = false;
+  bool should_save = false;
   std::int64_t trial = 0;
   std::optional<int> rank;
   std::optional<int> ranks;
@@ -110,12 +111,12 @@ bool PrintsIntoLog() {
          S_ISREG(out.st_mode) && out.st_dev == errors.st_dev && out.st_ino == errors.st_ino;
 }
 
-// Whether the trial should end soon.
-absl::StatusOr<bool> AskWhetherToStop(ClientOptions options, const v1::ReportRequest& request) {
+// Whether the trial should end soon or, where that is asked, save and end.
+absl::StatusOr<bool> Ask(ClientOptions options, const v1::ReportRequest& request) {
   ESPALIER_ASSIGN_OR_RETURN(const v1::Verdict verdict,
                             (CallUntilAnswered<api::Report, v1::Verdict>(
                                 std::move(options), request, /*counts_once=*/true)));
-  return verdict.prune();
+  return request.should_save() ? verdict.save() : verdict.prune();
 }
 
 absl::StatusOr<bool> SendValue(ClientOptions options, const v1::ReportRequest& report,
@@ -140,6 +141,10 @@ absl::StatusOr<bool> SendValue(ClientOptions options, const v1::ReportRequest& r
 }
 
 absl::Status Tell(const TellArguments& arguments) {
+  if (arguments.should_save && (arguments.value || !arguments.step || arguments.final)) {
+    return absl::InvalidArgumentError(
+        "--should-save asks at a step, without a value: give --step N --should-save");
+  }
   if (!arguments.value && (!arguments.step || arguments.final)) {
     return absl::InvalidArgumentError(
         "no value is given: give --value V, or --step N alone to ask whether to go on");
@@ -148,14 +153,15 @@ absl::Status Tell(const TellArguments& arguments) {
   ESPALIER_ASSIGN_OR_RETURN(const std::int64_t trial, TrialIdOf(arguments));
   report.set_trial_id(trial);
   if (arguments.step.has_value()) report.set_step(*arguments.step);
+  report.set_should_save(arguments.should_save);
   ESPALIER_RETURN_IF_ERROR(SetRank(arguments, report));
   ESPALIER_ASSIGN_OR_RETURN(ClientOptions options, arguments.service.Resolve());
   options.timeout_s = arguments.timeout_s;
-  ESPALIER_ASSIGN_OR_RETURN(const bool stop, arguments.value
-                                                 ? SendValue(std::move(options), report, arguments)
-                                                 : AskWhetherToStop(std::move(options), report));
-  if (stop) {
-    std::puts("stop");
+  ESPALIER_ASSIGN_OR_RETURN(const bool yes, arguments.value
+                                                ? SendValue(std::move(options), report, arguments)
+                                                : Ask(std::move(options), report));
+  if (yes) {
+    std::puts(arguments.should_save ? "save" : "stop");
   } else if (!PrintsIntoLog()) {
     std::puts("continue");
   }
@@ -174,6 +180,9 @@ VerbAction AddTell(CliCommand& command) {
                     "Step that the value belongs to, 0 or more (default: the next one, from 1). "
                     "Without --value: asks whether to go on at the step");
   command.AddFlag("--final", a->final, "The value is the trial's result");
+  command.AddFlag("--should-save", a->should_save,
+                  "With --step alone: asks whether to save and end. The answer is \"save\" or "
+                  "\"continue\"");
   command.AddOption("--trial", a->trial, "The trial's id (default: ESPALIER_TRIAL_ID)").Positive();
   CliOption& rank = command
                         .AddOption("--rank", a->rank,

@@ -18,6 +18,7 @@ namespace espalier {
 
 namespace {
 
+constexpr char kHasSaved[] = "it has saved and ended as it was told, and goes on from there";
 constexpr double kHeldBack_s = 300;  // a slot that a replica could not use
 constexpr int kMaxSlotsBlamed = 3;   // by a trial, before one of its replicas is ready
 
@@ -28,6 +29,11 @@ bool IsFurther(const ReplicaForming& now, const ReplicaForming& before) {
 }
 
 bool SpeaksFor(NodeId node, const Replica& replica) { return !node || node == replica.node; }
+
+// Whether a plain program has come to its own end: it was to save, and had not been told so yet.
+bool EndsUntold(const Replica& gone, const Trial& trial) {
+  return gone.leaving && !gone.stopping && !gone.ready && trial.saving.stop < 0;
+}
 
 std::string DescribeExit(const ReplicaExited& exit, bool node_lost) {
   if (node_lost) return "was lost with its agent";
@@ -243,7 +249,10 @@ void ReplicaWatch::ReplicaGone(const Replica& gone, const ReplicaExited& exit, b
   if (trial.state != TrialState::kRunning || found == pool_.groups.end()) return;
   Group& group = found->second;
   group.awaited.erase(gone.id);
-  const bool expected = gone.leaving || gone.stopping;
+  const bool told = trial.saving.stop >= 0;
+  const bool own_end = !node_lost && EndsUntold(gone, trial);
+  if (own_end) group.restart.reset();
+  const bool expected = !own_end && (gone.leaving || gone.stopping || told);
   if (exit.checkpoint != CheckpointFailure::kNone) checkpoints_.NoteUnfetched(gone, exit);
   const auto member = std::find(group.members.begin(), group.members.end(), gone.id);
   const bool was_member = member != group.members.end();
@@ -257,6 +266,8 @@ void ReplicaWatch::ReplicaGone(const Replica& gone, const ReplicaExited& exit, b
   const bool at_fault = !expected && !node_lost && pool_.Usable(gone);
   const bool clean = exit.exit_code == 0 && exit.error.empty();
   std::string excuse = ExcuseFor(gone, exit, node_lost || expected);
+  // The service was restarted since it was told.
+  if (told && !gone.leaving && !gone.stopping && !node_lost) excuse = kHasSaved;
   // Those that trained before have left to it, and would have gone on.
   const bool move_failed =
       at_fault && !clean && was_member && gone.untried && group.moved && group.members.empty();
@@ -265,6 +276,7 @@ void ReplicaWatch::ReplicaGone(const Replica& gone, const ReplicaExited& exit, b
     JoinFailed(gone, exit);
   }
   if (pool_.ReplicasOf(gone.trial).empty()) {
+    if (own_end && clean) return trials_.EndWell(gone.trial, std::nullopt, exit.last_output);
     GroupLost(gone.trial, exit, excuse);
     return;
   }
@@ -412,7 +424,8 @@ void ReplicaWatch::ForgetUntimedGroups() {
 void ReplicaWatch::CheckDeadlines() {
   for (const ReplicaId id : pool_.replicas.Due(turn_.now())) {
     Replica& replica = pool_.replicas.at(id);
-    const bool late = !replica.ready && !replica.stopping && pool_.groups.contains(replica.trial);
+    const bool starts = !replica.ready && !replica.stopping && !replica.leaving;
+    const bool late = starts && pool_.groups.contains(replica.trial);
     groups_.StopReplica(replica, replica.grace_s);
     if (!late) continue;
     const double start_s = groups_.TimeoutsOf(turn_.TrialAt(replica.trial)).start_s;

@@ -123,6 +123,7 @@ class ClientTrials {
   bool TakeOfRank(const Trial& trial, const TellValue& event);
   void AnswerAfterTheEnd(const Trial& trial, const TellValue& event);
   bool StopsAt(const Trial& trial, std::int64_t step);
+  bool SavesAt(const Trial& trial, std::int64_t step);
   void AfterEnd(const Trial& trial);
   void EndIfTargetReached(const Trial& trial, double value);
   void EndIfAllTold(StudyId id);

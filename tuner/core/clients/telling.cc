@@ -170,8 +170,14 @@ void ClientTrials::AnswerAfterTheEnd(const Trial& trial, const TellValue& event)
 }
 
 bool ClientTrials::StopsAt(const Trial& trial, std::int64_t step) {
-  return ranks_.StopsAt(
-      trial, step, [this, id = trial.id] { return Verdict(id).action == PruneAction::kPrune; });
+  return ranks_.Answer(trial, Question::kStop, step,
+                       [this, id = trial.id] { return Verdict(id).action == PruneAction::kPrune; });
+}
+
+bool ClientTrials::SavesAt(const Trial& trial, std::int64_t step) {
+  if (!trial.saving.asked() && !trials_.IsOfPlainProgram(trial.id)) return false;
+  return ranks_.Answer(trial, Question::kSave, step,
+                       [this, id = trial.id] { return trials_.IsSeenOff(id); });
 }
 
 bool ClientTrials::TakeOfRank(const Trial& trial, const TellValue& event) {
@@ -214,7 +220,8 @@ void ClientTrials::On(const AskVerdict& event) {
   const Trial& trial = it->second;
   if (!Ended(trial.state) && RunningTrial(trial.id) == nullptr) return;
   if (turn_.StudyAt(trial.study).spec.by_clients() && !Ended(trial.state)) HeardOf(trial.id);
-  turn_.reply().content = ValueReply{StopsAt(trial, event.step)};
+  turn_.reply().content = ValueReply{
+      event.question == Question::kSave ? SavesAt(trial, event.step) : StopsAt(trial, event.step)};
 }
 
 void ClientTrials::On(const ReportValue& event) {

@@ -62,6 +62,21 @@ void Groups::StopReplica(Replica& replica, double grace_s) {
   turn_.Send(StopReplicaCommand{replica.node, replica.id, grace_s});
 }
 
+void Groups::SeeOff(Replica& replica, double grace_s) {
+  const Trial& trial = turn_.TrialAt(replica.trial);
+  Time until = After(turn_.now(), TimeoutsOf(trial).pause_s);
+  // Where the moment is known at which the node is gone, it can still be stopped before.
+  const auto node = pool_.nodes.find(replica.node);
+  if (node != pool_.nodes.end() && node->second.ends) {
+    until = std::min(until, After(*node->second.ends, -grace_s));
+  }
+  if (!trial.saving.asked() || until <= turn_.now()) return StopReplica(replica, grace_s);
+  replica.leaving = true;
+  replica.grace_s = grace_s;
+  pool_.replicas.SetDeadline(replica, until);
+  pool_.reconcile.insert(replica.trial);
+}
+
 void Groups::Regroup(TrialId id, std::vector<ReplicaId> members, bool abandon, bool after_loss) {
   ESPALIER_CHECK(!members.empty(), "a regroup to nobody is a pause");
   Group& group = pool_.groups.at(id);

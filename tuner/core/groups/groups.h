@@ -28,6 +28,9 @@ class Groups {
   void StartReplica(const Trial& trial, NodeId node, int slot, std::vector<int> more_slots = {});
   // Tells its agent to end the process, which has `grace_s` to end by itself.
   void StopReplica(Replica& replica, double grace_s);
+  // Ends the process of a trial that goes on elsewhere or later. Where its program asks whether to
+  // save, it is told so when it asks next, and has the time of a pause before it is stopped.
+  void SeeOff(Replica& replica, double grace_s);
   // A process with this id exists, which an agent has brought along: new ones get higher ids.
   void NoteReplica(ReplicaId id) { next_replica_ = std::max(next_replica_, id.value + 1); }
 

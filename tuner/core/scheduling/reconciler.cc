@@ -84,7 +84,7 @@ bool Reconciler::RestartForSize(const Trial& trial, Group& group,
   }
   group.waits_for_slots.reset();
   group.restart = Group::SizeRestart{.from_slots = replica.slots()};
-  groups_.StopReplica(replica, spec.stop_grace_s);
+  groups_.SeeOff(replica, spec.stop_grace_s);
   return true;
 }
 

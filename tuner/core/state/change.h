@@ -132,6 +132,7 @@ struct RankValuesForgotten {
 struct VerdictAgreed {
   TrialId id;
   AgreedVerdict verdict;
+  AgreedVerdict saving;
 };
 // The trial's replica group entered a new generation; generations are never used twice.
 struct GenerationAdvanced {

@@ -171,10 +171,13 @@ struct ReportValue {
   double value = 0;
   ProgramRank from{};
 };
-// Whether the ranks of a trial's program go on at the step: all that ask at it are answered alike.
+// Whether the ranks of a trial's program stop at the step, or save and end at it: all that ask at
+// it are answered alike.
+enum class Question { kStop, kSave };
 struct AskVerdict {
   TrialId trial;
   std::int64_t step = 0;
+  Question question = Question::kStop;
 };
 // How a RUNNING trial ended. Told again with the same content it changes nothing and is answered
 // alike.
@@ -408,8 +411,8 @@ struct NodeReply {
 };
 // To TellValue, ReportValue and AskVerdict.
 struct ValueReply {
-  bool should_stop = false;
-  std::string note{};  // what of the value does not count, and why; empty: all of it does
+  bool should_stop = false;  // to AskVerdict: yes to its question
+  std::string note{};        // what of the value does not count, and why; empty: all of it does
 };
 // To AcquireSlots and RenewSlots: what the trial holds, or what it waits for.
 struct SlotsReply {

@@ -161,7 +161,7 @@ class Applier {
       if (c.state == TrialState::kRunning && trial.started == Time{}) trial.started = c.at;
       if (Ended(c.state)) trial.ended = c.at;
       // Its program begins anew, or is gone.
-      if (c.state == TrialState::kRunning) trial.verdict = {};
+      if (c.state == TrialState::kRunning) trial.verdict = trial.saving = {};
       trial.rank_values.clear();
       trial.state = c.state;
       trial.reason = c.reason;
@@ -200,7 +200,11 @@ class Applier {
     values.erase(values.begin(), values.lower_bound(c.below));
   }
 
-  void operator()(const VerdictAgreed& c) { TrialAt(c.id).verdict = c.verdict; }
+  void operator()(const VerdictAgreed& c) {
+    Trial& trial = TrialAt(c.id);
+    trial.verdict = c.verdict;
+    trial.saving = c.saving;
+  }
 
   void operator()(const GenerationAdvanced& c) {
     const Trial& trial = TrialAt(c.id);

@@ -345,6 +345,8 @@ struct AgreedVerdict {
   std::int64_t go_on = -1;
   std::int64_t stop = -1;
 
+  bool asked() const { return go_on >= 0 || stop >= 0; }
+
   friend bool operator==(const AgreedVerdict&, const AgreedVerdict&) = default;
 };
 
@@ -370,6 +372,7 @@ struct Trial {
   int restarts = 0;
   FailedJoins failed_joins;
   AgreedVerdict verdict;   // of a program that runs several ranks, since it was started last
+  AgreedVerdict saving;    // the same of a plain program: up to where it does not save and end
   RankValues rank_values;  // the same; none once it has ended
   int pinned_slots = 0;
   std::string checkpoint;              // path of the newest, where the trial wrote it; empty: none

@@ -110,15 +110,16 @@ std::vector<std::pair<std::int64_t, double>> RankReports::TakeRest(const Trial& 
   return values;
 }
 
-bool RankReports::StopsAt(const Trial& trial, std::int64_t step,
-                          const std::function<bool()>& stop_now) {
-  const AgreedVerdict& agreed = trial.verdict;
+bool RankReports::Answer(const Trial& trial, Question question, std::int64_t step,
+                         const std::function<bool()>& yes_now) {
+  VerdictAgreed change{trial.id, trial.verdict, trial.saving};
+  AgreedVerdict& agreed = question == Question::kSave ? change.saving : change.verdict;
   if (agreed.stop >= 0) return step >= agreed.stop;
   if (step <= agreed.go_on) return false;
-  const bool stop = stop_now();
-  turn_.Emit(VerdictAgreed{
-      trial.id, {.go_on = stop ? agreed.go_on : step, .stop = stop ? step : std::int64_t{-1}}});
-  return stop;
+  const bool yes = yes_now();
+  (yes ? agreed.stop : agreed.go_on) = step;
+  turn_.Emit(change);
+  return yes;
 }
 
 }  // namespace espalier

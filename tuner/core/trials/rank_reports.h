@@ -46,9 +46,10 @@ class RankReports {
   // The program has come to its end: the means of what is left.
   std::vector<std::pair<std::int64_t, double>> TakeRest(const Trial& trial) const;
 
-  // Whether to stop at the step. The first that asks at it fixes it, by `stop_now`, for all; a step
-  // before one at which some were told to go on is one to go on at.
-  bool StopsAt(const Trial& trial, std::int64_t step, const std::function<bool()>& stop_now);
+  // Whether it is yes at the step. The first that asks at it fixes it, by `yes_now`, for all; a
+  // step before one at which some were told to go on is one to go on at.
+  bool Answer(const Trial& trial, Question question, std::int64_t step,
+              const std::function<bool()>& yes_now);
 
  private:
   // Counts the steps of `steps` up to the last, as far as they have not.

@@ -189,8 +189,21 @@ void Trials::PauseTrial(TrialId id, const std::string& reason) {
   }
   for (const ReplicaId replica_id : pool_.replicas.Of(id)) {
     if (Replica& replica = pool_.replicas.at(replica_id); !replica.leaving)
-      groups_.StopReplica(replica, grace_s);
+      groups_.SeeOff(replica, grace_s);
   }
+}
+
+bool Trials::IsOfPlainProgram(TrialId id) const {
+  const auto group = pool_.groups.find(id);
+  return group != pool_.groups.end() && !group->second.elastic;
+}
+
+bool Trials::IsSeenOff(TrialId id) const {
+  const std::set<ReplicaId>& all = pool_.replicas.Of(id);
+  return IsOfPlainProgram(id) && std::any_of(all.begin(), all.end(), [this](ReplicaId replica_id) {
+           const Replica& replica = pool_.replicas.at(replica_id);
+           return replica.leaving || replica.stopping;
+         });
 }
 
 void Trials::StartAgain(TrialId id, const std::string& what) {

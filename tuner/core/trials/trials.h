@@ -53,6 +53,11 @@ class Trials {
   // that the pool ran has told a number, else COMPLETE with this reason.
   void ConcludeStudy(StudyId id, const std::string& reason);
 
+  // Whether a program runs the trial that is not elastic, as far as is known.
+  bool IsOfPlainProgram(TrialId id) const;
+  // Whether its process is to end so that the trial goes on elsewhere or later.
+  bool IsSeenOff(TrialId id) const;
+
   // ---- trials that are held back: paused by their pruner, which does not let them go on yet, or
   // kept waiting by their client
   bool Held(TrialId id) const { return HeldByPruner(id) || HeldByClient(id); }
