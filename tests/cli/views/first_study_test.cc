@@ -154,7 +154,12 @@ TEST(FirstStudy, MakesAPatternOfALine) {
       R"(([-+]?[0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?|[-+]?(?i:nan|inf(?:inity)?)))";
   EXPECT_EQ(PatternOfLine("val_loss=VALUE"), R"(val_loss=)" + number);
   EXPECT_EQ(PatternOfLine("[2/3]  loss (mean) VALUE\tdone."),
-            R"(\[2/3\]\s+loss\s+\(mean\)\s+)" + number + R"(\s+done\.)");
+            R"(\[[-+.\w]+/[-+.\w]+\]\s+loss\s+\(mean\)\s+)" + number + R"(\s+done\.)");
+  EXPECT_EQ(PatternOfLine("epoch 3, lr 1e-04 f1_2d=VALUE (0.4s)."),
+            R"(epoch\s+[-+.\w]+,\s+lr\s+[-+.\w]+\s+f1_2d=)" + number + R"(\s+\([-+.\w]+\)\.)")
+      << "other numbers are others in other lines";
+  EXPECT_EQ(PatternOfLine("12VALUE"), R"([-+.\w]+)" + number);
+  EXPECT_EQ(PatternOfLine("2d_loss -0.5: VALUE"), R"(2d_loss\s+[-+.\w]+:\s+)" + number);
   EXPECT_EQ(PatternOfLine("Verlust \u00fc: VALUE"), "Verlust\\s+\u00fc:\\s+" + number);
   EXPECT_EQ(PatternOfLine("no value"), "");
   EXPECT_EQ(PatternOfLine("VALUE and VALUE"), "");

@@ -64,6 +64,25 @@ std::string OneLine(const Json& json) {
   return absl::StrCat("{", text, "}");
 }
 
+bool IsWordByte(char byte) { return std::isalnum(static_cast<unsigned char>(byte)) != 0; }
+
+// How long a number is that begins there and is another one in other lines, such as that of an
+// epoch; 0: there is none. That of a name, as in "f1" and "2d_loss", is part of it.
+std::size_t LengthOfNumber(std::string_view line, std::size_t at) {
+  const char before = at == 0 ? ' ' : line[at - 1];
+  if (IsWordByte(before) || before == '_' || before == '.') return 0;
+  std::size_t end = at;
+  if (line[end] == '-' || line[end] == '+') ++end;
+  if (end == line.size() || std::isdigit(static_cast<unsigned char>(line[end])) == 0) return 0;
+  while (end < line.size() && (IsWordByte(line[end]) || line[end] == '.')) ++end;
+  if (end < line.size() && line[end] == '_') return 0;
+  while (line[end - 1] == '.') --end;
+  const bool exponent = end + 1 < line.size() && (line[end] == '-' || line[end] == '+') &&
+                        std::tolower(line[end - 1]) == 'e';
+  if (exponent) end = std::min(line.find_first_not_of("0123456789", end + 1), line.size());
+  return end - at;
+}
+
 class Interview {
  public:
   explicit Interview(const Conversation& with) : with_(with) {}
@@ -255,12 +274,16 @@ std::string PatternOfLine(const std::string& line) {
   if (at == std::string::npos || line.find(kValue, at + kValue.size()) != std::string::npos) {
     return "";
   }
+  const std::string before = line.substr(0, at);
   std::string pattern;
   for (std::size_t i = 0; i < line.size(); ++i) {
     const auto byte = static_cast<unsigned char>(line[i]);
     if (i == at) {
       pattern += R"(([-+]?[0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?|[-+]?(?i:nan|inf(?:inity)?)))";
       i += kValue.size() - 1;
+    } else if (const std::size_t length = LengthOfNumber(i < at ? before : line, i); length > 0) {
+      pattern += R"([-+.\w]+)";
+      i += length - 1;
     } else if (std::isspace(byte) != 0) {
       if (!absl::EndsWith(pattern, R"(\s+)")) pattern += R"(\s+)";
     } else {

@@ -23,8 +23,8 @@ struct Conversation {
 absl::StatusOr<std::string> AskForStudy(const Conversation& with);
 
 // The pattern of "from_output" for a line in which VALUE stands for the value: what comes before
-// it and behind it is matched as it is, but for the number of blanks. Empty: there is no VALUE in
-// the line, or several.
+// it and behind it is matched as it is, but for the number of blanks, and for other numbers, which
+// may be any. Empty: there is no VALUE in the line, or several.
 std::string PatternOfLine(const std::string& line);
 
 }  // namespace espalier
