@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Makes the wheel that is uploaded, of a commit alone, with a library for each torch of scripts/libtorch-pins.sh, and
-# checks it: its name, its size, what is in it, and the five lines of docs/python_install.md beside each torch. It uploads
-# nothing: the last line is the command that does.
+# checks it: its name, its size, what is in it, the five lines of docs/python_install.md beside each torch, and
+# docs/first_hour.md as it is pasted. It uploads nothing: the last line is the command that does.
 set -euo pipefail
 here=$PWD
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -81,6 +81,7 @@ fi
 
 # The executables are those of the wheel.
 ESPALIER_BIN=$PWD/build/wheel/bin scripts/bench.sh install --wheel "$wheel" "${cells[@]}"
+ESPALIER_BIN=$PWD/build/wheel/bin scripts/bench.sh first_hour --wheel "$wheel"
 
 heading "to upload it, with a token of the project espalier-tuner on PyPI"
 printf '%s\n' "$PWD/.deps/release/venv/bin/twine upload $wheel"
