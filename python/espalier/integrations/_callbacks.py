@@ -35,13 +35,14 @@ class Told:
             trial.report(step, value)
         return trial.should_stop(step)
 
-    def to_save(self, step):
+    def to_save(self, step, told_to_stop=False):
         """Whether the loop is to save after the step, which is its own, and to end, since its trial goes on elsewhere or
-        later."""
-        if step == self._asked_at or self.goes_on_later:
+        later. It may be asked once more where the loop has been told to stop at the step, as with a study that is stopped."""
+        number = 2 * step + told_to_stop
+        if number == self._asked_at or self.goes_on_later:
             return False
-        self._asked_at = step
-        self.goes_on_later = to_save(step, *self._of) if self._of else espalier.trial().should_save(step)
+        self._asked_at = number
+        self.goes_on_later = to_save(number, *self._of) if self._of else espalier.trial().should_save(number)
         return self.goes_on_later
 
     def end(self):

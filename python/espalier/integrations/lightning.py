@@ -134,6 +134,7 @@ class TrialCallback(Callback):
         self._wanted = trial_metric
         self._told = None
         self._keeps = None  # the ModelCheckpoint
+        self._stops = False  # since the trial is to
 
     def on_fit_start(self, trainer, pl_module):
         self._told = Told("TrialCallback", self._wanted or "val_loss", trainer.global_rank, trainer.world_size)
@@ -142,8 +143,10 @@ class TrialCallback(Callback):
         self._keeps = kept[0] if kept else None
 
     def on_train_epoch_end(self, trainer, pl_module):
-        last = trainer.should_stop or trainer.current_epoch + 1 == trainer.max_epochs or trainer.global_step == trainer.max_steps
-        if self._keeps is not None and not last and self._told.to_save(trainer.global_step):
+        # An epoch that was left within would be taken for a whole one.
+        ends = trainer.should_stop and not self._stops or not trainer.is_last_batch
+        ends = ends or trainer.current_epoch + 1 == trainer.max_epochs or trainer.global_step == trainer.max_steps
+        if self._keeps is not None and not ends and self._told.to_save(trainer.global_step):
             trainer.should_stop = True
 
     def on_train_end(self, trainer, pl_module):
@@ -158,7 +161,7 @@ class TrialCallback(Callback):
         step = trainer.current_epoch + 1 if whole else trainer.global_step
         metrics = {name: value.item() for name, value in trainer.callback_metrics.items() if value.numel() == 1}
         if self._told.report(step, metrics):
-            trainer.should_stop = True
+            trainer.should_stop = self._stops = True
 
     def on_fit_end(self, trainer, pl_module):
         told, self._told = self._told, None

@@ -316,6 +316,8 @@ class TrialCallback(transformers.TrainerCallback):
         step = state.global_step if args.eval_strategy == "steps" else math.ceil(state.epoch or 0)
         if self._told.report(step, metrics or {}):
             control.should_training_stop = True
+            if self._keeps and self._told.to_save(state.global_step, told_to_stop=True):
+                control.should_save = True
 
     def on_train_end(self, args, state, control, **kwargs):
         told, self._told = self._told, None

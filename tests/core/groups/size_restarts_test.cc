@@ -191,6 +191,15 @@ TEST_F(SizeRestarts, AProgramThatAsksSavesWhereItsStudyIsStopped) {
   EXPECT_EQ(stops_[0].replica, first_);
 }
 
+TEST_F(SizeRestarts, AProgramThatEndsWithItsStoppedStudyGoesOnWithIt) {
+  StartTwo(Restarting(2));
+  EXPECT_FALSE(Saves(1));
+  Step(StopStudy{"s"});
+  EXPECT_TRUE(Step(TellValue{TrialId(2), 3, 0.5}).should_stop());
+  Step(ReplicaExited{second_, 0, 0, "", ""});
+  EXPECT_EQ(trial(2).state, TrialState::kPaused);
+}
+
 TEST_F(SizeRestarts, OnANodeThatGoesAwayItIsStoppedInTime) {
   StartTwo(Restarting(2));
   EXPECT_FALSE(Saves(1));

@@ -9,9 +9,9 @@ ROOT = pathlib.Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT / "tests/e2e"))
 from harness import LONG_S, TunerTest, wait_for  # noqa: E402
 
-HUGGING_FACE = """import pathlib, sys, tempfile
+HUGGING_FACE = """import os, pathlib, sys, tempfile
 sys.path.insert(0, sys.argv.pop(1))
-import espalier, torch, train
+import espalier, train
 from espalier.integrations.transformers import TrialCallback
 from transformers import Trainer
 
@@ -21,9 +21,9 @@ with tempfile.TemporaryDirectory() as folder:
     trainer = Trainer(train.make_model(trial), arguments, train_dataset=train.Sentences(128, seed=1),
                       eval_dataset=train.Sentences(64, seed=2), callbacks=[TrialCallback()])
     trainer.train()
-torch.distributed.destroy_process_group()  # whose threads may else meet the interpreter's end
 losses = [entry["eval_loss"] for entry in trainer.state.log_history if "eval_loss" in entry]
 pathlib.Path(sys.argv[1], str(arguments.process_index)).write_text(f"{losses}")
+os._exit(0)  # PyTorch's threads may meet the interpreter's end: "terminate called without an active exception"
 """
 LIGHTNING = """import pathlib, sys
 import lightning.pytorch as lightning
@@ -62,7 +62,7 @@ pathlib.Path(sys.argv[1], str(trainer.global_rank)).write_text(f"{trainer.curren
 # The same, slowly while there is no file "fast"; they note what they begin with, and save when they are told to.
 HUGGING_FACE_SAVES = """import os, pathlib, sys, time
 sys.path.insert(0, sys.argv.pop(1))
-import espalier, torch, train
+import espalier, train
 from espalier.integrations.transformers import TrialCallback
 from transformers import Trainer
 from transformers.trainer_utils import get_last_checkpoint
@@ -81,7 +81,7 @@ saved = get_last_checkpoint(folder)
 if arguments.process_index == 0:
     print(0 if saved is None else saved.rpartition("-")[2], file=open(pathlib.Path(sys.argv[1], "begun"), "a"))
 trainer.train(resume_from_checkpoint=saved)
-torch.distributed.destroy_process_group()
+os._exit(0)  # as above
 """
 LIGHTNING_SAVES = LIGHTNING.replace("import pathlib, sys", "import os, pathlib, sys, time").partition("trainer =")[0] + """
 

@@ -31,8 +31,10 @@ bool IsFurther(const ReplicaForming& now, const ReplicaForming& before) {
 bool SpeaksFor(NodeId node, const Replica& replica) { return !node || node == replica.node; }
 
 // Whether a plain program has come to its own end: it was to save, and had not been told so yet.
-bool EndsUntold(const Replica& gone, const Trial& trial) {
-  return gone.leaving && !gone.stopping && !gone.ready && trial.saving.stop < 0;
+// One whose study was stopped may have been told that by the answer to a value.
+bool EndsUntold(const Replica& gone, const Trial& trial, const Group& group) {
+  const bool leaves = gone.leaving && !gone.stopping && !gone.ready && !group.pausing;
+  return leaves && trial.saving.stop < 0;
 }
 
 std::string DescribeExit(const ReplicaExited& exit, bool node_lost) {
@@ -250,7 +252,7 @@ void ReplicaWatch::ReplicaGone(const Replica& gone, const ReplicaExited& exit, b
   Group& group = found->second;
   group.awaited.erase(gone.id);
   const bool told = trial.saving.stop >= 0;
-  const bool own_end = !node_lost && EndsUntold(gone, trial);
+  const bool own_end = !node_lost && EndsUntold(gone, trial, group);
   if (own_end) group.restart.reset();
   const bool expected = !own_end && (gone.leaving || gone.stopping || told);
   if (exit.checkpoint != CheckpointFailure::kNone) checkpoints_.NoteUnfetched(gone, exit);
