@@ -11,7 +11,8 @@ from harness import TunerTest, wait_for  # noqa: E402
 
 # Trains on until it may end, from the step that it has saved; what it has heard is a line of a file.
 PROGRAM = """import os, pathlib, signal, sys, time
-sys.modules["torch"] = None  # as where it is not installed
+if sys.argv[2] == "without torch":
+    sys.modules["torch"] = None  # as where it is not installed
 import espalier
 heard = open(sys.argv[1], "a", buffering=1)
 signal.signal(signal.SIGTERM, lambda *_: (print("SIGTERM", file=heard), sys.exit(1)))
@@ -33,8 +34,8 @@ while True:
 
 
 class Saving(TunerTest):
-    def study_of(self, **keys):
-        command = [sys.executable, self.write("program.py", PROGRAM), str(self.dir / "heard-{which}")]
+    def study_of(self, torch="without torch", **keys):
+        command = [sys.executable, self.write("program.py", PROGRAM), str(self.dir / "heard-{which}"), torch]
         return self.study(command, env={"PYTHONPATH": str(ROOT / "python")}, sampler="grid", metric="loss",
                           search_space={"which": {"_type": "choice", "_value": ["a", "b"]}}, **keys)
 
@@ -68,7 +69,7 @@ class Saving(TunerTest):
         self.assertEqual(len(grown["resizes"]), 1, grown)
 
     def test_a_study_that_is_stopped_goes_on_from_what_was_saved(self):
-        study, run = self.study_of(trials=1), self.dir / "run"
+        study, run = self.study_of("with torch", trials=1), self.dir / "run"
         process = self.start("run", study, "--dir", run, "--slots", 1)
         self.await_lines("a", 1)
         database = run / "espalier.db"
