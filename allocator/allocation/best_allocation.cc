@@ -134,7 +134,7 @@ std::vector<int> AllocationSearch::CountsOf(std::size_t j, int node_slots) const
   counts.push_back(std::max(most, limits.least));
   counts.insert(counts.end(), sizes.begin(), sizes.end());
   std::erase_if(counts, [&](int slots) {
-    if (!sizes.empty() && slots > 0 && slots != holder.total && !MayHold(*holder.job, slots)) {
+    if (slots != holder.total && !FitsSizes(*holder.job, slots)) {
       return true;
     }
     return slots != holder.total && (slots < limits.least || slots > std::max(most, limits.least));

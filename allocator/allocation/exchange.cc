@@ -39,11 +39,6 @@ bool Exchange::Better(double a, double b) const {
   return a > b + kEqualWorth * std::max(1.0, std::abs(b));
 }
 
-bool Exchange::MayBe(std::size_t j, int slots) const {
-  const Job& job = *board_.holder(j).job;
-  return job.sizes.empty() || slots == 0 || MayHold(job, slots);
-}
-
 int Exchange::MostOnNode(std::size_t j) const {
   const int bound = board_.holder(j).job->most_on_node;
   return bound > 0 ? std::min(bound, most_on_node_) : most_on_node_;
@@ -159,7 +154,7 @@ bool Exchange::LetGo() {
     std::optional<Shares> best;
     double best_value = ValueNow(j);
     for (int slots = limits_[j].least; slots < total; ++slots) {
-      if (!MayBe(j, slots)) continue;
+      if (!FitsSizes(*board_.holder(j).job, slots)) continue;
       if (!Better(AtBest(j, slots), best_value)) continue;
       Shares shrunk = board_.Shrunk(j, slots);
       const double value = ValueOf(j, shrunk);

@@ -70,8 +70,6 @@ class Exchange {
   double ValueNow(std::size_t j) { return ValueOf(j, board_.holder(j).shares); }
   bool Better(double a, double b) const;
   bool FitsNow(std::size_t j, const Shares& shares) const;
-  // Whether so many slots are one of its sizes, or none; true where it has no sizes.
-  bool MayBe(std::size_t j, int slots) const;
   int MostOnNode(std::size_t j) const;
   std::vector<Shares> Places(std::size_t j, int slots);
   std::vector<int> LargerCounts(std::size_t j) const;

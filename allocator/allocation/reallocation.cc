@@ -109,7 +109,7 @@ void Reallocation::AddOptions(std::size_t i, Option& option, std::size_t node) {
   if (node == nodes_.size()) {
     if (option.total < limits_[j].least || (option.total == 0 && !objective_.MayPause())) return;
     const Job& job = *board_.holder(j).job;
-    if (!job.sizes.empty() && option.total > 0 && !MayHold(job, option.total)) return;
+    if (!FitsSizes(job, option.total)) return;
     const Shares shares = SharesOf(option);
     option.spans = shares.size() > 1;
     if (option.spans && shares != board_.holder(j).shares &&

@@ -38,7 +38,7 @@ std::vector<Exchange::Release> Exchange::ReleasesOf(std::size_t resident, int no
   const int here = SlotsOn(holder.shares, node);
   const double now = ValueNow(resident);
   for (int freed = 1; freed <= here && holder.total - freed >= limits.least; ++freed) {
-    if (!MayBe(resident, holder.total - freed)) continue;
+    if (!FitsSizes(*holder.job, holder.total - freed)) continue;
     Shares fewer = With(holder.shares, node, -freed);
     const double loss = now - ValueOf(resident, fewer);
     releases.push_back({freed, loss, std::move(fewer)});
@@ -138,7 +138,7 @@ bool Exchange::TakeOn(std::size_t j, int node) {
     const int freed = plan.enough[static_cast<std::size_t>(std::max(0, more - free))];
     const double loss = plan.loss[static_cast<std::size_t>(freed)];
     if (holder.total + more < limits_[j].least || loss == kNever) continue;
-    if (!MayBe(j, holder.total + more)) continue;
+    if (!FitsSizes(*holder.job, holder.total + more)) continue;
     Shares shares = With(holder.shares, node, more);
     if (shares.size() > 1 && board_.MustBeOnOne(j, holder.total + more, type)) continue;
     const double net = ValueOf(j, shares) - now - loss;
@@ -166,7 +166,7 @@ bool Exchange::MoveTo(std::size_t j, int node) {
   for (int slots = std::max(1, limits_[j].least); slots <= room; ++slots) {
     const int freed = plan.enough[static_cast<std::size_t>(std::max(0, slots - free))];
     const double loss = plan.loss[static_cast<std::size_t>(freed)];
-    if (loss == kNever || !MayBe(j, slots)) continue;
+    if (loss == kNever || !FitsSizes(*board_.holder(j).job, slots)) continue;
     Shares shares{{node, slots}};
     const double net = ValueOf(j, shares) - now - loss;
     if (shares != from && Better(net, best.net)) best = {net, freed, std::move(shares)};
@@ -188,7 +188,9 @@ double Exchange::HopedFor(std::size_t j) {
   double hoped = 0;
   if (!holder.job->sizes.empty()) {
     for (const int slots : holder.job->sizes) {
-      if (slots <= holder.total || slots > limits_[j].most || !MayBe(j, slots)) continue;
+      if (slots <= holder.total || slots > limits_[j].most || !FitsSizes(*holder.job, slots)) {
+        continue;
+      }
       hoped = std::max(hoped, GainPerSlot(j, slots, type, now));
     }
     return hoped;

@@ -33,6 +33,10 @@ bool MayHold(const Job& job, int slots) {
          std::binary_search(job.sizes.begin(), job.sizes.end(), slots);
 }
 
+bool FitsSizes(const Job& job, int slots) {
+  return job.sizes.empty() || slots == 0 || MayHold(job, slots);
+}
+
 int LargestSize(const Job& job, int slots) {
   const int most = std::min(slots, MaxSlots(job));
   if (most < MinSlots(job)) return 0;

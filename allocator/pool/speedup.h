@@ -63,6 +63,8 @@ int MaxSlots(const Job& job);
 // Whether it may hold so many slots, of which there is at least one: within these bounds, and one
 // of its sizes where it has some.
 bool MayHold(const Job& job, int slots);
+// Whether its sizes allow so many slots: where it has some, one of them, or none at all.
+bool FitsSizes(const Job& job, int slots);
 // The largest number that it may hold and that is at most `slots`; 0: there is none.
 int LargestSize(const Job& job, int slots);
 // The smallest number that it may hold and that is more than `slots`; 0: there is none.

@@ -144,7 +144,7 @@ class Claim {
     int most = std::min(GrowthCap(job), std::max(2 * from, from + 1));
     if (!job.sizes.empty()) most = std::max(most, std::min(GrowthCap(job), NextSize(job, from)));
     for (int to = from + 1; to <= most; to = to < from + kSizes ? to + 1 : std::max(most, to + 1)) {
-      if (!job.sizes.empty() && !MayHold(job, to)) continue;
+      if (!FitsSizes(job, to)) continue;
       const double speedup = SpeedupAt(j, to) - SpeedupAt(j, from);
       const double each = speedup / (to - from);
       if (each < kLeastGain || promise * each <= best.gain) continue;
