@@ -3,7 +3,6 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <string>
 #include <utility>
 #include <vector>
@@ -29,11 +28,6 @@ std::vector<std::string> LogsOf(const ReplicaProcess& replica) {
   for (int rank = 1; start.has_launch() && rank <= start.more_slots_size(); ++rank) {
     logs.push_back(RankLog(replica.log_path(), rank));
   }
-  // Those that have not begun are not there.
-  std::erase_if(logs, [](const std::string& log) {
-    std::error_code error;
-    return !std::filesystem::exists(log, error);
-  });
   logs.push_back(replica.log_path());
   return logs;
 }
