@@ -5,10 +5,13 @@
 # CUDA libraries that its libtorch_cpu is linked against, and what `import torch` asks of Python; the
 # other CUDA libraries that it loads are stubs there, which torch_stubs.py makes. The full set is the
 # wheel with everything it depends on, which is what a build with a CUDA toolkit needs.
+# NumPy 1 has no release for Python 3.13 and later.
+NUMPY=numpy==1.26.4
+if /usr/bin/python3 -c 'import sys; sys.exit(sys.version_info < (3, 13))'; then NUMPY=numpy==2.3.5; fi
 LIBTORCH_CPU_SET=(--no-deps torch==2.11.0 nvidia-cuda-runtime==13.0.96 nvidia-cuda-cupti==13.0.85
-                  numpy==1.26.4 typing-extensions==4.16.0 filelock==4.2.12 sympy==1.14.0 mpmath==1.3.0
+                  "$NUMPY" typing-extensions==4.16.0 filelock==4.2.12 sympy==1.14.0 mpmath==1.3.0
                   networkx==3.6.1 jinja2==3.1.6 markupsafe==3.0.4 fsspec==2026.9.0)
-LIBTORCH_FULL_SET=(torch==2.11.0 numpy==1.26.4)
+LIBTORCH_FULL_SET=(torch==2.11.0 "$NUMPY")
 
 # One library a minor release, whose C++ interface is its own. It is built with the first of it, and so needs nothing that
 # came later. The extras of pyproject.toml name the range.
