@@ -15,7 +15,7 @@ LIBTORCH_FULL_SET=(torch==2.11.0 "$NUMPY")
 
 # One library a minor release, whose C++ interface is its own. It is built with the first of it, and so needs nothing that
 # came later. The extras of pyproject.toml name the range.
-WHEEL_TORCHES=(2.11.0)
+WHEEL_TORCHES=(2.10.0 2.11.0 2.12.0 2.13.0 2.14.0 2.15.0)
 # What the CUDA part is built with, the oldest of CUDA 13 that any of these torches asks for; 2.10 has CUDA 12, for which
 # there is none.
 CUDA_PART_SET=(nvidia-cuda-runtime==13.0.96 nvidia-nccl-cu13==2.28.9)
