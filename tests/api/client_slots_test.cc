@@ -5,6 +5,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/api/direct_tuner.h"
+#include "tests/base/no_room.h"
 #include "tuner/api/operations.h"
 
 namespace espalier {
@@ -56,6 +57,23 @@ TEST_F(ClientSlotsOperations, SlotsAreNamedWithTheGpuThatTheyAreOn) {
   ASSERT_EQ(pool.nodes(0).holders_size(), 3);
   EXPECT_EQ(pool.nodes(0).holders(0).replica_id(), 0);
   EXPECT_EQ(pool.nodes(0).holders(0).study(), "clients");
+}
+
+TEST_F(ClientSlotsOperations, WhatThrowsIsTheAnswerOfThatClientAlone) {
+  constexpr std::size_t kMany = 1 << 20;
+  tuner_.gpus["oak"][1].name = std::string(kMany, 'x');
+  const Answer well = Acquire(NewTrial(), 1);
+  const TrialId trial = NewTrial();
+  {
+    const NoRoomFor no_room(kMany);
+    const Answer answer = Acquire(trial, 1);
+    ASSERT_TRUE(answer->has_value());
+    EXPECT_EQ((*answer)->status(), absl::InternalError("the slots of a client: std::bad_alloc"));
+  }
+  EXPECT_TRUE((*well)->ok());
+  const Answer again = Acquire(trial, 1);
+  ASSERT_TRUE(again->has_value() && (*again)->ok()) << (*again)->status();
+  EXPECT_EQ((**again)->slots(0).gpu().name().size(), kMany);
 }
 
 TEST_F(ClientSlotsOperations, TheAnswerComesWithTheSlots) {
