@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <numeric>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
@@ -10,27 +11,35 @@
 namespace espalier {
 namespace {
 
-constexpr const char* kLoopback = "127.0.0.1";
-
-// Its rendezvous of several nodes would take a second port; and what it would do after a rank has
-// failed is done by us. (torch/distributed/run.py)
+// Its other rendezvous would take a second port; and what it would do after a rank has failed is
+// done by us. Nodes may have unlike numbers of ranks. (torch/distributed/run.py)
 std::vector<std::string> OptionsOfTorchrun(const RankPlace& place) {
-  return std::vector<std::string>{"--nnodes=1",
-                                  absl::StrCat("--nproc-per-node=", place.ranks),
+  return std::vector<std::string>{absl::StrCat("--nnodes=", place.nodes()),
+                                  absl::StrCat("--node-rank=", place.node_rank),
+                                  absl::StrCat("--nproc-per-node=", place.here()),
                                   "--rdzv-backend=static",
-                                  absl::StrCat("--master-addr=", kLoopback),
+                                  absl::StrCat("--master-addr=", place.address),
                                   absl::StrCat("--master-port=", place.port),
                                   "--max-restarts=0",
                                   "--no-python"};
 }
 
+// It divides the processes evenly among machines, and torchrun, which it is on each, counts those
+// that there are: so each is told as many as there would be if all had as many as it has itself.
+// With the options of DeepSpeed it is torchrun too, unless it is to start other machines by ssh.
 std::vector<std::string> OptionsOfAccelerate(const RankPlace& place) {
-  return std::vector<std::string>{absl::StrCat("--config_file=", place.config_file),
-                                  absl::StrCat("--num_processes=", place.ranks),
-                                  "--num_machines=1",
-                                  "--machine_rank=0",
-                                  absl::StrCat("--main_process_port=", place.port),
-                                  "--no_python"};
+  std::vector<std::string> options{absl::StrCat("--config_file=", place.config_file),
+                                   absl::StrCat("--num_processes=", place.here() * place.nodes()),
+                                   absl::StrCat("--num_machines=", place.nodes()),
+                                   absl::StrCat("--machine_rank=", place.node_rank),
+                                   absl::StrCat("--main_process_port=", place.port)};
+  if (place.nodes() > 1) {
+    options.push_back(absl::StrCat("--main_process_ip=", place.address));
+    options.push_back("--same_network");
+    options.push_back("--deepspeed_multinode_launcher=standard");
+  }
+  options.push_back("--no_python");
+  return options;
 }
 
 // With its --cpu it starts one process, whatever it is told; "MULTI_GPU" starts all, also on
@@ -43,12 +52,17 @@ std::string ConfigOfAccelerate(int ranks) {
 // The part of DeepSpeed that its runner starts on each machine. The runner itself would read a
 // hostfile and .deepspeed_env, and hand on no death by a signal. (deepspeed/launcher/launch.py)
 std::vector<std::string> OptionsOfDeepSpeed(const RankPlace& place) {
-  std::vector<int> numbers(static_cast<std::size_t>(place.ranks));
-  for (int i = 0; i < place.ranks; ++i) numbers[static_cast<std::size_t>(i)] = i;
-  const std::string world = absl::StrCat(R"({"localhost": [)", absl::StrJoin(numbers, ","), "]}");
+  std::vector<std::string> nodes;
+  for (const int ranks : place.ranks_of_nodes) {
+    std::vector<int> numbers(static_cast<std::size_t>(ranks));
+    std::iota(numbers.begin(), numbers.end(), 0);
+    nodes.push_back(
+        absl::StrCat("\"node", nodes.size(), "\": [", absl::StrJoin(numbers, ","), "]"));
+  }
+  const std::string world = absl::StrCat("{", absl::StrJoin(nodes, ", "), "}");
   return std::vector<std::string>{absl::StrCat("--world_info=", absl::Base64Escape(world)),
-                                  "--node_rank=0",
-                                  absl::StrCat("--master_addr=", kLoopback),
+                                  absl::StrCat("--node_rank=", place.node_rank),
+                                  absl::StrCat("--master_addr=", place.address),
                                   absl::StrCat("--master_port=", place.port),
                                   "--no_python",
                                   "--no_local_rank"};
@@ -71,9 +85,18 @@ constexpr LaunchKind kKinds[] = {{.name = "torchrun",
                                   .rank_option = "--local_rank=",
                                   .no_rank_option = "--no_local_rank",
                                   .renames_gpus = true},
-                                 {.name = "ranks"}};
+                                 {.name = "ranks"},
+                                 {.name = "nodes", .one_a_node = true}};
 
 }  // namespace
+
+int RankPlace::first() const {
+  return std::accumulate(ranks_of_nodes.begin(), ranks_of_nodes.begin() + node_rank, 0);
+}
+
+int RankPlace::all() const {
+  return std::accumulate(ranks_of_nodes.begin(), ranks_of_nodes.end(), 0);
+}
 
 std::span<const LaunchKind> LaunchKinds() { return kKinds; }
 

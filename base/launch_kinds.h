@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <span>
 #include <string>
 #include <string_view>
@@ -7,11 +8,19 @@
 
 namespace espalier {
 
-// Where the ranks of a trial are to be started on one machine.
+// Where the ranks of a trial are to be started, of which one machine starts its own.
 struct RankPlace {
-  int ranks = 1;
-  int port = 0;             // of 127.0.0.1, where they meet
-  std::string config_file;  // the path of a file with LaunchKind::config
+  std::vector<int> ranks_of_nodes{1};  // how many each node has, by their ranks
+  int node_rank = 0;                   // this one among them
+  // Where they meet, on the node with rank 0.
+  std::string address = "127.0.0.1";
+  int port = 0;
+  std::string config_file{};  // the path of a file with LaunchKind::config
+
+  int nodes() const { return static_cast<int>(ranks_of_nodes.size()); }
+  int here() const { return ranks_of_nodes[static_cast<std::size_t>(node_rank)]; }
+  int first() const;  // the lowest rank here
+  int all() const;    // on all nodes
 };
 
 // A value of a study's key "launch": what starts the ranks of a trial, each of which runs the
@@ -35,6 +44,8 @@ struct LaunchKind {
   const char* cpu_variable = nullptr;
   // It numbers GPUs in CUDA_VISIBLE_DEVICES by itself.
   bool renames_gpus = false;
+  // One process for all slots of a node, which starts its own ranks; else one a slot.
+  bool one_a_node = false;
 };
 
 // Pure, as all that is here.

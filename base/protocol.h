@@ -29,6 +29,11 @@ inline constexpr int kSlotAtFaultExitCode = 76;
 inline constexpr const char* kZygoteVariable = "ESPALIER_ZYGOTE";
 inline constexpr const char* kZygoteOutput = "espalier-zygote-output";
 
+// In the environment of what an agent starts: the address at which other machines reach this one,
+// and the interface that has it. No interface: the address is of this machine alone.
+inline constexpr const char* kHostAddressVariable = "ESPALIER_HOST_ADDRESS";
+inline constexpr const char* kInterfaceVariable = "ESPALIER_INTERFACE";
+
 // In the environment of a trial that is started again: the last step that it has told a value of.
 // Absent: it has told none.
 inline constexpr const char* kLastStepVariable = "ESPALIER_LAST_STEP";

@@ -202,6 +202,42 @@ TEST(AgentConvert, HeartbeatsAndEmptyMessagesAreNoEvents) {
   EXPECT_FALSE(FromProto(FromReplicaMessage(1))->event);
 }
 
+TEST(AgentConvert, TellsNodesOfOneTrialOfTheirRanks) {
+  TunerState state;
+  Study& study = state.studies[StudyId(1)];
+  study.id = StudyId(1);
+  study.spec.launch = {"ranks"};
+  study.spec.from_output = {"loss=(.*)", ""};
+  Trial& trial = state.trials[TrialId(4)];
+  trial.id = TrialId(4);
+  trial.study = StudyId(1);
+  StartReplicaCommand order{NodeId(2), ReplicaId(8), TrialId(4), 1};
+  EXPECT_TRUE(ToProto(order, state).start().launch().ranks_of_nodes().empty());
+  order.ranks_of_nodes = {2, 3};
+  EXPECT_TRUE(ToProto(order, state).start().has_output_metric());
+  order.node_rank = 1;
+  const v1::ServiceMessage second = ToProto(order, state);
+  EXPECT_THAT(second.start().launch().ranks_of_nodes(), testing::ElementsAre(2, 3));
+  EXPECT_EQ(second.start().launch().node_rank(), 1);
+  EXPECT_FALSE(second.start().has_output_metric()) << "rank 0's output is on the first node";
+  const auto meet = ToProto(RanksMeetCommand{NodeId(2), ReplicaId(8), "10.0.0.1:7100"}, state);
+  EXPECT_EQ(meet.to_replica().replica_id(), 8);
+  EXPECT_EQ(meet.to_replica().command().ranks_meet().address(), "10.0.0.1:7100");
+}
+
+TEST(AgentConvert, TakesWhatRanksSayOnlyAsItCanBe) {
+  v1::AgentMessage message;
+  v1::FromReplica& from = *message.mutable_from_replica();
+  from.set_replica_id(8);
+  from.mutable_message()->mutable_ranks_wait()->set_address("10.0.0.1:7100");
+  EXPECT_TRUE(FromProto(message).ok());
+  from.mutable_message()->mutable_ranks_wait()->set_address("nowhere");
+  EXPECT_THAT(std::string(FromProto(message).status().message()),
+              testing::HasSubstr("where its ranks meet should be HOST:PORT, got \"nowhere\""));
+  from.mutable_message()->mutable_ranks_failed()->set_ago_s(-1);
+  EXPECT_THAT(std::string(FromProto(message).status().message()), testing::HasSubstr("got -1"));
+}
+
 TEST(AgentConvert, FillsStartReplicaFromTheState) {
   TunerState state;
   Study& study = state.studies[StudyId(1)];

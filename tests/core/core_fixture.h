@@ -32,6 +32,7 @@ class CoreTest : public ::testing::Test {
     stops_.clear();
     copies_.clear();
     drops_.clear();
+    meets_.clear();
     node_requests_ = result.node_requests;
     for (const Command& command : result.commands) {
       if (const auto* c = std::get_if<StartReplicaCommand>(&command)) starts_.push_back(*c);
@@ -39,6 +40,7 @@ class CoreTest : public ::testing::Test {
       if (const auto* c = std::get_if<StopReplicaCommand>(&command)) stops_.push_back(*c);
       if (const auto* c = std::get_if<CopyCheckpointCommand>(&command)) copies_.push_back(*c);
       if (const auto* c = std::get_if<DropCheckpointsCommand>(&command)) drops_.push_back(*c);
+      if (const auto* c = std::get_if<RanksMeetCommand>(&command)) meets_.push_back(*c);
     }
     return result.reply;
   }
@@ -107,6 +109,7 @@ class CoreTest : public ::testing::Test {
   std::vector<StopReplicaCommand> stops_;
   std::vector<CopyCheckpointCommand> copies_;
   std::vector<DropCheckpointsCommand> drops_;
+  std::vector<RanksMeetCommand> meets_;
   std::vector<NodeRequest> node_requests_;
 };
 

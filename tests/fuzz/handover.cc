@@ -5,7 +5,7 @@
 
 #include "handover.pb.h"
 #include "tests/fuzz/input.h"
-#include "trial_runner/agent/frames.h"
+#include "trial_runner/agent/processes/frames.h"
 #include "trial_runner/collectives/rendezvous/rendezvous_wire.h"
 #include "trial_runner/control/parameters.h"
 #include "trial_runner/elastic/accumulated_sums.h"

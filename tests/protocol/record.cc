@@ -15,7 +15,7 @@
 #include "tests/protocol/client_calls.h"
 #include "tests/protocol/relay.h"
 #include "trial_runner/agent/agent.h"
-#include "trial_runner/agent/frames.h"
+#include "trial_runner/agent/processes/frames.h"
 #include "tuner.pb.h"
 #include "tuner/server/service.h"
 

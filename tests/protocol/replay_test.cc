@@ -20,11 +20,11 @@
 #include <thread>
 #include <vector>
 
-#include "tests/trial_runner/agent/scripted_service.h"
 #include "tests/protocol/client_calls.h"
 #include "tests/protocol/recording.h"
+#include "tests/trial_runner/agent/scripted_service.h"
 #include "trial_runner/agent/agent.h"
-#include "trial_runner/agent/frames.h"
+#include "trial_runner/agent/processes/frames.h"
 #include "trial_runner/control/socket_control_plane.h"
 #include "tuner.grpc.pb.h"
 #include "tuner/server/service.h"

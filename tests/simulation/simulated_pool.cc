@@ -65,6 +65,10 @@ StudySpec SimulatedPool::MakeStudy(const std::string& name, bool elastic, BatchM
   return spec;
 }
 
+RanksWait SimulatedPool::MeetingOf(const Process& process) {
+  return {process.node_rank == 0 ? absl::StrCat("host:", process.id.value) : ""};
+}
+
 void SimulatedPool::OnStream(std::size_t index, Time at, std::function<void()> happening) {
   agenda_.Add(at, [this, index, session = nodes_[index].session, act = std::move(happening)] {
     if (nodes_[index].session == session) act();
@@ -171,7 +175,9 @@ void SimulatedPool::Dial(std::size_t index) {
     hello.replicas.push_back(
         {id, process.trial, process.slot, process.generation, process.ready, process.started_from});
     hello.replicas.back().more_slots = process.more_slots;
+    if (process.waits) hello.replicas.back().ranks_wait = MeetingOf(process);
   }
+  hello.spans_launches = true;
   hello.checkpoints = HeldOn(index);
   const int restarts = restarts_;
   const Reply reply = StepCore(hello);
@@ -258,6 +264,7 @@ void SimulatedPool::Do(std::size_t index, const StartReplicaCommand& start) {
   process.elastic =
       state().studies.at(state().trials.at(start.trial).study).spec.name.ends_with("-elastic");
   process.started_from = start.from.fingerprint;
+  if (!start.ranks_of_nodes.empty()) process.node_rank = start.node_rank;
   if (faults_.fail_joining > 0 && start.joins && random_.Uniform() < faults_.fail_joining) {
     process.fails_after = static_cast<int>(random_.Below(8));
   }
@@ -271,6 +278,13 @@ void SimulatedPool::Do(std::size_t index, const StartReplicaCommand& start) {
     return Fail("a replica id was used twice");
   }
   agenda_.In(random_.Uniform(0.05, 0.5), [this, index, id = process.id] { Work(index, id); });
+}
+
+void SimulatedPool::Do(std::size_t index, const RanksMeetCommand& meet) {
+  const auto it = nodes_[index].processes.find(meet.replica);
+  if (it == nodes_[index].processes.end() || it->second.exited || it->second.met) return;
+  ++met_["ranks met"];
+  it->second.met = true;
 }
 
 void SimulatedPool::Do(std::size_t index, const RegroupCommand& regroup) {
@@ -381,6 +395,7 @@ void SimulatedPool::Work(std::size_t index, ReplicaId id) {
   if (process.hung) return;
   if (random_.Uniform() < faults_.crash_program) {
     ++met_["program crashed"];
+    if (process.met) Emit(index, id, FromReplica{id, RanksFailed{.exit_code = 1, .ago_s = 0.2}});
     return Exit(index, id, 1, 0);
   }
   if (process.fails_after && (*process.fails_after)-- == 0) {
@@ -389,6 +404,12 @@ void SimulatedPool::Work(std::size_t index, ReplicaId id) {
   }
   agenda_.In(random_.Uniform(0.1, 0.4), [this, index, id] { Work(index, id); });
   if (process.fetching) return GoOnFetching(index, process);
+  if (process.node_rank && !process.waits) {
+    process.waits = true;
+    return Emit(index, id, FromReplica{id, MeetingOf(process)});
+  }
+  // Those of other nodes train with the ranks of the first one, which tells of it.
+  if (process.node_rank && (!process.met || *process.node_rank > 0)) return;
   if (process.elastic && !process.ready) {
     process.ready =
         ReplicaReady{absl::StrCat("host:", id.value), {32, 32, 1, 32, true}, last_step_};

@@ -112,6 +112,11 @@ class SimulatedPool {
       return index == slot ||
              (!ready && std::find(more_slots.begin(), more_slots.end(), index) != more_slots.end());
     }
+    // Of ranks on several nodes: its place among them, and whether it waits to be told where to
+    // meet.
+    std::optional<int> node_rank;
+    bool waits = false;
+    bool met = false;                   // it was told
     std::int64_t generation = 0;        // trains in this one
     std::optional<Membership> regroup;  // newest one received
     std::int64_t step = 0;
@@ -160,8 +165,10 @@ class SimulatedPool {
   void Do(std::size_t index, const StopReplicaCommand& command);
   void Do(std::size_t index, const CopyCheckpointCommand& command);
   void Do(std::size_t index, const DropCheckpointsCommand& command);
+  void Do(std::size_t index, const RanksMeetCommand& command);
   void Do(std::size_t, const EndSparesCommand&) {}  // nodes have no GPUs here
   void CheckStart(std::size_t index, const StartReplicaCommand& start);
+  static RanksWait MeetingOf(const Process& process);
   void Work(std::size_t index, ReplicaId id);
   void TryForm(TrialId trial, std::int64_t generation);
   bool StateHasMoved(TrialId trial, std::int64_t generation, std::size_t members);

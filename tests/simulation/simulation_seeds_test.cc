@@ -138,11 +138,16 @@ Faults DrawFaults(std::uint64_t seed, Random& shape) {
   return faults;
 }
 
-// `slots`: of the pool while nothing is lost.
-void CreateStudies(SimulatedPool& pool, std::uint64_t seed, int slots) {
+void CreateStudies(SimulatedPool& pool, std::uint64_t seed, int nodes, int slots_per_node) {
   const bool long_trials = HasLongTrials(seed);
+  const int slots = nodes * slots_per_node;  // while nothing is lost
   const BatchMode mode = seed % 5 == 0 ? BatchMode::kAdaptive : BatchMode::kFixed;
-  StudySpec first = pool.MakeStudy("a", seed % 4 != 0 || long_trials, mode);
+  const bool over_nodes = seed % 8 == 6 && nodes > 1 && !long_trials;
+  StudySpec first = pool.MakeStudy("a", !over_nodes && (seed % 4 != 0 || long_trials), mode);
+  if (over_nodes) {
+    first.launch = {"ranks"};
+    first.min_slots = slots_per_node + 1;
+  }
   // Trials that begin with a process that has several slots, elastic ones and others.
   if (seed % 8 == 3 || seed % 8 == 4) first.min_slots = std::min(2, slots);
   if (seed % 8 == 4) {
@@ -173,7 +178,7 @@ TEST(SimulationWithFaults, EverySeedComesToItsEnd) {
     const int nodes = 1 + static_cast<int>(shape.Below(3));
     const int slots = 1 + static_cast<int>(shape.Below(4));
     SimulatedPool pool(seed, nodes, slots, faults, HasLongTrials(seed) ? 80 : 9);
-    CreateStudies(pool, seed, nodes * slots);
+    CreateStudies(pool, seed, nodes, slots);
     pool.Run(40);
     pool.StopFaults();
     pool.Run(2000);

@@ -193,7 +193,7 @@ TEST(ParseStudyErrors, RefuseWrongSlotsAndLaunches) {
       {R"("resize": "stop")", "\"resize\": needs \"restart\" or \"elastic\", got \"stop\""},
       {R"("slots_per_node": 0)", "\"slots_per_node\": needs an integer >= 1, got 0"},
       {R"("launch": "mpirun")",
-       R"("launch": needs one of "torchrun", "accelerate", "deepspeed", "ranks", or a list)"},
+       R"("launch": needs one of "torchrun", "accelerate", "deepspeed", "ranks", "nodes", or a list)"},
       {R"("launch": [])", R"("launch": needs one of "torchrun")"},
       {R"("launch": ["torchrun", 1])", R"("launch": needs one of "torchrun")"},
       {R"("launch": {"name": "ranks"})", R"("launch": needs one of "torchrun")"},

@@ -21,6 +21,19 @@ constexpr std::chrono::seconds kSweepPace{1};
 
 }  // namespace
 
+void AgentLoop::StopReplica(const v1::StopReplica& stop) {
+  for (auto* starts : {&fetching_, &waiting_}) {
+    if (const auto start = starts->extract(stop.replica_id()); !start.empty()) {
+      return NotStarted(start.mapped(), absl::OkStatus(), CheckpointFailure::kNone);
+    }
+  }
+  const auto replica = running_.find(stop.replica_id());
+  if (replica == running_.end()) return;  // its exit is told, or was never started
+  // Most often because the trial has ended. If not, its spares are only an advantage lost.
+  spares_.EndTrial(replica->second->identity().trial_id());
+  replica->second->Terminate(stop.grace_s(), Clock::now());
+}
+
 void AgentLoop::Park(std::int64_t replica_id, std::int64_t device_bytes) {
   const auto running = running_.find(replica_id);
   std::unique_ptr<ReplicaProcess> replica = std::move(running->second);
@@ -67,7 +80,7 @@ void AgentLoop::ReplicaEnded(std::int64_t replica_id) {
     exited.set_rank(absl::StrCat(ending.rank, " on ", options_.node_name));
   }
   exited.set_error(std::move(ending.error));
-  exited.set_agent_stops(stopping_);
+  exited.set_agent_stops(stopping_ || cut_off_.TakeEnded(replica_id));
   unfinished_[replica_id] = replica.identity();
   const bool of_itself = !replica.kill_at();
   const bool may_be_gpu = (ending.exit_code != 0 || ending.signal != 0) &&

@@ -12,6 +12,7 @@
 #include "trial_runner/agent/agent_loop.h"
 #include "trial_runner/agent/log_limit.h"
 #include "trial_runner/agent/ranks/rank_files.h"
+#include "trial_runner/agent/ranks/supervisor.h"
 #include "trial_runner/agent/trial_output.h"
 
 namespace espalier {
@@ -24,10 +25,14 @@ constexpr std::chrono::milliseconds kOutputPace{200};
 std::vector<std::string> LogsOf(const ReplicaProcess& replica) {
   std::vector<std::string> logs;
   const v1::StartReplica& start = replica.start();
-  if (start.has_launch()) logs.push_back(LauncherLog(replica.log_path()));
-  for (int rank = 1; start.has_launch() && rank <= start.more_slots_size(); ++rank) {
-    logs.push_back(RankLog(replica.log_path(), rank));
+  if (start.has_launch()) {
+    logs.push_back(LauncherLog(replica.log_path()));
+    const RankPlace place = RanksHere(start);
+    for (int rank = 0; rank < place.here(); ++rank) {
+      logs.push_back(RankLog(replica.log_path(), place.first() + rank));
+    }
   }
+  std::erase(logs, replica.log_path());
   logs.push_back(replica.log_path());
   return logs;
 }

@@ -32,6 +32,26 @@ bool SpeaksInTheClear(const AgentOptions& options) {
   return options.tls_roots.empty() && PinOf(options.token).empty();
 }
 
+// What does not change while the agent runs.
+v1::Hello HelloOf(const AgentOptions& options) {
+  v1::Hello hello;
+  hello.set_node_name(options.node_name);
+  hello.set_slots(options.slots);
+  hello.set_token(options.token);
+  hello.set_gpu_type(options.gpu_type);
+  hello.set_spot(options.spot);
+  hello.set_price_per_hour(options.price_per_hour);
+  hello.set_directory(options.directory);
+  hello.set_spans_launches(true);
+  for (const Gpu& gpu : options.gpus) {
+    v1::Gpu& told = *hello.add_gpus();
+    told.set_name(gpu.name);
+    told.set_uuid(gpu.uuid);
+    told.set_memory_bytes(gpu.memory_bytes);
+  }
+  return hello;
+}
+
 }  // namespace
 
 AgentLoop::AgentLoop(AgentOptions options, AgentHome home, TrialProxy proxy, std::string mark,
@@ -215,6 +235,9 @@ int AgentLoop::WaitMs(Clock::time_point now) const {
   Clock::time_point until = Clock::time_point::max();
   if (welcomed_ && lease_s_ > 0) until = next_heartbeat_;
   if (leave_at_) until = std::min(until, *leave_at_);
+  if (const auto ends = cut_off_.EndsAt(running_, lease_s_); ends && !welcomed_) {
+    until = std::min(until, *ends);
+  }
   if (machine_ends_) until = std::min(until, now + kLeavingPace);
   if (replacement_) until = std::min(until, replacement_->deadline());
   until = std::min(until, held_exits_.NextTime());
@@ -291,6 +314,7 @@ void AgentLoop::KeepTime(Clock::time_point now) {
   }
   spares_.KeepTime(now, replica_lease_);
   zygotes_.KeepTime(now);
+  if (!welcomed_) cut_off_.EndWhenDue(running_, lease_s_, options_.node_name, now);
   if (!welcomed_ || lease_s_ <= 0 || now < next_heartbeat_) return;
   const std::chrono::duration<double> lease(lease_s_);
   const auto third = std::chrono::duration_cast<Clock::duration>(lease / 3);
@@ -317,6 +341,7 @@ void AgentLoop::TakeArrivals() {
         break;
       case ServiceStream::ArrivalKind::kMessage:
         last_heard_ = Clock::now();
+        cut_off_.ServiceHeard(last_heard_);
         if (arrival.message.has_welcome()) LearnHostAddress(arrival.peer);
         ObeyOrRefuse(arrival.message);
         break;
@@ -330,25 +355,12 @@ void AgentLoop::TakeArrivals() {
 void AgentLoop::SendHello(std::int64_t stream) {
   stream_number_ = stream;
   v1::AgentMessage message;
-  v1::Hello& hello = *message.mutable_hello();
-  hello.set_node_name(options_.node_name);
-  hello.set_slots(options_.slots);
-  hello.set_token(options_.token);
+  v1::Hello& hello = *message.mutable_hello() = HelloOf(options_);
   hello.set_incarnation(incarnation_);
-  hello.set_gpu_type(options_.gpu_type);
-  hello.set_spot(options_.spot);
-  hello.set_price_per_hour(options_.price_per_hour);
-  hello.set_directory(options_.directory);
   keeper_.Describe(hello);
   if (machine_ends_) {
     const std::chrono::duration<double> left = *machine_ends_ - Clock::now();
     hello.set_leaves_in_s(std::max(0.0, left.count()));
-  }
-  for (const Gpu& gpu : options_.gpus) {
-    v1::Gpu& told = *hello.add_gpus();
-    told.set_name(gpu.name);
-    told.set_uuid(gpu.uuid);
-    told.set_memory_bytes(gpu.memory_bytes);
   }
   *hello.mutable_unusable() = UnusableSlots();
   // Also those that have ended but whose end the service has not confirmed: the events that tell
@@ -407,19 +419,6 @@ void AgentLoop::Obey(const v1::ServiceMessage& message) {
       spdlog::warn("service {} sent a message of an unknown kind", options_.service_address);
       return;
   }
-}
-
-void AgentLoop::StopReplica(const v1::StopReplica& stop) {
-  for (auto* starts : {&fetching_, &waiting_}) {
-    if (const auto start = starts->extract(stop.replica_id()); !start.empty()) {
-      return NotStarted(start.mapped(), absl::OkStatus(), CheckpointFailure::kNone);
-    }
-  }
-  const auto replica = running_.find(stop.replica_id());
-  if (replica == running_.end()) return;  // its exit is told, or was never started
-  // Most often because the trial has ended. If not, its spares are only an advantage lost.
-  spares_.EndTrial(replica->second->identity().trial_id());
-  replica->second->Terminate(stop.grace_s(), Clock::now());
 }
 
 void AgentLoop::Welcomed(const v1::Welcome& welcome) {

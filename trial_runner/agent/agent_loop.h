@@ -18,6 +18,7 @@
 #include "trial_runner/agent/agent.h"
 #include "trial_runner/agent/agent_home.h"
 #include "trial_runner/agent/checkpoint_keeper.h"
+#include "trial_runner/agent/cut_off_ranks.h"
 #include "trial_runner/agent/gpus/gpu_watch.h"
 #include "trial_runner/agent/held_exits.h"
 #include "trial_runner/agent/host_address.h"
@@ -203,6 +204,7 @@ class AgentLoop : public Agent {
   // Every replica whose end the service may not know: it runs, or its exit is not acknowledged.
   std::map<std::int64_t, v1::LiveReplica> unfinished_;
   std::set<std::int64_t> ended_;
+  CutOffRanks cut_off_;
   HeldExits held_exits_;
   Leftovers leftovers_;
   AgentWatch watch_;

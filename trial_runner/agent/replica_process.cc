@@ -157,6 +157,7 @@ void ReplicaProcess::Parse(std::vector<v1::ReplicaMessage>& messages) {
       if (files_ != nullptr) files_->ProgramSpeaks();
     }
     if (message.has_ready()) *identity_.mutable_ready() = message.ready();
+    if (message.has_ranks_wait()) *identity_.mutable_ranks_wait() = message.ranks_wait();
     if (message.has_regrouped()) identity_.set_generation(message.regrouped().generation());
     messages.push_back(std::move(message));
   }
@@ -254,7 +255,8 @@ void ReplicaProcess::Adopt(v1::StartReplica start) {
 // Of several ranks, what is told is the end of the one that failed first.
 void ReplicaProcess::BlameRank(Ending& ending) const {
   const std::optional<Blame> blame = ReadBlame(log_path_);
-  if (!blame || kill_at_) return;
+  // What was told to end has nobody to blame, unless another of the trial's nodes was.
+  if (!blame || (kill_at_ && start_.launch().ranks_of_nodes().empty())) return;
   if (ending.error.empty()) ending.error = blame->why;
   if (blame->rank < 0) return;
   ending.rank = absl::StrCat("rank ", blame->rank, " of ", blame->of);

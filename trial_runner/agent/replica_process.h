@@ -9,8 +9,8 @@
 
 #include "handover.pb.h"
 #include "trial_runner/agent/file_watch.h"
-#include "trial_runner/agent/frames.h"
 #include "trial_runner/agent/output_watch.h"
+#include "trial_runner/agent/processes/frames.h"
 #include "trial_runner/agent/processes/launch.h"
 #include "tuner.pb.h"
 

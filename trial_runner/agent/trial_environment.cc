@@ -96,10 +96,10 @@ void AddToolPath(const AgentOptions& options, Variables& variables) {
 
 // An inherited address is another machine's, or of a trial that this agent runs in.
 void AddNetwork(const AgentOptions& options, const HostAddress& host, Variables& variables) {
-  variables["ESPALIER_HOST_ADDRESS"] = host.address;
-  variables.erase("ESPALIER_INTERFACE");
+  variables[kHostAddressVariable] = host.address;
+  variables.erase(kInterfaceVariable);
   variables.erase("ESPALIER_PORT_RANGE");
-  if (!host.loopback()) variables["ESPALIER_INTERFACE"] = host.interface;
+  if (!host.loopback()) variables[kInterfaceVariable] = host.interface;
   if (!options.ports.any()) variables["ESPALIER_PORT_RANGE"] = options.ports.text();
 }
 

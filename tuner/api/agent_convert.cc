@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/host_port.h"
 #include "base/protocol.h"
 #include "tuner/api/convert.h"
 #include "tuner/api/trial_command.h"
@@ -69,6 +70,22 @@ absl::Status CheckCheckpoint(const std::string& name, const std::string& fingerp
 
 absl::Status Check(ReplicaId, const ReplicaCheckpoint& saved) {
   return CheckCheckpoint(saved.name, saved.fingerprint);
+}
+
+absl::Status Check(ReplicaId replica, const RanksWait& wait) {
+  if (wait.address.empty()) return absl::OkStatus();
+  return ParseHostPort(wait.address).ok()
+             ? absl::OkStatus()
+             : absl::InvalidArgumentError(absl::StrCat(
+                   "replica ", replica.value, ": where its ranks meet should be HOST:PORT, got \"",
+                   absl::CEscape(wait.address.substr(0, 100)), "\""));
+}
+
+absl::Status Check(ReplicaId replica, const RanksFailed& failed) {
+  if (failed.ago_s >= 0 && failed.ago_s <= kMaxTime_s) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("replica ", replica.value,
+                                                 ": its ranks failed 0 to ", kMaxTime_s,
+                                                 " seconds ago, got ", failed.ago_s));
 }
 
 template <typename Message>
@@ -155,6 +172,19 @@ bool IsUnfitForNames(char c) {
   return c == '"' || c == '\\' || absl::ascii_iscntrl(static_cast<unsigned char>(c));
 }
 
+absl::Status TakeGpus(const v1::Hello& hello, AgentHello& event, NodeDetails& details) {
+  if (hello.gpus_size() > kMaxGpusPerNode) {
+    return absl::InvalidArgumentError(absl::StrCat("node \"", hello.node_name(), "\" may have ",
+                                                   kMaxGpusPerNode, " GPUs, got ",
+                                                   hello.gpus_size()));
+  }
+  event.gpus = hello.gpus_size();
+  for (const v1::Gpu& gpu : hello.gpus()) {
+    details.gpus.push_back({gpu.name(), gpu.uuid(), gpu.memory_bytes()});
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<FromAgent> FromHello(const v1::Hello& hello) {
   if (hello.node_name().empty() || hello.node_name().size() > kMaxNodeName) {
     return absl::InvalidArgumentError(absl::StrCat("a node's name has 1 to ", kMaxNodeName,
@@ -201,18 +231,15 @@ absl::StatusOr<FromAgent> FromHello(const v1::Hello& hello) {
       ESPALIER_RETURN_IF_ERROR(Check(replica.replica, *replica.ready));
     }
     ESPALIER_ASSIGN_OR_RETURN(replica.more_slots, MoreSlotsOf(live));
+    if (live.has_ranks_wait()) {
+      replica.ranks_wait = FromProto(live.ranks_wait());
+      ESPALIER_RETURN_IF_ERROR(Check(replica.replica, *replica.ranks_wait));
+    }
     if (live.pid() > 0) details.pids.push_back({replica.replica, live.pid()});
     event.replicas.push_back(std::move(replica));
   }
-  if (hello.gpus_size() > kMaxGpusPerNode) {
-    return absl::InvalidArgumentError(absl::StrCat("node \"", hello.node_name(), "\" may have ",
-                                                   kMaxGpusPerNode, " GPUs, got ",
-                                                   hello.gpus_size()));
-  }
-  event.gpus = hello.gpus_size();
-  for (const v1::Gpu& gpu : hello.gpus()) {
-    details.gpus.push_back({gpu.name(), gpu.uuid(), gpu.memory_bytes()});
-  }
+  ESPALIER_RETURN_IF_ERROR(TakeGpus(hello, event, details));
+  event.spans_launches = hello.spans_launches();
   if (hello.directory().size() > kMaxNodePath) {
     return absl::InvalidArgumentError(absl::StrCat("node \"", hello.node_name(),
                                                    "\": its directory has at most ", kMaxNodePath,
@@ -255,6 +282,9 @@ v1::ServiceMessage ToMessage(const StartReplicaCommand& command, const TunerStat
     launch.set_grace_s(study.spec.stop_grace_s);
     launch.set_apart_s(study.spec.timeouts.exit_s > 0 ? study.spec.timeouts.exit_s
                                                       : kDefaultRanksApart_s);
+    launch.mutable_ranks_of_nodes()->Add(command.ranks_of_nodes.begin(),
+                                         command.ranks_of_nodes.end());
+    launch.set_node_rank(command.node_rank);
   }
   start.set_own_interpreter(!study.spec.preload);
   if (study.spec.preload) {
@@ -272,11 +302,13 @@ v1::ServiceMessage ToMessage(const StartReplicaCommand& command, const TunerStat
   start.set_study(study.spec.name);
   start.set_study_identity(IdentityOf(study));
   start.set_trial_number(trial->second.number);
-  if (!study.spec.from_output.value.empty()) {
+  // What is read is what rank 0 writes.
+  const bool has_rank_0 = command.node_rank == 0;
+  if (has_rank_0 && !study.spec.from_output.value.empty()) {
     start.mutable_output_metric()->set_pattern(study.spec.from_output.value);
     start.mutable_output_metric()->set_step(study.spec.from_output.step);
   }
-  if (const MetricFiles& files = study.spec.from_files; !files.path.empty()) {
+  if (const MetricFiles& files = study.spec.from_files; has_rank_0 && !files.path.empty()) {
     v1::FileMetric& metric = *start.mutable_file_metric();
     metric.set_path(files.path);
     metric.set_value(files.value);
@@ -329,6 +361,14 @@ v1::ServiceMessage ToMessage(const RegroupCommand& command, const TunerState&) {
   v1::ServiceMessage message;
   message.mutable_to_replica()->set_replica_id(command.replica.value);
   *message.mutable_to_replica()->mutable_command() = ToProto(command.membership);
+  return message;
+}
+
+v1::ServiceMessage ToMessage(const RanksMeetCommand& command, const TunerState&) {
+  v1::ServiceMessage message;
+  message.mutable_to_replica()->set_replica_id(command.replica.value);
+  message.mutable_to_replica()->mutable_command()->mutable_ranks_meet()->set_address(
+      command.address);
   return message;
 }
 

@@ -90,6 +90,11 @@ class Core::Impl {
   TrialActivity Activity(TrialId id) const;
   std::optional<StudyWait> WaitOf(StudyId id) const { return scheduler_.WaitOf(turn_.StudyAt(id)); }
   std::vector<NodeView> Nodes() const { return nodes_.Views(); }
+  std::vector<std::string> AgentsTooOldFor(const StudySpec& spec) const {
+    std::vector<std::string> names;
+    for (const NodeId id : NodesTooOldFor(spec, pool_)) names.push_back(pool_.NodeName(id));
+    return names;
+  }
   std::vector<NodeFault> Faults() const { return pool_.faults.Present(turn_.now()); }
   std::optional<PluginSpec> OwnPolicy() const {
     return espalier::PoolPolicy(options_, turn_.state());
@@ -124,6 +129,7 @@ class Core::Impl {
   CheckpointCopies copies_{turn_, pool_};
   Joins joins_{turn_, pool_};
   Groups groups_{turn_, pool_, options_, copies_, speeds_};
+  LaunchedGroups launched_{turn_, pool_, groups_};
   Limits limits_{turn_, pool_, plugins_};
   RankReports ranks_{turn_};
   Trials trials_{turn_, pool_, groups_, ranks_, plugins_, curves_};
@@ -133,13 +139,13 @@ class Core::Impl {
   QueuedTrials queued_{turn_, trials_, clients_};
   ClientSlotDesk client_slots_{turn_, pool_, options_, promises_, trials_};
   FailedStarts failed_starts_{turn_, pool_};
-  ReplicaWatch watch_{turn_,        pool_,   joins_,    groups_,       trials_,
-                      checkpoints_, speeds_, promises_, failed_starts_};
-  espalier::Nodes nodes_{turn_,   pool_,   options_,     copies_,       joins_,
-                         groups_, trials_, checkpoints_, client_slots_, watch_};
+  ReplicaWatch watch_{turn_,   pool_,        joins_,  groups_,   launched_,
+                      trials_, checkpoints_, speeds_, promises_, failed_starts_};
+  espalier::Nodes nodes_{turn_,     pool_,   options_,     copies_,       joins_, groups_,
+                         launched_, trials_, checkpoints_, client_slots_, watch_};
   PoolView view_{turn_,    pool_,   joins_,  speeds_,      promises_,
                  plugins_, limits_, trials_, checkpoints_, client_slots_};
-  Reconciler reconciler_{turn_, pool_, copies_, joins_, groups_, checkpoints_, nodes_};
+  Reconciler reconciler_{turn_, pool_, copies_, joins_, groups_, launched_, checkpoints_, nodes_};
   Scheduler scheduler_{turn_,
                        {.options = options_,
                         .pool = pool_,
@@ -183,6 +189,10 @@ PruneVerdict Core::Verdict(TrialId trial) const { return impl_->Verdict(trial); 
 std::optional<StudyWait> Core::WaitOf(StudyId study) const { return impl_->WaitOf(study); }
 TrialActivity Core::Activity(TrialId trial) const { return impl_->Activity(trial); }
 std::vector<NodeView> Core::Nodes() const { return impl_->Nodes(); }
+
+std::vector<std::string> Core::AgentsTooOldFor(const StudySpec& spec) const {
+  return impl_->AgentsTooOldFor(spec);
+}
 std::vector<NodeFault> Core::Faults() const { return impl_->Faults(); }
 std::optional<PluginSpec> Core::PoolPolicy() const { return impl_->OwnPolicy(); }
 int Core::SlotsTotal() const { return impl_->SlotsTotal(); }

@@ -70,6 +70,8 @@ class Core {
   PruneVerdict Verdict(TrialId trial) const;
   TrialActivity Activity(TrialId trial) const;
   std::vector<NodeView> Nodes() const;
+  // The nodes for whose sake trials of the study do not begin: groups/launched_groups.h.
+  std::vector<std::string> AgentsTooOldFor(const StudySpec& spec) const;
   std::vector<NodeFault> Faults() const;  // pairs of nodes that cannot talk
   // Why no trial of the study runs though one waits, where studies take turns. Requires a study of
   // the state.

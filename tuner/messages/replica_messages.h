@@ -163,8 +163,26 @@ struct ReplicaForming {
   friend bool operator==(const ReplicaForming&, const ReplicaForming&) = default;
 };
 
+// Of what starts the ranks of a launcher on one of a trial's several nodes: they can be started,
+// and wait to be told where all meet.
+struct RanksWait {
+  std::string address;  // host:port, held for them on the node with rank 0; empty: on another
+
+  friend bool operator==(const RanksWait&, const RanksWait&) = default;
+};
+
+// A rank there has failed, and the others of its node are told to end; the exit follows.
+struct RanksFailed {
+  int exit_code = -1;  // -1: by a signal
+  int signal = 0;
+  double ago_s = 0;    // when it failed, before this was said: clocks of nodes differ
+  bool noted = false;  // it has noted its exception itself, and ago_s is of that
+
+  friend bool operator==(const RanksFailed&, const RanksFailed&) = default;
+};
+
 using ReplicaMessage =
     std::variant<ReplicaReady, ReplicaRegrouped, ReplicaReport, ReplicaProgress, ReplicaCheckpoint,
-                 ReplicaFinished, ReplicaStuck, ReplicaForming>;
+                 ReplicaFinished, ReplicaStuck, ReplicaForming, RanksWait, RanksFailed>;
 
 }  // namespace espalier

@@ -127,6 +127,7 @@ class VirtualPool {
   void Do(const CopyCheckpointCommand&) {}
   void Do(const DropCheckpointsCommand&) {}
   void Do(const EndSparesCommand&) {}
+  void Do(const RanksMeetCommand&) {}
   void In(double delay_s, std::function<void()> happening);
   // Nodes by their place in the options.
   void Join(std::size_t node);

@@ -442,7 +442,7 @@ constexpr std::array<StudyKey, 38> kStudyKeys = {{
      {LaunchJson},
      {"what starts a rank for each slot of a trial, each of which runs the command: `torchrun`, "
       R"(`accelerate`, `deepspeed` or `ranks`, or a list with options: `["accelerate", )"
-      R"("--mixed_precision=bf16"]`; see [launchers](../../docs/launchers.md))",
+      R"("--mixed_precision=bf16"]`; or `nodes`, a process for each machine; see [launchers](../../docs/launchers.md))",
       "none: a program that is not elastic is one process, which has all slots"}},
     {"share",
      [](const KeyValue& v, StudySpec& s) {

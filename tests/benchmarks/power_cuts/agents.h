@@ -41,6 +41,7 @@ class TwoAgents {
   void On(const CopyCheckpointCommand& command);
   void On(const DropCheckpointsCommand& command);
   void On(const EndSparesCommand&) {}
+  void On(const RanksMeetCommand&) {}
 
   struct TrialOf {
     std::string study;

@@ -51,8 +51,9 @@ class SlowReplicasTest : public PartsFixture {
 
   Checkpoints checkpoints_{turn_, pool_, options_, copies_, groups_, trials_};
   FailedStarts failed_starts_{turn_, pool_};
-  ReplicaWatch watch_{turn_,        pool_,   joins_,    groups_,       trials_,
-                      checkpoints_, speeds_, promises_, failed_starts_};
+  LaunchedGroups launched_{turn_, pool_, groups_};
+  ReplicaWatch watch_{turn_,   pool_,        joins_,  groups_,   launched_,
+                      trials_, checkpoints_, speeds_, promises_, failed_starts_};
 };
 
 TEST_F(SlowReplicasTest, AStragglerIsReplacedWhereASlotIsFree) {

@@ -122,6 +122,37 @@ TEST_F(SizeRestarts, APlainProgramGrowsWhenTheOtherHasEnded) {
   EXPECT_TRUE(stops_.empty()) << "it has what it should";
 }
 
+TEST_F(SizeRestarts, RanksOfALauncherGrowOverBothNodes) {
+  StudySpec spec = Restarting(2);
+  spec.launch = {"ranks"};
+  Step(CreateStudy{spec, false});
+  std::vector<StartReplicaCommand> started;
+  for (const char* const node : {"oak", "elm"}) {
+    AgentHello hello{node, 1, {}};
+    hello.spans_launches = true;
+    Step(hello);
+    ASSERT_EQ(starts_.size(), 1U);
+    started.push_back(starts_[0]);
+    now_ = After(now_, 1);
+    Step(TellValue{starts_[0].trial, 1, 0.5});
+  }
+  Wait(10);
+  Step(TellValue{started[1].trial, 2, 0.5});
+  first_ = started[0].replica;
+  EndFirst();
+  ASSERT_FALSE(all_stops_.empty());
+  EXPECT_EQ(all_stops_[0].replica, started[1].replica);
+  Step(ReplicaExited{started[1].replica, -1, 15, "", ""});
+  ASSERT_EQ(starts_.size(), 2U);
+  for (int node = 0; node < 2; ++node) {
+    EXPECT_THAT(starts_[static_cast<std::size_t>(node)].ranks_of_nodes,
+                ::testing::ElementsAre(1, 1));
+    EXPECT_EQ(starts_[static_cast<std::size_t>(node)].node_rank, node);
+  }
+  Wait(10);
+  EXPECT_TRUE(stops_.empty()) << "it has what it should";
+}
+
 // It took 2000 s until its first value, and half of that is left to do.
 TEST_F(SizeRestarts, WhatItCostsMustPay) {
   StudySpec spec = Restarting(2);

@@ -8,7 +8,7 @@
 #include <sstream>
 
 #include "base/file_descriptor.h"
-#include "trial_runner/agent/frames.h"
+#include "trial_runner/agent/processes/frames.h"
 
 namespace espalier {
 

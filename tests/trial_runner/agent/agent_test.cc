@@ -14,7 +14,7 @@
 
 #include "base/protocol.h"
 #include "tests/trial_runner/agent/agent_fixture.h"
-#include "trial_runner/agent/frames.h"
+#include "trial_runner/agent/processes/frames.h"
 
 namespace espalier {
 namespace {

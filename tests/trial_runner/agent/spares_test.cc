@@ -4,7 +4,7 @@
 #include <signal.h>
 
 #include "tests/trial_runner/agent/agent_fixture.h"
-#include "trial_runner/agent/frames.h"
+#include "trial_runner/agent/processes/frames.h"
 
 namespace espalier {
 namespace {

@@ -6,12 +6,15 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <filesystem>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/host_port.h"
 #include "base/private_files.h"
+#include "base/protocol.h"
 #include "trial_runner/agent/ranks/rank_runner.h"
 
 namespace espalier {
@@ -32,8 +35,13 @@ std::string HowEnded(const RankEnd& end) {
 
 }  // namespace
 
-std::vector<Gang::Rank> Gang::OfAll(const RanksOrder& order) {
-  return std::vector<Rank>(static_cast<std::size_t>(order.ranks));
+Gang::Gang(RanksOrder order, int control)
+    : order_(std::move(order)),
+      place_{.ranks_of_nodes = order_.ranks_of_nodes,
+             .node_rank = order_.node_rank,
+             .config_file = LauncherConfigFile(order_.replica_log)},
+      ranks_(static_cast<std::size_t>(place_.here())) {
+  if (order_.over_nodes()) other_nodes_.emplace(control);
 }
 
 RankEnd Gang::Run() {
@@ -42,7 +50,12 @@ RankEnd Gang::Run() {
   for (const int signal : {SIGTERM, SIGINT}) sigaddset(&watched, signal);
   sigprocmask(SIG_BLOCK, &watched, nullptr);
   signals_ = FileDescriptor(signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK));
-  if (const absl::Status started = Start(); !started.ok()) {
+  absl::Status started = Prepare();
+  if (started.ok() && other_nodes_ && !AwaitOtherNodes()) {
+    return {.exit_code = -1, .signal = SIGTERM};
+  }
+  if (started.ok()) started = Start();
+  if (!started.ok()) {
     std::printf("%s\n", std::string(started.message()).c_str());
     return {.exit_code = 1};
   }
@@ -57,22 +70,53 @@ RankEnd Gang::Run() {
 
 // ---- Starting -------------------------------------------------------------------------------
 
-absl::Status Gang::Start() {
-  const std::string address = NewRankAddress();
-  ESPALIER_ASSIGN_OR_RETURN(listener_, ListenForRanks(address));
+absl::Status Gang::Prepare() {
+  address_ = NewRankAddress();
+  ESPALIER_ASSIGN_OR_RETURN(listener_, ListenForRanks(address_));
+  if (place_.node_rank > 0) return absl::OkStatus();
   ESPALIER_ASSIGN_OR_RETURN(HeldPort port, HeldPort::In(order_.ports));
   port_.emplace(std::move(port));
+  place_.port = port_->number();
+  return absl::OkStatus();
+}
+
+bool Gang::AwaitOtherNodes() {
+  const auto environment = OwnEnvironment();
+  const auto host = environment.find(kHostAddressVariable);
+  if (host != environment.end()) place_.address = host->second;
+  other_nodes_->TellWaiting(port_ ? HostPort{place_.address, place_.port}.text() : "");
+  while (!other_nodes_->gone()) {
+    std::array<pollfd, 2> fds{{{signals_.get(), POLLIN, 0}, {other_nodes_->fd(), POLLIN, 0}}};
+    if (poll(fds.data(), fds.size(), -1) < 0) continue;
+    if (fds[0].revents != 0) break;
+    const std::optional<std::string> told = other_nodes_->TakeMeeting();
+    const auto meeting = told ? ParseHostPort(*told) : absl::NotFoundError("not told");
+    if (!meeting.ok()) continue;
+    place_.address = meeting->host;
+    place_.port = meeting->port;
+    return true;
+  }
+  return false;
+}
+
+// Where a machine's name is another address than that at which others reach it, or none, libraries
+// would look for one another there.
+std::map<std::string, std::string> Gang::Environment() const {
   std::map<std::string, std::string> environment = OwnEnvironment();
-  // Where a machine's name is another address than loopback, or none, libraries would look for one
-  // another there.
-  environment.emplace("GLOO_SOCKET_IFNAME", "lo");
-  environment.emplace("NCCL_SOCKET_IFNAME", "lo");
+  const auto found = environment.find(kInterfaceVariable);
+  const std::string interface = other_nodes_ && found != environment.end() ? found->second : "lo";
+  environment.emplace("GLOO_SOCKET_IFNAME", interface);
+  environment.emplace("NCCL_SOCKET_IFNAME", interface);
+  return environment;
+}
+
+absl::Status Gang::Start() {
   // This very program, also where another one is in its place by now.
   const std::vector<std::string> runner =
-      RunnerWords(absl::StrCat("/proc/", getpid(), "/exe"), address, order_.replica_log,
+      RunnerWords(absl::StrCat("/proc/", getpid(), "/exe"), address_, order_.replica_log,
                   TakesRankOption(*order_.kind, order_.launch), *order_.kind);
-  const absl::Status started = HasLauncher() ? StartLauncher(std::move(environment), runner)
-                                             : StartRunners(environment, runner);
+  const absl::Status started =
+      HasLauncher() ? StartLauncher(Environment(), runner) : StartRunners(Environment(), runner);
   zygote_.reset();
   return started;
 }
@@ -80,11 +124,8 @@ absl::Status Gang::Start() {
 absl::Status Gang::StartLauncher(std::map<std::string, std::string> environment,
                                  const std::vector<std::string>& runner) {
   const LaunchKind& kind = *order_.kind;
-  const RankPlace place{.ranks = order_.ranks,
-                        .port = port_->number(),
-                        .config_file = LauncherConfigFile(order_.replica_log)};
   if (kind.config != nullptr) {
-    ESPALIER_RETURN_IF_ERROR(WritePrivateFile(place.config_file, kind.config(place.ranks)));
+    ESPALIER_RETURN_IF_ERROR(WritePrivateFile(place_.config_file, kind.config(place_.all())));
   }
   const auto gpus = environment.find("CUDA_VISIBLE_DEVICES");
   if (kind.renames_gpus && gpus != environment.end()) environment[kRankGpusVariable] = gpus->second;
@@ -92,24 +133,40 @@ absl::Status Gang::StartLauncher(std::map<std::string, std::string> environment,
   words.insert(words.end(), order_.command.begin(), order_.command.end());
   LaunchOrder launcher;
   launcher.command =
-      LauncherCommand(kind, InterpreterOf(order_.command), order_.launch, place, words);
+      LauncherCommand(kind, InterpreterOf(order_.command), order_.launch, place_, words);
   launcher.environment = std::move(environment);
   launcher.log_path = LauncherLog(order_.replica_log);
   return StartProcess(std::move(launcher));
 }
 
+void Gang::NameRank(int rank, std::map<std::string, std::string>& environment) const {
+  const std::pair<const char*, int> of_rank[] = {{"RANK", place_.first() + rank},
+                                                 {"LOCAL_RANK", rank},
+                                                 {"WORLD_SIZE", place_.all()},
+                                                 {"LOCAL_WORLD_SIZE", place_.here()},
+                                                 {"GROUP_RANK", place_.node_rank}};
+  for (const auto& [name, number] : of_rank) {
+    // A program that starts ranks of its own would take these for theirs.
+    if (order_.kind->one_a_node) {
+      environment.erase(name);
+    } else {
+      environment[name] = absl::StrCat(number);
+    }
+  }
+  environment["NODE_RANK"] = absl::StrCat(place_.node_rank);
+  environment["NNODES"] = absl::StrCat(place_.nodes());
+  environment["MASTER_ADDR"] = place_.address;
+  environment["MASTER_PORT"] = absl::StrCat(place_.port);
+}
+
 absl::Status Gang::StartRunners(const std::map<std::string, std::string>& environment,
                                 const std::vector<std::string>& runner) {
-  for (int rank = 0; rank < order_.ranks; ++rank) {
+  for (int rank = 0; rank < place_.here(); ++rank) {
     LaunchOrder one;
     one.command = runner;
     one.command.insert(one.command.end(), order_.command.begin(), order_.command.end());
     one.environment = environment;
-    one.environment["RANK"] = one.environment["LOCAL_RANK"] = absl::StrCat(rank);
-    one.environment["WORLD_SIZE"] = one.environment["LOCAL_WORLD_SIZE"] =
-        absl::StrCat(order_.ranks);
-    one.environment["MASTER_ADDR"] = "127.0.0.1";
-    one.environment["MASTER_PORT"] = absl::StrCat(port_->number());
+    NameRank(rank, one.environment);
     one.log_path = LauncherLog(order_.replica_log);
     ESPALIER_RETURN_IF_ERROR(StartProcess(std::move(one)));
   }
@@ -153,7 +210,9 @@ int Gang::WaitMs() const {
 }
 
 void Gang::Wait() {
-  std::vector<pollfd> fds{{signals_.get(), POLLIN, 0}, {listener_.get(), POLLIN, 0}};
+  const int other_nodes = other_nodes_ && !other_nodes_->gone() ? other_nodes_->fd() : -1;
+  std::vector<pollfd> fds{
+      {signals_.get(), POLLIN, 0}, {listener_.get(), POLLIN, 0}, {other_nodes, POLLIN, 0}};
   for (const Process& process : processes_) {
     fds.push_back({process.end ? -1 : process.started.pidfd.get(), POLLIN, 0});
   }
@@ -162,6 +221,7 @@ void Gang::Wait() {
   for (const FileDescriptor& stranger : strangers_) fds.push_back({stranger.get(), POLLIN, 0});
   if (poll(fds.data(), fds.size(), WaitMs()) <= 0) return;
   TakeSignals();
+  if (other_nodes >= 0) other_nodes_->TakeMeeting();  // which is known
   // What a rank has said before its runner, or the launcher above it, was gone.
   for (std::size_t i = 0; i < ranks_.size(); ++i) {
     if (fds[first_rank + i].revents != 0) Hear(static_cast<int>(i));
@@ -187,20 +247,21 @@ void Gang::Welcome() {
     bool gone = false;
     const std::optional<RankMessage> message = ReadMessage(stranger, gone);
     if (message) {
-      const bool known = message->kind == RankMessage::Kind::kCame && message->rank >= 0 &&
-                         message->rank < order_.ranks &&
-                         !ranks_[static_cast<std::size_t>(message->rank)].came;
+      const int number = message->rank - place_.first();
+      const bool known = message->kind == RankMessage::Kind::kCame && number >= 0 &&
+                         number < place_.here() && !ranks_[static_cast<std::size_t>(number)].came;
       if (known) {
-        Rank& rank = ranks_[static_cast<std::size_t>(message->rank)];
+        Rank& rank = ranks_[static_cast<std::size_t>(number)];
         rank.came = true;
         rank.runner = std::move(stranger);
         if (told_ns_ != 0) SendOrder(rank.runner, RankOrder::kTerminate);
       }
-      if (!known || message->ranks != order_.ranks) {
+      const int all = place_.all();
+      if (!known || message->ranks != all) {
         Fail(absl::StrCat(order_.launch.front(), " started ", message->ranks,
-                          message->ranks == 1 ? " rank" : " ranks", ", and the trial has ",
-                          order_.ranks, order_.ranks == 1 ? " slot" : " slots",
-                          " on this machine: leave options that say how many out of \"launch\""));
+                          message->ranks == 1 ? " rank" : " ranks", ", and the trial has ", all,
+                          all == 1 ? " slot" : " slots", other_nodes_ ? "" : " on this machine",
+                          ": leave options that say how many out of \"launch\""));
       }
       gone = true;
     }
@@ -272,12 +333,36 @@ void Gang::KeepTime() {
 // ---- Ending ---------------------------------------------------------------------------------
 
 void Gang::TellToEnd(std::optional<double> grace_s) {
-  if (told_ns_ == 0) told_ns_ = RankClock_ns();
+  if (told_ns_ == 0) {
+    told_ns_ = RankClock_ns();
+    TellOtherNodes();
+  }
   tell_at_.reset();
   for (const Rank& rank : ranks_) {
     if (rank.runs()) SendOrder(rank.runner, RankOrder::kTerminate);
   }
   if (grace_s) kill_at_ = Clock::now() + Seconds(*grace_s);
+}
+
+// Of those here, by its place among them; -1: none.
+std::vector<RankEnd> Gang::Ends() const {
+  std::vector<RankEnd> ends;
+  for (const Rank& rank : ranks_) ends.push_back(rank.end);
+  return ends;
+}
+
+int Gang::BlamedHere() const {
+  return RankToBlame(Ends(), told_ns_ == 0 ? RankClock_ns() : told_ns_);
+}
+
+void Gang::TellOtherNodes() {
+  if (!other_nodes_) return;
+  const int blamed = BlamedHere();
+  if (!failure_.empty() || (blamed < 0 && late_ >= 0)) {
+    other_nodes_->TellFailed({.exit_code = -1, .signal = SIGKILL, .at_ns = told_ns_});
+  } else if (blamed >= 0) {
+    other_nodes_->TellFailed(ranks_[static_cast<std::size_t>(blamed)].end);
+  }
 }
 
 void Gang::KillAll() {
@@ -339,29 +424,30 @@ RankEnd Gang::EndOfLauncher() const {
 }
 
 RankEnd Gang::Result() {
-  std::vector<RankEnd> ends;
-  for (const Rank& rank : ranks_) ends.push_back(rank.end);
   const bool none_came = std::ranges::none_of(ranks_, &Rank::came);
-  Blame blame{.rank = -1, .of = order_.ranks, .why = failure_};
-  RankEnd end{.exit_code = 0};
   if (none_came && LauncherEnded() && told_ns_ == 0) return EndOfLauncher();
-  if (terminated_) {
-    // Not a failure of one of them.
-    for (const RankEnd& each : ends) {
-      if (!each.well() && end.well()) end = each;
+  Blame blame{.rank = -1, .of = place_.all(), .why = failure_};
+  RankEnd end{.exit_code = 0};
+  const int blamed = BlamedHere();
+  // Told to end, for what has happened on another node, say. What failed here before may have been
+  // the reason.
+  if (terminated_ && !(other_nodes_ && blamed >= 0)) {
+    for (const Rank& each : ranks_) {
+      if (!each.end.well() && end.well()) end = each.end;
     }
     return end;
   }
   if (!failure_.empty()) {
     end = {.exit_code = -1, .signal = SIGKILL};
-  } else if (blame.rank = RankToBlame(ends, told_ns_ == 0 ? RankClock_ns() : told_ns_);
-             blame.rank >= 0) {
-    end = ends[static_cast<std::size_t>(blame.rank)];
-    if (const int left = RankThatHadLeft(ends, blame.rank); left >= 0) {
-      blame.why = absl::StrCat(HowEnded(end), " after rank ", left, " had ended with 0");
+  } else if (blamed >= 0) {
+    blame.rank = place_.first() + blamed;
+    end = ranks_[static_cast<std::size_t>(blamed)].end;
+    if (const int left = RankThatHadLeft(Ends(), blamed); left >= 0) {
+      blame.why =
+          absl::StrCat(HowEnded(end), " after rank ", place_.first() + left, " had ended with 0");
     }
   } else if (late_ >= 0) {
-    blame.rank = late_;
+    blame.rank = place_.first() + late_;
     blame.why =
         absl::StrCat("ended with 0, and others ran on for ", order_.apart_s, " s (exit_timeout_s)");
     end = {.exit_code = -1, .signal = SIGKILL};

@@ -9,8 +9,10 @@
 #include <vector>
 
 #include "base/file_descriptor.h"
+#include "base/launch_kinds.h"
 #include "trial_runner/agent/processes/launch.h"
 #include "trial_runner/agent/ranks/held_port.h"
+#include "trial_runner/agent/ranks/node_link.h"
 #include "trial_runner/agent/ranks/rank_end.h"
 #include "trial_runner/agent/ranks/rank_files.h"
 #include "trial_runner/agent/ranks/rank_messages.h"
@@ -19,11 +21,13 @@
 
 namespace espalier {
 
-// The ranks of a trial on this machine, from their start to the end of all. Belongs to the one
-// thread of its process, see supervisor.h.
+// The ranks of a trial on this machine, from their start to the end of all. Where it has others on
+// other machines, they start when the service says where all meet, and it hears at once when one
+// fails. Belongs to the one thread of its process, see supervisor.h.
 class Gang {
  public:
-  explicit Gang(RanksOrder order) : order_(std::move(order)), ranks_(OfAll(order_)) {}
+  // `control` is the socket that leads to the service by way of the agent.
+  Gang(RanksOrder order, int control);
 
   // Starts them, and waits until all have ended; how this process is to end then.
   RankEnd Run();
@@ -47,13 +51,16 @@ class Gang {
     std::optional<RankEnd> end;
   };
 
-  static std::vector<Rank> OfAll(const RanksOrder& order);
-
+  absl::Status Prepare();
+  // False: it was told to end instead.
+  bool AwaitOtherNodes();
   absl::Status Start();
+  std::map<std::string, std::string> Environment() const;
   absl::Status StartLauncher(std::map<std::string, std::string> environment,
                              const std::vector<std::string>& runner);
   absl::Status StartRunners(const std::map<std::string, std::string>& environment,
                             const std::vector<std::string>& runner);
+  void NameRank(int rank, std::map<std::string, std::string>& environment) const;
   absl::Status StartProcess(LaunchOrder order);
   bool Over() const;
   void Wait();
@@ -69,6 +76,10 @@ class Gang {
   void TellToEnd(std::optional<double> grace_s);
   void KillAll();
   void Fail(std::string why);
+  // Tells the other nodes that something has failed here, if it has.
+  void TellOtherNodes();
+  std::vector<RankEnd> Ends() const;
+  int BlamedHere() const;
   void Release();
   RankEnd Result();
   RankEnd EndOfLauncher() const;
@@ -77,13 +88,16 @@ class Gang {
   bool LauncherEnded() const { return HasLauncher() && processes_.front().end.has_value(); }
 
   const RanksOrder order_;
+  RankPlace place_;
+  std::optional<NodeLink> other_nodes_;  // none: all ranks are here
+  std::string address_;                  // of the listener
   std::optional<HeldPort> port_;
   std::unique_ptr<Zygote> zygote_ = Zygote::Own();  // until all is started
   FileDescriptor signals_;
   FileDescriptor listener_;
   std::vector<FileDescriptor> strangers_;  // that have not said yet which rank they run
   std::vector<Process> processes_;
-  std::vector<Rank> ranks_;
+  std::vector<Rank> ranks_;   // those here, from place_.first() on
   bool terminated_ = false;   // by whoever runs this
   std::string failure_;       // why all are killed, where no rank's own end says so
   int late_ = -1;             // the rank that ended well long before the others

@@ -80,10 +80,11 @@ class Runner {
   RankEnd end_;
 };
 
-// What the launcher has said of the rank, and left out.
+// What the launcher has said of the rank, and left out. Where there is one process a node, that is
+// one.
 void Runner::Prepare() {
   auto& variables = order_.environment;
-  rank_ = RankNumber(variables, "RANK", 0);
+  rank_ = RankNumber(variables, "RANK", RankNumber(variables, "NODE_RANK", 0));
   const int local = RankNumber(variables, "LOCAL_RANK", rank_);
   if (option_ != kNoOption) order_.command.push_back(absl::StrCat(option_, local));
   if (const auto gpus = variables.extract(kRankGpusVariable); !gpus.empty()) {
@@ -155,7 +156,8 @@ RankEnd Runner::Run(const std::string& address) {
   absl::StatusOr<FileDescriptor> connected = ConnectToRanks(address);
   if (!connected.ok()) return {.exit_code = kNotStarted};  // the supervisor is gone, and so are all
   supervisor_ = *std::move(connected);
-  RankMessage message{.rank = rank_, .ranks = RankNumber(order_.environment, "WORLD_SIZE", 1)};
+  const int nodes = RankNumber(order_.environment, "NNODES", 1);
+  RankMessage message{.rank = rank_, .ranks = RankNumber(order_.environment, "WORLD_SIZE", nodes)};
   SendMessage(supervisor_, message);
   if (Start()) Await();
   message.kind = RankMessage::Kind::kEnded;

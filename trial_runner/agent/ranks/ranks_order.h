@@ -13,12 +13,16 @@ namespace espalier {
 struct RanksOrder {
   const LaunchKind* kind = nullptr;
   std::vector<std::string> launch;  // the study's key
-  int ranks = 1;
+  // How many ranks each of the trial's nodes has, by their ranks, and which of them this one is.
+  std::vector<int> ranks_of_nodes{1};
+  int node_rank = 0;
   double grace_s = 0;
   double apart_s = 0;
   PortRange ports;
   std::string replica_log;
   std::vector<std::string> command;  // of each rank
+
+  bool over_nodes() const { return ranks_of_nodes.size() > 1; }
 
   // The words of a process of `program` that reads them so.
   std::vector<std::string> Words(const std::string& program) const;

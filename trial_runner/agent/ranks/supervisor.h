@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include "base/launch_kinds.h"
 #include "base/port_range.h"
 #include "base/status.h"
 #include "trial_runner/agent/processes/launch.h"
@@ -25,6 +26,9 @@ namespace espalier {
 // the ranks that `tuner` itself starts, may be forked from a process with these imports.
 absl::Status SuperviseRanks(const v1::StartReplica& start, const PortRange& ports,
                             LaunchOrder& replica);
+
+// Which ranks of a trial with a launch `start` has here. Its port and paths are not known.
+RankPlace RanksHere(const v1::StartReplica& start);
 
 // To be called first in the main function of a program with an agent. The exit code, if this
 // process was started as a supervisor or as a rank's runner (rank_runner.h); nothing otherwise.

@@ -107,9 +107,9 @@ void Nodes::EmptyNode(const Node& node) {
   if (!here.empty()) turn_.Wake();
   for (const TrialId id : here) {
     const auto group = pool_.groups.find(id);
-    if (group != pool_.groups.end() && !group->second.pausing && !group->second.ending) {
-      LeaveNode(id, node);
-    }
+    if (group == pool_.groups.end() || group->second.pausing) continue;
+    // Of a launcher's ranks the rest may take long to end.
+    if (!group->second.ending || group->second.over_nodes) LeaveNode(id, node);
   }
 }
 

@@ -106,6 +106,7 @@ void Nodes::TakeNode(NodeId id, const AgentHello& event) {
   fresh.draining = node.draining;
   fresh.releasing = node.releasing;
   fresh.gpus = event.gpus;
+  fresh.spans_launches = event.spans_launches;
   fresh.told_unusable = node.told_unusable;
   fresh.held_back = node.held_back;
   std::erase_if(fresh.held_back, [&](const auto& held) { return held.first >= event.slots; });
@@ -168,6 +169,7 @@ bool Nodes::TakeReplica(NodeId id, const LiveReplica& live) {
       again = group != pool_.groups.end() && group->second.forming;
     }
     if (live.ready && !replica.ready) watch_.Hear(replica, *live.ready);
+    if (live.ranks_wait) watch_.Hear(replica, *live.ranks_wait);
     return again;
   }
   const auto trial = turn_.state().trials.find(live.trial);
@@ -198,6 +200,10 @@ bool Nodes::TakeReplica(NodeId id, const LiveReplica& live) {
 void Nodes::AdoptReplica(Replica replica, const LiveReplica& live) {
   replica.generation = live.generation;
   replica.started_from = live.started_from;
+  if (live.ranks_wait) {
+    replica.ranks_wait = true;
+    replica.address = live.ranks_wait->address;
+  }
   Group& group = pool_.groups[live.trial];
   group.target[replica.node] += replica.slots();
   pool_.reconcile.insert(live.trial);
@@ -231,6 +237,7 @@ void Nodes::TryRecover(TrialId id) {
     return;
   }
   joins_.TakeUp(id);
+  launched_.TakeUp(id);
   // Those who have left long ago, and were not told, are no group (Reconcile ends them).
   if (!ready.empty() && (trial.checkpoint.empty() || copies_.HasSource(id))) {
     // Nobody knows which commands arrived before the crash: a new generation for all of them.

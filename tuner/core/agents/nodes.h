@@ -22,14 +22,15 @@ namespace espalier {
 class Nodes {
  public:
   Nodes(Turn& turn, PoolState& pool, const CoreOptions& options, const CheckpointCopies& copies,
-        Joins& joins, Groups& groups, Trials& trials, Checkpoints& checkpoints,
-        ClientSlotDesk& client_slots, ReplicaWatch& watch)
+        Joins& joins, Groups& groups, LaunchedGroups& launched, Trials& trials,
+        Checkpoints& checkpoints, ClientSlotDesk& client_slots, ReplicaWatch& watch)
       : turn_(turn),
         pool_(pool),
         options_(options),
         copies_(copies),
         joins_(joins),
         groups_(groups),
+        launched_(launched),
         trials_(trials),
         checkpoints_(checkpoints),
         client_slots_(client_slots),
@@ -76,6 +77,7 @@ class Nodes {
   const CheckpointCopies& copies_;
   Joins& joins_;
   Groups& groups_;
+  LaunchedGroups& launched_;
   Trials& trials_;
   Checkpoints& checkpoints_;
   ClientSlotDesk& client_slots_;

@@ -256,6 +256,7 @@ void ReplicaWatch::ReplicaGone(const Replica& gone, const ReplicaExited& exit, b
   if (own_end) group.restart.reset();
   const bool expected = !own_end && (gone.leaving || gone.stopping || told);
   if (exit.checkpoint != CheckpointFailure::kNone) checkpoints_.NoteUnfetched(gone, exit);
+  if (group.over_nodes) return RanksGone(gone, exit, node_lost);
   const auto member = std::find(group.members.begin(), group.members.end(), gone.id);
   const bool was_member = member != group.members.end();
   if (was_member) group.members.erase(member);
@@ -313,6 +314,17 @@ void ReplicaWatch::ReplicaGone(const Replica& gone, const ReplicaExited& exit, b
     return;
   }
   MemberLost(gone, exit, node_lost, excuse);
+}
+
+// Those of a launcher on one of several nodes.
+void ReplicaWatch::RanksGone(const Replica& gone, const ReplicaExited& exit, bool node_lost) {
+  const auto end = launched_.Gone(gone, exit, node_lost);
+  if (!end) return;
+  const std::string excuse =
+      end->lost_with.empty()
+          ? ExcuseFor(end->replica, end->exit, /*wanted_or_lost=*/false)
+          : absl::StrCat("its ranks on ", end->lost_with, " were lost with their agent");
+  GroupLost(gone.trial, end->exit, excuse);
 }
 
 // The replica has failed, or is lost with its node, and others of its trial are there.
@@ -441,6 +453,10 @@ void ReplicaWatch::CheckDeadlines() {
     Group& group = pool_.groups.at(id);
     if (group.ending && *group.ending <= turn_.now()) {
       group.ending.reset();
+      if (group.over_nodes) {
+        launched_.EndThoseLate(id);
+        continue;
+      }
       const bool untried_ended = std::exchange(group.untried_ended, false);
       if (group.members.empty() || group.pausing) continue;
       if (untried_ended) joins_.Failed(id, "came to its end before the others");

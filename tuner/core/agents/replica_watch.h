@@ -11,6 +11,7 @@
 #include "tuner/core/estimates/speeds.h"
 #include "tuner/core/groups/groups.h"
 #include "tuner/core/groups/joins.h"
+#include "tuner/core/groups/launched_groups.h"
 #include "tuner/core/pool/pool_state.h"
 #include "tuner/core/state/turn.h"
 #include "tuner/core/trials/trials.h"
@@ -26,13 +27,14 @@ inline constexpr char kLostWithAgent[] = "its replicas were lost with their agen
 // ended, or they are repeated. They change nothing; that is the fence around every group.
 class ReplicaWatch {
  public:
-  ReplicaWatch(Turn& turn, PoolState& pool, Joins& joins, Groups& groups, Trials& trials,
-               Checkpoints& checkpoints, Speeds& speeds, Promises& promises,
+  ReplicaWatch(Turn& turn, PoolState& pool, Joins& joins, Groups& groups, LaunchedGroups& launched,
+               Trials& trials, Checkpoints& checkpoints, Speeds& speeds, Promises& promises,
                FailedStarts& failed_starts)
       : turn_(turn),
         pool_(pool),
         joins_(joins),
         groups_(groups),
+        launched_(launched),
         trials_(trials),
         checkpoints_(checkpoints),
         speeds_(speeds),
@@ -43,6 +45,7 @@ class ReplicaWatch {
   void On(const FromReplica& event);
   void On(const ReplicaExited& event);
   void Hear(Replica& from, const ReplicaReady& message);
+  void Hear(Replica& from, const RanksWait& message) { launched_.Hear(from, message); }
 
   // The replica is gone from the pool, by its exit or with its node.
   void ReplicaGone(const Replica& gone, const ReplicaExited& exit, bool node_lost);
@@ -65,6 +68,7 @@ class ReplicaWatch {
   void Hear(const Replica& from, const ReplicaReport& message);
   void Hear(const Replica& from, const ReplicaProgress& message);
   void Hear(const Replica& from, const ReplicaFinished& message);
+  void Hear(const Replica& from, const RanksFailed& message) { launched_.Hear(from, message); }
   void ForgetUntimedGroups();
 
   // ---- groups in which some or all hang (stuck_groups.cc)
@@ -81,6 +85,7 @@ class ReplicaWatch {
   // ---- replicas that slow their group down (slow_replicas.cc)
   void JudgePace(TrialId id, const ReplicaProgress& message);
   std::string ExcuseFor(const Replica& gone, const ReplicaExited& exit, bool wanted_or_lost) const;
+  void RanksGone(const Replica& gone, const ReplicaExited& exit, bool node_lost);
   void MemberLost(const Replica& gone, const ReplicaExited& exit, bool node_lost,
                   const std::string& excuse);
   void JoinFailed(const Replica& gone, const ReplicaExited& exit);
@@ -92,6 +97,7 @@ class ReplicaWatch {
   PoolState& pool_;
   Joins& joins_;
   Groups& groups_;
+  LaunchedGroups& launched_;
   Trials& trials_;
   Checkpoints& checkpoints_;
   Speeds& speeds_;

@@ -27,7 +27,8 @@ TrialTimeouts Groups::TimeoutsOf(const Trial& trial) const {
   return Merge(turn_.state().studies.at(trial.study).spec.timeouts, options_.timeouts);
 }
 
-void Groups::StartReplica(const Trial& trial, NodeId node, int slot, std::vector<int> more_slots) {
+ReplicaId Groups::StartReplica(const Trial& trial, NodeId node, int slot,
+                               std::vector<int> more_slots, const NodeOfRanks& ranks) {
   const ReplicaId id = NewReplicaId();
   Replica& replica = pool_.replicas.emplace(id, Replica(id, trial.id, node, slot)).first->second;
   replica.more_slots = std::move(more_slots);
@@ -40,6 +41,8 @@ void Groups::StartReplica(const Trial& trial, NodeId node, int slot, std::vector
   // A replica that joins others is handed their state.
   StartReplicaCommand start{node, id, trial.id, slot};
   start.more_slots = replica.more_slots;
+  start.ranks_of_nodes = ranks.ranks_of_nodes;
+  start.node_rank = ranks.node_rank;
   start.joins = group.elastic && copies_.HasSource(trial.id);
   if (start.joins) start.replicas = TotalSlots(group.target);
   if (!start.joins) {
@@ -51,6 +54,7 @@ void Groups::StartReplica(const Trial& trial, NodeId node, int slot, std::vector
     }
   }
   turn_.Send(std::move(start));
+  return id;
 }
 
 void Groups::StopReplica(Replica& replica, double grace_s) {

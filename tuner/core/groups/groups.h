@@ -10,6 +10,12 @@
 
 namespace espalier {
 
+// The place of a replica among those that start the ranks of its trial on several nodes.
+struct NodeOfRanks {
+  std::vector<int> ranks_of_nodes{};  // empty: it is no such replica
+  int node_rank = 0;
+};
+
 // How the replicas of a trial are started, formed into a group and stopped: the commands and what
 // goes with them. Its callers decide what a loss means for the trial, and which replicas should be
 // in its group. One owner.
@@ -25,7 +31,8 @@ class Groups {
         next_replica_(turn.state().replica_ids_below) {}
 
   // Starts a replica on a free slot. Requires a group of the trial, which plans it there.
-  void StartReplica(const Trial& trial, NodeId node, int slot, std::vector<int> more_slots = {});
+  ReplicaId StartReplica(const Trial& trial, NodeId node, int slot,
+                         std::vector<int> more_slots = {}, const NodeOfRanks& ranks = {});
   // Tells its agent to end the process, which has `grace_s` to end by itself.
   void StopReplica(Replica& replica, double grace_s);
   // Ends the process of a trial that goes on elsewhere or later. Where its program asks whether to

@@ -54,22 +54,16 @@ void NoteCost(Turn& turn, PoolState& pool, TrialId id, std::int64_t step) {
 
 }  // namespace
 
-std::pair<NodeId, int> FirstPlaceOf(const PoolState& pool, const Group& group) {
-  std::pair<NodeId, int> most;
-  for (const auto& [node, slots] : group.target) {
-    if (slots > most.second && !pool.Draining(node)) most = {node, slots};
-  }
-  return most;
-}
-
 bool MayRestartForSize(const PoolState& pool, const Trial& trial, const Group& group) {
   if (group.elastic || group.pausing || group.restart || group.values_told < kValuesNeeded) {
     return false;
   }
   const std::set<ReplicaId>& replicas = pool.replicas.Of(trial.id);
-  if (replicas.size() != 1) return false;
-  const Replica& replica = pool.replicas.at(*replicas.begin());
-  return !replica.stopping && !replica.leaving;
+  const std::size_t all = group.over_nodes ? group.over_nodes->replicas.size() : 1;
+  return replicas.size() == all && std::none_of(replicas.begin(), replicas.end(), [&](auto id) {
+           const Replica& replica = pool.replicas.at(id);
+           return replica.stopping || replica.leaving;
+         });
 }
 
 void StartOnNewSlots(Turn& turn, PoolState& pool, TrialId id) {

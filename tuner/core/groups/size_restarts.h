@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <utility>
 
 #include "tuner/core/pool/pool_state.h"
 #include "tuner/core/state/turn.h"
@@ -13,11 +12,8 @@ namespace espalier {
 // end, and starts on them from the checkpoint that the program keeps. What that took is measured by
 // the values that it tells.
 
-// The node on which the first process of a group starts, and with how many slots there; 0: none.
-std::pair<NodeId, int> FirstPlaceOf(const PoolState& pool, const Group& group);
-
-// Whether the trial's process may be started again for another size now: it runs, and has told two
-// values since it started, so that it is known how long that takes and how fast it is.
+// Whether the trial may be started again for another size now: all its processes run, and have told
+// two values since they started, so that it is known how long that takes and how fast they are.
 bool MayRestartForSize(const PoolState& pool, const Trial& trial, const Group& group);
 
 // The process has ended because it was asked to: its trial is planned to start on its new slots.

@@ -11,7 +11,10 @@
 #include "allocator/pool/pool.h"
 #include "base/clock.h"
 #include "base/ids.h"
+#include "base/rank_blame.h"
+#include "tuner/core/pool/replica_table.h"
 #include "tuner/core/pool/stragglers.h"
+#include "tuner/core/state/event.h"
 #include "tuner/messages/replica_messages.h"
 
 namespace espalier {
@@ -39,6 +42,20 @@ struct Group {
     std::optional<std::int64_t> again_from{};  // the first of the steps that it has done again
   };
   std::optional<SizeRestart> restart;
+  // Ranks of a launcher that are on several nodes: one replica on each, by their ranks.
+  struct OverNodes {
+    // How the ranks of a replica have ended. What is told of the trial is that of one of them.
+    struct End {
+      Replica replica;
+      ReplicaExited exit;
+    };
+    std::vector<ReplicaId> replicas;
+    std::map<ReplicaId, RankEnd> failures{};  // of those with a rank that failed by itself
+    std::map<ReplicaId, End> ends{};
+    ReplicaId early{};        // has ended well, and others ran on for too long; 0: none
+    std::string lost_with{};  // the node that was lost; empty: none
+  };
+  std::optional<OverNodes> over_nodes;
   std::optional<Time> waits_for_slots;  // since when its process trains on until they are free
   int values_told = 0;  // by its program, which is plain, since it started; steps done again aside
   bool pausing = false;

@@ -51,6 +51,7 @@ struct Node {
   // Number of GPUs that the slots are spread over round-robin: slot i is on GPU i % gpus. 0: CPU
   // slots.
   int gpus = 0;
+  bool spans_launches = false;                 // see AgentHello
   std::map<int, std::string> told_unusable{};  // slots, and why: by its agent
   std::map<int, HeldBackSlot> held_back{};
   std::map<int, std::string> unusable{};  // all of these

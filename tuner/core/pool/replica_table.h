@@ -38,7 +38,8 @@ struct Replica {
   bool leaving = false;   // told to leave by a regroup or a pause
   bool stopping = false;  // StopReplica was sent
   std::string address;
-  std::string started_from;     // key of the checkpoint that it was given, or has written since
+  bool ranks_wait = false;   // its ranks wait to be told where they meet; `address`, if not empty
+  std::string started_from;  // key of the checkpoint that it was given, or has written since
   std::vector<NodeId> sources;  // of that checkpoint, as its agent was told
   std::int64_t generation = 0;  // last one it reported
   ReplicaForming forming;       // how far it said it was on its way to a group, or out

@@ -83,6 +83,7 @@ Pool PoolView::MakePool(int most_slots, bool with_waiting) {
     if (pool_.recovering.contains(id) || trials_.Held(id)) continue;
     if (checkpoints_.Holds(id) && !(with_waiting && checkpoints_.WaitsForHolder(id))) continue;
     if (study.state != StudyState::kRunning && !has_group) continue;
+    if (!has_group && !NodesTooOldFor(study.spec, pool_).empty()) continue;
     pool.jobs.push_back(MakeJob(study, trial, limits));
     if (study.spec.time_limit_s <= 0 && study.spec.cost_limit <= 0) continue;
     // A look at all trials of the study: once for all of them.
@@ -180,8 +181,9 @@ void PoolView::DescribeSizes(const Study& study, const Trial& trial, const JobLi
   }
 }
 
-// One process, or the ranks of one launcher, which have only what is on their own machine. Whether
-// it is one is seen by a launcher's command, or when trials of the study have trained.
+// One process, which has only what is on its own machine, or the ranks of a launcher, which are
+// best on one. Whether it is one process is seen by a launcher's command, or when trials of the
+// study have trained.
 bool PoolView::NeedsOneNode(const Study& study) const {
   if (study.spec.resize_by_restart || !study.spec.launch.empty()) return true;
   return study.spec.min_slots > 1 &&

@@ -54,14 +54,20 @@ std::set<ReplicaId> Reconciler::Surplus(const Group& group,
 
 // Whether a program can share its work is known when its first replica says Ready. Until then that
 // one has all the slots that are meant for its trial on a node, as soon as they are free together:
-// where the trial spans nodes, on the one that has most of them.
+// where the trial spans nodes, on the one that has most of them, or with a launcher on each.
 void Reconciler::StartFirst(const Trial& trial, const Group& group) {
-  const auto [most, wanted] = FirstPlaceOf(pool_, group);
-  std::vector<int> slots = pool_.FreeSlots(most, trial.id, wanted);
+  const Placement places = FirstPlacesOf(pool_, turn_.StudyAt(trial.study), group);
+  if (places.empty()) return;
+  if (places.size() > 1) {
+    if (launched_.Start(trial, places)) NoteRunning(trial);
+    return;
+  }
+  const auto [node, wanted] = *places.begin();
+  std::vector<int> slots = pool_.FreeSlots(node, trial.id, wanted);
   if (slots.empty()) return;
   const int own = slots.front();
   slots.erase(slots.begin());
-  StartOn(trial, most, own, std::move(slots));
+  StartOn(trial, node, own, std::move(slots));
 }
 
 // A plain program that is to have other slots trains on until these are free; then it is asked to
@@ -70,35 +76,45 @@ bool Reconciler::RestartForSize(const Trial& trial, Group& group,
                                 const std::vector<Replica*>& live) {
   const StudySpec& spec = turn_.StudyAt(trial.study).spec;
   if (!spec.resize_by_restart || live.empty()) return false;
-  if (HasItsSlots(*live.front(), group)) {
+  if (HasItsSlots(trial, group)) {
     group.waits_for_slots.reset();
     return false;
   }
   if (!MayRestartForSize(pool_, trial, group)) return false;
-  Replica& replica = *live.front();
-  const auto [node, wanted] = FirstPlaceOf(pool_, group);
-  const int missing = wanted - (replica.node == node ? replica.slots() : 0);
-  if (missing > 0 && pool_.FreeSlots(node, trial.id, missing).empty()) {
+  if (!AreFree(trial, FirstPlacesOf(pool_, turn_.StudyAt(trial.study), group))) {
     if (!group.waits_for_slots) group.waits_for_slots = turn_.now();
     if (SecondsBetween(*group.waits_for_slots, turn_.now()) < kPatience_s) return true;
   }
   group.waits_for_slots.reset();
-  group.restart = Group::SizeRestart{.from_slots = replica.slots()};
-  groups_.SeeOff(replica, spec.stop_grace_s);
+  group.restart = Group::SizeRestart{.from_slots = pool_.SlotsHeldBy(trial.id)};
+  for (Replica* const replica : live) groups_.SeeOff(*replica, spec.stop_grace_s);
   return true;
 }
 
-// Whether the process of a plain program has all that is planned for it. Where nothing can be
-// planned for it, as on a node that is drained, it has.
-bool Reconciler::HasItsSlots(const Replica& replica, const Group& group) const {
-  const auto [node, wanted] = FirstPlaceOf(pool_, group);
-  return wanted == 0 || (replica.node == node && replica.slots() == wanted);
+// Whether the processes of a plain program have all that is planned for them. Where nothing can be
+// planned for them, as on a node that is drained, they have.
+bool Reconciler::HasItsSlots(const Trial& trial, const Group& group) const {
+  const Placement wanted = FirstPlacesOf(pool_, turn_.state().studies.at(trial.study), group);
+  return wanted.empty() || pool_.PlacementOf(trial.id) == wanted;
+}
+
+// Beside those that the trial holds.
+bool Reconciler::AreFree(const Trial& trial, const Placement& places) const {
+  const Placement held = pool_.PlacementOf(trial.id);
+  return std::all_of(places.begin(), places.end(), [&](const auto& place) {
+    const auto here = held.find(place.first);
+    const int missing = place.second - (here == held.end() ? 0 : here->second);
+    return missing <= 0 || !pool_.FreeSlots(place.first, trial.id, missing).empty();
+  });
+}
+
+void Reconciler::NoteRunning(const Trial& trial) {
+  if (trial.state == TrialState::kRunning) return;
+  turn_.Emit(TrialStateChanged{.id = trial.id, .state = TrialState::kRunning, .at = turn_.now()});
 }
 
 void Reconciler::StartOn(const Trial& trial, NodeId node, int slot, std::vector<int> more_slots) {
-  if (trial.state != TrialState::kRunning) {
-    turn_.Emit(TrialStateChanged{.id = trial.id, .state = TrialState::kRunning, .at = turn_.now()});
-  }
+  NoteRunning(trial);
   groups_.StartReplica(trial, node, slot, std::move(more_slots));
 }
 
@@ -195,8 +211,7 @@ bool Reconciler::HasWhatItShould(TrialId id) const {
   const bool restarts =
       turn_.state().studies.at(turn_.state().trials.at(id).study).spec.resize_by_restart;
   if (!group.elastic && restarts) {
-    const std::set<ReplicaId>& all = pool_.replicas.Of(id);
-    return all.size() == 1 && HasItsSlots(pool_.replicas.at(*all.begin()), group);
+    return !held.empty() && HasItsSlots(turn_.state().trials.at(id), group);
   }
   if (!group.elastic) {
     // Until its first replica is Ready, or ends, no more are started.

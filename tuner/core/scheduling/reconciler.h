@@ -7,6 +7,7 @@
 #include "tuner/core/checkpoints/checkpoints.h"
 #include "tuner/core/groups/groups.h"
 #include "tuner/core/groups/joins.h"
+#include "tuner/core/groups/launched_groups.h"
 #include "tuner/core/pool/pool_state.h"
 #include "tuner/core/state/turn.h"
 
@@ -16,12 +17,13 @@ namespace espalier {
 class Reconciler {
  public:
   Reconciler(Turn& turn, PoolState& pool, const CheckpointCopies& copies, const Joins& joins,
-             Groups& groups, Checkpoints& checkpoints, const Nodes& nodes)
+             Groups& groups, LaunchedGroups& launched, Checkpoints& checkpoints, const Nodes& nodes)
       : turn_(turn),
         pool_(pool),
         copies_(copies),
         joins_(joins),
         groups_(groups),
+        launched_(launched),
         checkpoints_(checkpoints),
         nodes_(nodes) {}
 
@@ -35,7 +37,9 @@ class Reconciler {
   void StartJoiners(const Trial& trial, const Group& group, const std::vector<Replica*>& live);
   void StartFirst(const Trial& trial, const Group& group);
   bool RestartForSize(const Trial& trial, Group& group, const std::vector<Replica*>& live);
-  bool HasItsSlots(const Replica& replica, const Group& group) const;
+  bool HasItsSlots(const Trial& trial, const Group& group) const;
+  bool AreFree(const Trial& trial, const Placement& places) const;
+  void NoteRunning(const Trial& trial);
   void StartOn(const Trial& trial, NodeId node, int slot, std::vector<int> more_slots = {});
   std::vector<ReplicaId> WantedMembers(TrialId id, const std::vector<Replica*>& live,
                                        const std::set<ReplicaId>& surplus) const;
@@ -46,6 +50,7 @@ class Reconciler {
   const CheckpointCopies& copies_;
   const Joins& joins_;
   Groups& groups_;
+  LaunchedGroups& launched_;
   Checkpoints& checkpoints_;
   const Nodes& nodes_;
 };

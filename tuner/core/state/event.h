@@ -218,6 +218,7 @@ struct LiveReplica {
   std::optional<ReplicaReady> ready;
   std::string started_from{};     // fingerprint of the checkpoint that it was given, else its path
   std::vector<int> more_slots{};  // as it was started with
+  std::optional<RanksWait> ranks_wait{};
 };
 // A checkpoint of a trial that a node has.
 struct HeldCheckpoint {
@@ -247,6 +248,7 @@ struct AgentHello {
   // Number of GPUs that the slots are spread over round-robin: slot i is on GPU i % gpus. 0: CPU
   // slots.
   int gpus = 0;
+  bool spans_launches = false;  // it can start its share of ranks that are on several nodes
 };
 // Slots of the node on which nothing is to be started at present, and why: all of them, so that
 // those not listed can be used again.
@@ -359,11 +361,20 @@ struct StartReplicaCommand {
   // all there is to know, or it has none.
   CheckpointLabel from{};
   std::vector<NodeId> sources{};
+  // Of ranks on several nodes: how many each has, by their ranks, and which of them this one is.
+  std::vector<int> ranks_of_nodes{};
+  int node_rank = 0;
 };
 struct RegroupCommand {
   NodeId node;
   ReplicaId replica;      // the addressee
   Membership membership;  // without members: checkpoint and leave
+};
+// The ranks of a trial on several nodes, all of which wait, are to meet there.
+struct RanksMeetCommand {
+  NodeId node;
+  ReplicaId replica;    // the addressee
+  std::string address;  // host:port
 };
 struct StopReplicaCommand {
   NodeId node;
@@ -389,8 +400,9 @@ struct EndSparesCommand {
   NodeId node;
   int slot = 0;
 };
-using Command = std::variant<StartReplicaCommand, RegroupCommand, StopReplicaCommand,
-                             CopyCheckpointCommand, DropCheckpointsCommand, EndSparesCommand>;
+using Command =
+    std::variant<StartReplicaCommand, RegroupCommand, RanksMeetCommand, StopReplicaCommand,
+                 CopyCheckpointCommand, DropCheckpointsCommand, EndSparesCommand>;
 
 // What events are answered with, beside a status. `existed`: it was made by an earlier event.
 // To CreateStudy, StopStudy and ResumeStudy.

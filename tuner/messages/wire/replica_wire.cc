@@ -239,6 +239,25 @@ ReplicaForming Read(const v1::Forming& from) {
           .bytes_total = from.bytes_total()};
 }
 
+void Fill(const RanksWait& from, v1::ReplicaMessage& message) {
+  message.mutable_ranks_wait()->set_address(from.address);
+}
+
+void Fill(const RanksFailed& from, v1::ReplicaMessage& message) {
+  v1::RanksFailed& to = *message.mutable_ranks_failed();
+  to.set_exit_code(from.exit_code);
+  to.set_signal(from.signal);
+  to.set_ago_s(from.ago_s);
+  to.set_noted(from.noted);
+}
+
+RanksFailed Read(const v1::RanksFailed& from) {
+  return {.exit_code = from.exit_code(),
+          .signal = from.signal(),
+          .ago_s = from.ago_s(),
+          .noted = from.noted()};
+}
+
 }  // namespace
 
 v1::ReplicaMessage ToProto(const ReplicaMessage& message) {
@@ -287,6 +306,10 @@ std::optional<ReplicaMessage> FromProto(const v1::ReplicaMessage& message) {
       return Read(message.stuck());
     case v1::ReplicaMessage::kForming:
       return Read(message.forming());
+    case v1::ReplicaMessage::kRanksWait:
+      return FromProto(message.ranks_wait());
+    case v1::ReplicaMessage::kRanksFailed:
+      return Read(message.ranks_failed());
     case v1::ReplicaMessage::kHeartbeat:
     case v1::ReplicaMessage::kParked:
     case v1::ReplicaMessage::kGreeting:
@@ -295,6 +318,8 @@ std::optional<ReplicaMessage> FromProto(const v1::ReplicaMessage& message) {
   }
   return std::nullopt;
 }
+
+RanksWait FromProto(const v1::RanksWait& wait) { return {.address = wait.address()}; }
 
 ReplicaReady FromProto(const v1::Ready& ready) {
   const v1::BatchBounds& batch = ready.batch();

@@ -19,6 +19,7 @@ v1::ReplicaCommand ToProto(const Adoption& adoption);
 // this build does not know.
 std::optional<ReplicaMessage> FromProto(const v1::ReplicaMessage& message);
 ReplicaReady FromProto(const v1::Ready& ready);
+RanksWait FromProto(const v1::RanksWait& wait);
 Membership FromProto(const v1::Regroup& regroup);
 Adoption FromProto(const v1::Adopt& adopt);
 

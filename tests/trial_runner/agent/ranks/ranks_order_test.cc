@@ -14,7 +14,8 @@ std::optional<RanksOrder> ReadWords(const std::vector<std::string>& words) {
 
 TEST(RanksOrder, IsReadAsItWasWritten) {
   const RanksOrder order{.launch = {"accelerate", "--mixed_precision=bf16"},
-                         .ranks = 3,
+                         .ranks_of_nodes = {3, 2},
+                         .node_rank = 1,
                          .grace_s = 2.5,
                          .apart_s = 600,
                          .ports = {7100, 7163},
@@ -24,7 +25,8 @@ TEST(RanksOrder, IsReadAsItWasWritten) {
   ASSERT_TRUE(read.has_value());
   EXPECT_EQ(read->kind, FindLaunchKind("accelerate"));
   EXPECT_EQ(read->launch, order.launch);
-  EXPECT_EQ(read->ranks, 3);
+  EXPECT_THAT(read->ranks_of_nodes, testing::ElementsAre(3, 2));
+  EXPECT_EQ(read->node_rank, 1);
   EXPECT_EQ(read->grace_s, 2.5);
   EXPECT_EQ(read->apart_s, 600);
   EXPECT_EQ(read->ports, order.ports);
@@ -52,6 +54,11 @@ TEST(RanksOrder, OtherCommandLinesAreNone) {
   ASSERT_TRUE(ReadWords(words));
   words[7] = "5";
   EXPECT_FALSE(ReadWords(words)) << "more words than there are";
+  for (const char* const nodes : {"2,2@2", "2,0@1", "2,@0", "@0", "2", "2@-1"}) {
+    std::vector<std::string> other = order.Words("tuner");
+    other[2] = nodes;
+    EXPECT_FALSE(ReadWords(other)) << nodes;
+  }
   words[7] = "1";
   words[2] = "0";
   EXPECT_FALSE(ReadWords(words));

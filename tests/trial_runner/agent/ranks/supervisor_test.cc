@@ -65,5 +65,35 @@ TEST_F(SuperviseRanksTest, RanksThatAreNotAllHereAreRefused) {
   EXPECT_THAT(std::string(Supervise().message()), HasSubstr("and 1 of its slots is here: lower"));
 }
 
+TEST_F(SuperviseRanksTest, RanksOnSeveralNodesKnowTheirNumbers) {
+  launch().add_words("torchrun");
+  launch().set_least(5);
+  for (const int ranks : {3, 2}) launch().add_ranks_of_nodes(ranks);
+  launch().set_node_rank(1);
+  const RankPlace place = RanksHere(start_);
+  EXPECT_EQ(place.first(), 3);
+  EXPECT_EQ(place.here(), 2);
+  ASSERT_TRUE(Supervise().ok());
+  EXPECT_EQ(replica_.command[2], "3,2@1");
+  launch().set_words(0, "nodes");
+  EXPECT_EQ(RanksHere(start_).first(), 1) << "one process a node";
+  EXPECT_EQ(RanksHere(start_).here(), 1);
+}
+
+TEST_F(SuperviseRanksTest, AShareOfAnotherSizeIsRefused) {
+  launch().add_words("ranks");
+  for (const int ranks : {3, 1}) launch().add_ranks_of_nodes(ranks);
+  launch().set_node_rank(1);
+  EXPECT_THAT(std::string(Supervise().message()), HasSubstr("as node 1 of 2 it cannot have 2"));
+  launch().set_node_rank(2);
+  EXPECT_THAT(std::string(Supervise().message()), HasSubstr("as node 2 of 2"));
+}
+
+TEST_F(SuperviseRanksTest, ALauncherOfANewerServiceIsNamed) {
+  launch().add_words("mpirun");
+  EXPECT_THAT(std::string(Supervise().message()),
+              HasSubstr("\"mpirun\", is none that this agent knows: upgrade it"));
+}
+
 }  // namespace
 }  // namespace espalier

@@ -1,4 +1,4 @@
-#include "trial_runner/agent/frames.h"
+#include "trial_runner/agent/processes/frames.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "trial_runner/agent/ranks/rank_end.h"
+#include "base/rank_blame.h"
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+namespace espalier {
+
+// How a rank's process has ended.
+struct RankEnd {
+  int exit_code = -1;  // -1: by a signal
+  int signal = 0;
+  // When it failed: when it noted its exception, else when it had ended, in nanoseconds of one
+  // clock for all that are compared. 0: it has not ended.
+  std::int64_t at_ns = 0;
+  bool noted = false;  // its exception
+
+  bool well() const { return exit_code == 0 && signal == 0; }
+};
+
+// A process that is killed loses its connections a little before its end is seen, so that another
+// rank may fail for it and be seen first.
+inline constexpr std::int64_t kEndSeenWithin_ns = 200'000'000;
+
+// The rank whose end is the others' reason, of those that ended badly until `told_ns`, when they
+// were told to end: the first one, unless it is one without a note that was closely followed by one
+// that was killed by a signal, which no other rank's end brings about. -1: none ended badly by
+// then. Pure.
+int RankToBlame(std::span<const RankEnd> ends, std::int64_t told_ns);
+
+// The rank that ended well first, if that was before the end of this one, which may have failed for
+// it: its connections are gone. -1: none did. Pure.
+int RankThatHadLeft(std::span<const RankEnd> ends, int failed);
+
+}  // namespace espalier
