@@ -145,6 +145,14 @@ TEST_F(StudyNoticeTest, SaysThatAProgramWhichIsNotElasticLeavesSlotsIdle) {
   EXPECT_THAT(Notice(), HasSubstr("not elastic")) << "that holds for the next ones too";
 }
 
+TEST_F(StudyNoticeTest, SaysThatOneProcessHasNotTheSlotsOfSeveralMachines) {
+  Join("oak", 1);
+  Join("elm", 1);
+  Tell(0.5, false);
+  EXPECT_THAT(Notice(), HasSubstr("each trial is one process, which has 1 of its 2 slots, and the "
+                                  "others stay idle (give the study a \"launch\""));
+}
+
 TEST_F(StudyNoticeTest, SaysNothingOfAnElasticProgram) {
   Join("oak", 2);
   // Once the first is ready, the second is started.

@@ -95,13 +95,44 @@ std::string SlotsNotice(const Study& study, const View& view) {
                       others > 0 ? absl::StrCat("; and ", others, " more") : "");
 }
 
+// The most slots that one machine has for a trial of the study.
+int MostOnOneMachine(const StudySpec& spec, const View& view) {
+  int most = 0;
+  for (const NodeView& node : view.core.Nodes()) most = std::max(most, node.slots);
+  return spec.slots_per_node > 0 ? std::min(spec.slots_per_node, most) : most;
+}
+
+// One process, or a launcher in the command, which is on one machine.
 std::string ProgramNotice(const Study& study, const View& view) {
-  if (study.spec.min_slots < 2 || !HasProvenInelastic(view.core.state(), study)) return "";
-  if (!study.spec.launch.empty() || LauncherOf(study.spec.command) != nullptr) return "";
+  const StudySpec& spec = study.spec;
+  if (spec.min_slots < 2 || spec.by_clients() || !spec.launch.empty()) return "";
+  const Launcher* const launcher = LauncherOf(spec.command);
+  const bool one_process = HasProvenInelastic(view.core.state(), study);
+  const int most = MostOnOneMachine(spec, view);
+  if ((launcher != nullptr || one_process) && most > 0 && most < spec.min_slots) {
+    return absl::StrCat(
+        launcher != nullptr ? "its command is started on one machine"
+                            : "its program is not elastic: each trial is one process",
+        ", which has ", most, " of its ", spec.min_slots, " slots, and the others stay idle (",
+        launcher != nullptr ? absl::StrCat("let a \"launch\" start the ranks in place of \"",
+                                           std::string(launcher->name), "\" in the command")
+                            : "give the study a \"launch\" such as \"torchrun\"",
+        ", or lower \"slots\" to ", most, ")");
+  }
+  if (!one_process || launcher != nullptr) return "";
   return absl::StrCat(
-      "its program is not elastic: each trial is one process, which has ", study.spec.min_slots,
+      "its program is not elastic: each trial is one process, which has ", spec.min_slots,
       " slots, and what it does not use of them by itself ",
       "stays idle (give the study a \"launch\" such as \"torchrun\", or set \"slots\" to 1)");
+}
+
+std::string OldAgentsNotice(const Study& study, const View& view) {
+  if (study.state != StudyState::kRunning) return "";
+  const std::vector<std::string> old = view.core.AgentsTooOldFor(study.spec);
+  if (old.empty()) return "";
+  return absl::StrCat("its trials need several machines, and wait until the agents of all can ",
+                      "start a part of their ranks: upgrade the agent on ",
+                      absl::StrJoin(old, ", "));
 }
 
 // Of programs that told so at their end, which those without the library do not.
@@ -139,7 +170,7 @@ std::string GrowthNotice(const Study& study, const View& view) {
 std::string StudyNotice(const Study& study, const View& view) {
   std::vector<std::string> notices;
   for (const auto& notice : {PolicyNotice, RoomNotice, TurnNotice, SlotsNotice, ProgramNotice,
-                             ParametersNotice, GrowthNotice}) {
+                             OldAgentsNotice, ParametersNotice, GrowthNotice}) {
     if (std::string text = notice(study, view); !text.empty()) notices.push_back(std::move(text));
   }
   return absl::StrJoin(notices, "; ");

@@ -71,6 +71,8 @@ absl::StatusOr<v1::TrialOutput> GetTrialOutput(Tuner& tuner,
     const auto part =
         tuner.ReadOutput(place.node, trial->trial, {.max_bytes = most, .rank = request.rank()});
     if (part.ok()) {
+      // A node that has other ranks has nothing of this one.
+      if (part->empty()) continue;
       if (trial->places.size() > 1) absl::StrAppend(&text, "==> node ", place.name, " <==\n");
       text += *part;
       continue;
