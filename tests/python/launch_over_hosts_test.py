@@ -14,7 +14,7 @@ from harness import LEASE_S, wait_for  # noqa: E402
 from hosts import HostsTest  # noqa: E402
 
 # Trial 1's last rank fails, while the others wait for it.
-PARALLEL = """import sys
+PARALLEL = """import os, sys
 import torch
 import torch.distributed as dist
 dist.init_process_group("gloo")
@@ -24,7 +24,9 @@ model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(1, 1))
 optimizer = torch.optim.SGD(model.parameters(), float(sys.argv[2]))
 for step in range(1, 4):
     if sys.argv[1] == "1" and rank == size - 1 and step == 2:
-        raise ValueError("the last rank has read a bad sample")
+        # An interpreter that ends in the midst of this may be aborted by PyTorch's threads.
+        print("ValueError: the last rank has read a bad sample", flush=True)
+        os._exit(1)
     optimizer.zero_grad()
     loss = model(torch.full((4, 1), float(rank))).square().mean()
     loss.backward()

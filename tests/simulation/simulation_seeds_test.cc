@@ -59,7 +59,8 @@ const std::map<std::string, int>& LeastFaults() {
                                                    {"checkpoints damaged", 20},
                                                    {"service crashed before the commit", 300},
                                                    {"service crashed after the commit", 300},
-                                                   {"study stopped", 200}};
+                                                   {"study stopped", 200},
+                                                   {"ranks met", 500}};
   return least;
 }
 

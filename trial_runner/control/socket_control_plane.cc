@@ -179,6 +179,7 @@ class SocketControlPlane final : public ControlPlaneBase {
         adopted_.notify_all();
         return true;
       }
+      case v1::ReplicaCommand::kRanksMeet:  // is for what starts ranks of a launcher
       case v1::ReplicaCommand::KIND_NOT_SET:
         break;
     }

@@ -335,7 +335,7 @@ void Gang::KeepTime() {
 void Gang::TellToEnd(std::optional<double> grace_s) {
   if (told_ns_ == 0) {
     told_ns_ = RankClock_ns();
-    TellOtherNodes();
+    NoteFailure();
   }
   tell_at_.reset();
   for (const Rank& rank : ranks_) {
@@ -344,25 +344,40 @@ void Gang::TellToEnd(std::optional<double> grace_s) {
   if (grace_s) kill_at_ = Clock::now() + Seconds(*grace_s);
 }
 
-// Of those here, by its place among them; -1: none.
-std::vector<RankEnd> Gang::Ends() const {
+// What is told of the ranks here, where one of them, or all of them, have failed.
+std::optional<Gang::Failure> Gang::FailureHere() const {
+  // Of a trial that was told to end on its only node nothing is told.
+  if (terminated_ && !other_nodes_) return std::nullopt;
+  Failure failure{.blame = {.rank = -1, .of = place_.all(), .why = failure_},
+                  .end = {.exit_code = -1, .signal = SIGKILL, .at_ns = told_ns_}};
+  if (!failure_.empty()) return failure;
   std::vector<RankEnd> ends;
   for (const Rank& rank : ranks_) ends.push_back(rank.end);
-  return ends;
-}
-
-int Gang::BlamedHere() const {
-  return RankToBlame(Ends(), told_ns_ == 0 ? RankClock_ns() : told_ns_);
-}
-
-void Gang::TellOtherNodes() {
-  if (!other_nodes_) return;
-  const int blamed = BlamedHere();
-  if (!failure_.empty() || (blamed < 0 && late_ >= 0)) {
-    other_nodes_->TellFailed({.exit_code = -1, .signal = SIGKILL, .at_ns = told_ns_});
-  } else if (blamed >= 0) {
-    other_nodes_->TellFailed(ranks_[static_cast<std::size_t>(blamed)].end);
+  const int blamed = RankToBlame(ends, told_ns_ == 0 ? RankClock_ns() : told_ns_);
+  if (blamed >= 0) {
+    failure.blame.rank = place_.first() + blamed;
+    failure.end = ends[static_cast<std::size_t>(blamed)];
+    if (const int left = RankThatHadLeft(ends, blamed); left >= 0) {
+      failure.blame.why = absl::StrCat(HowEnded(failure.end), " after rank ", place_.first() + left,
+                                       " had ended with 0");
+    }
+    return failure;
   }
+  if (late_ < 0) return std::nullopt;
+  failure.blame.rank = place_.first() + late_;
+  failure.blame.why =
+      absl::StrCat("ended with 0, and others ran on for ", order_.apart_s, " s (exit_timeout_s)");
+  return failure;
+}
+
+// At once: this process may be killed before the others have ended.
+void Gang::NoteFailure() {
+  const std::optional<Failure> failure = FailureHere();
+  if (!failure) return;
+  if (const absl::Status noted = WriteBlame(order_.replica_log, failure->blame); !noted.ok()) {
+    std::printf("%s\n", std::string(noted.message()).c_str());
+  }
+  if (other_nodes_) other_nodes_->TellFailed(failure->end);
 }
 
 void Gang::KillAll() {
@@ -426,37 +441,12 @@ RankEnd Gang::EndOfLauncher() const {
 RankEnd Gang::Result() {
   const bool none_came = std::ranges::none_of(ranks_, &Rank::came);
   if (none_came && LauncherEnded() && told_ns_ == 0) return EndOfLauncher();
-  Blame blame{.rank = -1, .of = place_.all(), .why = failure_};
-  RankEnd end{.exit_code = 0};
-  const int blamed = BlamedHere();
-  // Told to end, for what has happened on another node, say. What failed here before may have been
-  // the reason.
-  if (terminated_ && !(other_nodes_ && blamed >= 0)) {
-    for (const Rank& each : ranks_) {
-      if (!each.end.well() && end.well()) end = each.end;
-    }
-    return end;
+  if (const std::optional<Failure> failure = FailureHere()) return failure->end;
+  // All have ended well, or as they were told to.
+  for (const Rank& each : ranks_) {
+    if (!each.end.well()) return each.end;
   }
-  if (!failure_.empty()) {
-    end = {.exit_code = -1, .signal = SIGKILL};
-  } else if (blamed >= 0) {
-    blame.rank = place_.first() + blamed;
-    end = ranks_[static_cast<std::size_t>(blamed)].end;
-    if (const int left = RankThatHadLeft(Ends(), blamed); left >= 0) {
-      blame.why =
-          absl::StrCat(HowEnded(end), " after rank ", place_.first() + left, " had ended with 0");
-    }
-  } else if (late_ >= 0) {
-    blame.rank = place_.first() + late_;
-    blame.why =
-        absl::StrCat("ended with 0, and others ran on for ", order_.apart_s, " s (exit_timeout_s)");
-    end = {.exit_code = -1, .signal = SIGKILL};
-  }
-  if (end.well()) return end;
-  if (const absl::Status written = WriteBlame(order_.replica_log, blame); !written.ok()) {
-    std::printf("%s\n", std::string(written.message()).c_str());
-  }
-  return end;
+  return {.exit_code = 0};
 }
 
 }  // namespace espalier

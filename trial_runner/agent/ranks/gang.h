@@ -45,6 +45,10 @@ class Gang {
 
     bool runs() const { return came && !ended; }
   };
+  struct Failure {
+    Blame blame;
+    RankEnd end;
+  };
   // What this process has started: the launcher, or each rank's runner.
   struct Process {
     LaunchedProcess started;
@@ -76,10 +80,8 @@ class Gang {
   void TellToEnd(std::optional<double> grace_s);
   void KillAll();
   void Fail(std::string why);
-  // Tells the other nodes that something has failed here, if it has.
-  void TellOtherNodes();
-  std::vector<RankEnd> Ends() const;
-  int BlamedHere() const;
+  std::optional<Failure> FailureHere() const;
+  void NoteFailure();
   void Release();
   RankEnd Result();
   RankEnd EndOfLauncher() const;

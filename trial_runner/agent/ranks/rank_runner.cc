@@ -196,9 +196,11 @@ void EndBySignal(int signal) {
   struct sigaction action {};
   action.sa_handler = SIG_DFL;
   sigaction(signal, &action, nullptr);
-  sigset_t all;
-  sigfillset(&all);
-  sigprocmask(SIG_UNBLOCK, &all, nullptr);
+  // No other one that waits: it would come first.
+  sigset_t this_one;
+  sigemptyset(&this_one);
+  sigaddset(&this_one, signal);
+  sigprocmask(SIG_UNBLOCK, &this_one, nullptr);
   kill(getpid(), signal);
   _exit(128 + signal);
 }

@@ -64,12 +64,10 @@ void Nodes::Join(const AgentHello& event) {
                     pool_.groups.at(trial).after_loss);
   }
   for (const TrialId trial : std::set<TrialId>(pool_.recovering)) {
-    const auto& spans = turn_.TrialAt(trial).spans;
-    const bool all_heard =
-        spans.empty() || spans.back().to != Time{} ||
-        std::all_of(spans.back().slots.begin(), spans.back().slots.end(),
-                    [this](const Slot& slot) { return heard_.contains(slot.node); });
-    if (all_heard) TryRecover(trial);
+    const std::set<NodeId>& on = pool_.nodes_at_load[trial];
+    if (std::all_of(on.begin(), on.end(), [this](NodeId node) { return heard_.contains(node); })) {
+      TryRecover(trial);
+    }
   }
 }
 
@@ -221,6 +219,8 @@ void Nodes::AdoptReplica(Replica replica, const LiveReplica& live) {
 // The agents of a trial have all been heard, or had their time: what is left of it?
 void Nodes::TryRecover(TrialId id) {
   pool_.recovering.erase(id);
+  std::set<NodeId> nodes_at_load = std::exchange(pool_.nodes_at_load[id], {});
+  pool_.nodes_at_load.erase(id);
   const Trial& trial = turn_.TrialAt(id);
   pool_.SlotsChange(id);
   turn_.Wake();
@@ -237,7 +237,7 @@ void Nodes::TryRecover(TrialId id) {
     return;
   }
   joins_.TakeUp(id);
-  launched_.TakeUp(id);
+  launched_.TakeUp(id, std::move(nodes_at_load));
   // Those who have left long ago, and were not told, are no group (Reconcile ends them).
   if (!ready.empty() && (trial.checkpoint.empty() || copies_.HasSource(id))) {
     // Nobody knows which commands arrived before the crash: a new generation for all of them.

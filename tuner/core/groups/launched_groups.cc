@@ -84,23 +84,21 @@ bool LaunchedGroups::Start(const Trial& trial, const Placement& places) {
   return true;
 }
 
-void LaunchedGroups::TakeUp(TrialId id) {
-  const Trial& trial = turn_.TrialAt(id);
-  if (turn_.StudyAt(trial.study).spec.launch.empty() || trial.spans.empty()) return;
-  std::set<NodeId> recorded;
-  for (const Slot& slot : trial.spans.back().slots) recorded.insert(slot.node);
-  if (recorded.size() < 2) return;
+void LaunchedGroups::TakeUp(TrialId id, std::set<NodeId> nodes) {
+  const std::vector<const Replica*> replicas = pool_.ReplicasOf(id);
+  for (const Replica* replica : replicas) nodes.insert(replica->node);
+  if (turn_.StudyAt(turn_.TrialAt(id).study).spec.launch.empty() || nodes.size() < 2) return;
   Group& group = pool_.groups.at(id);
   group.over_nodes = Group::OverNodes();
   Group::OverNodes& over = *group.over_nodes;
   // They were started in the order of their ranks.
-  for (const Replica* replica : pool_.ReplicasOf(id)) {
+  for (const Replica* replica : replicas) {
     over.replicas.push_back(replica->id);
-    recorded.erase(replica->node);
+    nodes.erase(replica->node);
   }
-  if (recorded.empty()) return TellWhereToMeet(group);
-  over.lost_with = pool_.NodeName(*recorded.begin());
-  StopOthers(id, ReplicaId{});
+  if (nodes.empty()) return TellWhereToMeet(group);
+  over.lost_with = turn_.state().nodes.at(*nodes.begin());
+  StopOthers(id);
 }
 
 void LaunchedGroups::Hear(Replica& from, const RanksWait& message) {
@@ -133,14 +131,18 @@ void LaunchedGroups::Hear(const Replica& from, const RanksFailed& message) {
                                                          .signal = message.signal,
                                                          .at_ns = Ns(After(turn_.now(), -ago_s)),
                                                          .noted = message.noted});
-  StopOthers(from.trial, from.id);
+  StopOthers(from.trial);
 }
 
-void LaunchedGroups::StopOthers(TrialId id, ReplicaId but) {
+void LaunchedGroups::StopOthers(TrialId id) {
+  const Group::OverNodes& over = *pool_.groups.at(id).over_nodes;
   const double grace_s = turn_.StudyAt(turn_.TrialAt(id).study).spec.stop_grace_s;
   for (const ReplicaId other : std::set<ReplicaId>(pool_.replicas.Of(id))) {
     Replica& replica = pool_.replicas.at(other);
-    if (other != but && !replica.stopping) groups_.StopReplica(replica, grace_s);
+    // Where a rank has failed, the others of its node are told there.
+    if (!replica.stopping && !over.failures.contains(other)) {
+      groups_.StopReplica(replica, grace_s);
+    }
   }
 }
 
@@ -154,7 +156,7 @@ void LaunchedGroups::EndThoseLate(TrialId id) {
   for (const ReplicaId replica : over.replicas) {
     if (over.ends.contains(replica) && !over.early) over.early = replica;
   }
-  StopOthers(id, ReplicaId{});
+  StopOthers(id);
 }
 
 std::optional<LaunchedGroups::TrialEnd> LaunchedGroups::Gone(const Replica& gone,
@@ -164,7 +166,7 @@ std::optional<LaunchedGroups::TrialEnd> LaunchedGroups::Gone(const Replica& gone
   Group& group = pool_.groups.at(id);
   Group::OverNodes& over = *group.over_nodes;
   const bool well = EndedWell(exit) && !node_lost;
-  if (node_lost && over.lost_with.empty()) over.lost_with = pool_.NodeName(gone.node);
+  if (node_lost && over.lost_with.empty()) over.lost_with = turn_.state().nodes.at(gone.node);
   if (!well && !node_lost && !gone.stopping) {
     // What was never started has no code.
     over.failures.try_emplace(gone.id,
@@ -175,7 +177,7 @@ std::optional<LaunchedGroups::TrialEnd> LaunchedGroups::Gone(const Replica& gone
   over.ends.insert_or_assign(gone.id, Group::OverNodes::End{gone, exit});
   if (!pool_.replicas.Of(id).empty()) {
     if (!well) {
-      StopOthers(id, ReplicaId{});
+      StopOthers(id);
     } else if (!gone.stopping && !group.ending) {
       group.ending = After(turn_.now(), Apart_s(turn_.TrialAt(id)));
       pool_.timed.insert(id);
@@ -196,6 +198,11 @@ std::optional<LaunchedGroups::TrialEnd> LaunchedGroups::Gone(const Replica& gone
   const auto end = over.ends.find(told);
   if (end == over.ends.end()) return TrialEnd{gone, exit, ""};
   TrialEnd result{end->second.replica, end->second.exit, ""};
+  if (blamed >= 0) {
+    // Whatever has become of the process that started it.
+    result.exit.exit_code = ends[static_cast<std::size_t>(blamed)].exit_code;
+    result.exit.signal = ends[static_cast<std::size_t>(blamed)].signal;
+  }
   if (blamed < 0 && over.early) {
     std::vector<int> ranks_of_nodes;
     std::size_t node_rank = 0;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -30,8 +31,8 @@ class LaunchedGroups {
   // Starts a replica on each node of `places`, which are several, if all that it is to have is
   // free. False: it is not.
   bool Start(const Trial& trial, const Placement& places);
-  // After a restart of the service: what is left of a trial that was on several nodes.
-  void TakeUp(TrialId id);
+  // After a restart of the service: what is left of a trial that was on these nodes.
+  void TakeUp(TrialId id, std::set<NodeId> nodes);
 
   void Hear(Replica& from, const RanksWait& message);
   void Hear(const Replica& from, const RanksFailed& message);
@@ -49,7 +50,7 @@ class LaunchedGroups {
 
  private:
   void TellWhereToMeet(const Group& group);
-  void StopOthers(TrialId id, ReplicaId but);
+  void StopOthers(TrialId id);
   double Apart_s(const Trial& trial) const;
 
   Turn& turn_;

@@ -12,6 +12,9 @@ namespace espalier {
 void PoolState::TakeUp(const Trial& trial) {
   const bool holds = !trial.spans.empty() && trial.spans.back().to == Time{};
   if (trial.state == TrialState::kRunning || holds) recovering.insert(trial.id);
+  if (holds) {
+    for (const Slot& slot : trial.spans.back().slots) nodes_at_load[trial.id].insert(slot.node);
+  }
   if (!Ended(trial.state)) live[trial.id] = {&trial, &turn_.StudyAt(trial.study)};
 }
 
@@ -54,6 +57,7 @@ void PoolState::ForgetStudy(StudyId id) {
   std::erase_if(live, of_gone);
   std::erase_if(groups, of_gone);
   std::erase_if(recovering, gone);
+  std::erase_if(nodes_at_load, of_gone);
   std::erase_if(slots_touched, gone);
   std::erase_if(slots_blamed, of_gone);
 }

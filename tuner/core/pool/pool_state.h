@@ -164,6 +164,7 @@ struct PoolState {
   // Trials of a loaded state that run or hold slots while their agents have not reconnected yet;
   // and when the wait for them ends.
   std::set<TrialId> recovering;
+  std::map<TrialId, std::set<NodeId>> nodes_at_load;  // of these, where they held slots then
   std::optional<Time> recovery_ends;
   std::map<Slot, Time> slow_slots;  // until when
   std::set<NodeId> holding_back;    // nodes with slots that are held back

@@ -7,6 +7,7 @@
 #include "allocator/pool/job_check.h"
 #include "allocator/pool/speedup.h"
 #include "base/launchers.h"
+#include "tuner/core/groups/launched_groups.h"
 #include "tuner/core/groups/size_restarts.h"
 #include "tuner/core/scheduling/work_left.h"
 #include "tuner/core/state/slot_time.h"
