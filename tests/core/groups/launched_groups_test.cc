@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/core/core_fixture.h"
@@ -283,6 +284,43 @@ TEST_F(LaunchedGroupsTest, AfterARestartOfTheServiceAWholeOneGoesOnAndAPartDoesN
   part.Step(After(now_, 3), Terminated(first_.replica));
   EXPECT_NE(part.state().trials.at(first_.trial).state, TrialState::kFail);
   EXPECT_EQ(part.state().trials.at(first_.trial).restarts, 0);
+}
+
+TEST_F(LaunchedGroupsTest, RanksThatAskSaveAtOneStepAndTheTrialGoesOn) {
+  StartOnTwo();
+  MeetAll();
+  const TrialId id = first_.trial;
+  const auto saves = [id](Core& core, Time at, std::int64_t step) {
+    return core.Step(at, AskVerdict{id, step, Question::kSave}).reply.should_stop();
+  };
+  EXPECT_FALSE(saves(core_, now_, 1));
+  Step(DrainNode{"elm", false, 40});
+  Wait(25);
+  EXPECT_TRUE(stops_.empty()) << "it asks";
+  EXPECT_FALSE(saves(core_, now_, 1)) << "the ranks of the other node";
+  EXPECT_TRUE(saves(core_, now_, 2));
+
+  Core again(TunerState(core_.state()), {});
+  for (const auto& [name, start] : {std::pair("oak", first_), std::pair("elm", second_)}) {
+    LiveReplica live;
+    live.replica = start.replica;
+    live.trial = id;
+    live.slot = start.slot;
+    live.more_slots = start.more_slots;
+    AgentHello hello{name, 2, {live}};
+    hello.spans_launches = true;
+    again.Step(now_, hello);
+  }
+  EXPECT_TRUE(saves(again, now_, 2));
+  again.Step(After(now_, 1), Well(first_.replica));
+  again.Step(After(now_, 2), Well(second_.replica));
+  EXPECT_NE(again.state().trials.at(id).state, TrialState::kComplete) << "it has saved";
+  EXPECT_EQ(again.state().trials.at(id).restarts, 0);
+
+  Step(Well(first_.replica));
+  Step(Well(second_.replica));
+  EXPECT_NE(trial().state, TrialState::kComplete) << "it has saved";
+  EXPECT_EQ(trial().restarts, 0);
 }
 
 }  // namespace

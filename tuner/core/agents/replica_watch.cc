@@ -268,9 +268,7 @@ void ReplicaWatch::ReplicaGone(const Replica& gone, const ReplicaExited& exit, b
 
   const bool at_fault = !expected && !node_lost && pool_.Usable(gone);
   const bool clean = exit.exit_code == 0 && exit.error.empty();
-  std::string excuse = ExcuseFor(gone, exit, node_lost || expected);
-  // The service was restarted since it was told.
-  if (told && !gone.leaving && !gone.stopping && !node_lost) excuse = kHasSaved;
+  std::string excuse = ExcuseFor(gone, exit, expected, node_lost);
   // Those that trained before have left to it, and would have gone on.
   const bool move_failed =
       at_fault && !clean && was_member && gone.untried && group.moved && group.members.empty();
@@ -322,7 +320,7 @@ void ReplicaWatch::RanksGone(const Replica& gone, const ReplicaExited& exit, boo
   if (!end) return;
   const std::string excuse =
       end->lost_with.empty()
-          ? ExcuseFor(end->replica, end->exit, /*wanted_or_lost=*/false)
+          ? ExcuseFor(end->replica, end->exit, /*wanted=*/false, /*node_lost=*/false)
           : absl::StrCat("its ranks on ", end->lost_with, " were lost with their agent");
   GroupLost(gone.trial, end->exit, excuse);
 }
@@ -377,9 +375,12 @@ void ReplicaWatch::AllMembersFailed(const Replica& gone, const ReplicaExited& ex
 }
 
 // Why it is not the program's fault that its last replica is gone; empty: it may be.
-std::string ReplicaWatch::ExcuseFor(const Replica& gone, const ReplicaExited& exit,
-                                    bool wanted_or_lost) const {
-  if (wanted_or_lost) return kLostWithAgent;
+std::string ReplicaWatch::ExcuseFor(const Replica& gone, const ReplicaExited& exit, bool wanted,
+                                    bool node_lost) const {
+  // The service was restarted since the program was told to save.
+  const bool told = turn_.TrialAt(gone.trial).saving.stop >= 0;
+  if (told && !gone.leaving && !gone.stopping && !node_lost) return kHasSaved;
+  if (wanted || node_lost) return kLostWithAgent;
   if (exit.exit_code == 0 || pool_.Usable(gone)) return "";
   if (NeverStarted(exit)) return absl::StrCat(exit.error, " on ", pool_.NodeName(gone.node));
   return absl::StrCat(

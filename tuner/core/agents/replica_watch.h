@@ -84,7 +84,8 @@ class ReplicaWatch {
 
   // ---- replicas that slow their group down (slow_replicas.cc)
   void JudgePace(TrialId id, const ReplicaProgress& message);
-  std::string ExcuseFor(const Replica& gone, const ReplicaExited& exit, bool wanted_or_lost) const;
+  std::string ExcuseFor(const Replica& gone, const ReplicaExited& exit, bool wanted,
+                        bool node_lost) const;
   void RanksGone(const Replica& gone, const ReplicaExited& exit, bool node_lost);
   void MemberLost(const Replica& gone, const ReplicaExited& exit, bool node_lost,
                   const std::string& excuse);
