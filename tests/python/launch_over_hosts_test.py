@@ -13,7 +13,8 @@ import unittest  # noqa: E402
 from harness import LEASE_S, wait_for  # noqa: E402
 from hosts import HostsTest  # noqa: E402
 
-# Trial 1's last rank fails, while the others wait for it.
+# Trial 1's last rank fails, while the others wait for it. On a busy machine PyTorch's threads may abort an interpreter
+# that ends, so that these end without its help.
 PARALLEL = """import os, sys
 import torch
 import torch.distributed as dist
@@ -24,7 +25,6 @@ model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(1, 1))
 optimizer = torch.optim.SGD(model.parameters(), float(sys.argv[2]))
 for step in range(1, 4):
     if sys.argv[1] == "1" and rank == size - 1 and step == 2:
-        # An interpreter that ends in the midst of this may be aborted by PyTorch's threads.
         print("ValueError: the last rank has read a bad sample", flush=True)
         os._exit(1)
     optimizer.zero_grad()
@@ -35,6 +35,7 @@ for step in range(1, 4):
     dist.all_reduce(total)
     print(f"rank {rank} of {size}, step={step} loss={total.item()}", flush=True)
 dist.destroy_process_group()
+os._exit(0)
 """
 TORCHRUN = ("exec \"$0\" -m torch.distributed.run --nnodes=$NNODES --node-rank=$NODE_RANK --nproc-per-node=$ESPALIER_SLOTS "
             "--master-addr=$MASTER_ADDR --master-port=$MASTER_PORT \"$@\"")
