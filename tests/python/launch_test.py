@@ -10,10 +10,17 @@ sys.path.insert(0, str(ROOT / "tests/e2e"))
 from harness import TunerTest  # noqa: E402
 
 # Trial 1's second rank fails, while the first one waits for it.
-PARALLEL = """import sys
+PARALLEL = """import os
+import sys
+import traceback
 print("imported before:", "torch" in sys.modules, flush=True)
 import torch
 import torch.distributed as dist
+def fail(*error):
+    traceback.print_exception(*error)
+    sys.stderr.flush()
+    os._exit(1)
+sys.excepthook = fail  # PyTorch's threads may meet the interpreter's end: "terminate called without an active exception"
 dist.init_process_group("gloo")
 rank, size = dist.get_rank(), dist.get_world_size()
 torch.manual_seed(0)
@@ -30,6 +37,7 @@ for step in range(1, 4):
     dist.all_reduce(total)
     print(f"rank {rank} of {size}, step={step} loss={total.item()}", flush=True)
 dist.destroy_process_group()
+os._exit(0)  # as above
 """
 
 

@@ -23,3 +23,4 @@ def main():
 
 
 main()
+plan.leave()

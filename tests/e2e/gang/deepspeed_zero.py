@@ -24,3 +24,4 @@ def main():
 
 
 main()
+plan.leave()

@@ -26,3 +26,4 @@ def main():
 
 
 main()
+plan.leave()

@@ -39,3 +39,4 @@ def main():
 
 
 main()
+plan.leave()

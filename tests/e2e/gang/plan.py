@@ -7,6 +7,7 @@ import os
 import pathlib
 import signal
 import sys
+import traceback
 
 STEPS = 3
 FAILS_AT = 2  # after all have met
@@ -23,8 +24,22 @@ def arguments():
     parser.add_argument("--fault", default="none")
     parser.add_argument("--local_rank", type=int)  # of DeepSpeed
     given = parser.parse_args()
+    sys.excepthook = fail
     note("pid", os.getpid())
     return given
+
+
+# PyTorch now and then aborts an interpreter that ends while threads of a process group run ("terminate called without an
+# active exception"), under torchrun alone as well.
+def fail(*error):
+    traceback.print_exception(*error)
+    leave(1)
+
+
+def leave(code=0):
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 def rank():
@@ -64,8 +79,7 @@ def follow(step, loss):
         raise ValueError(f"rank {rank()} has read a bad sample")
     if fault == "signal":
         os.kill(os.getpid(), signal.SIGSEGV)
-    sys.stdout.flush()
-    os._exit({"exit": 3, "early": 0}[fault])
+    leave({"exit": 3, "early": 0}[fault])
 
 
 def end(state):
