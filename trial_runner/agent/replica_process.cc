@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/check.h"
+#include "base/guarded.h"
 #include "base/protocol.h"
 #include "trial_runner/agent/last_output.h"
 #include "trial_runner/agent/ranks/rank_files.h"
@@ -267,7 +268,11 @@ ReplicaProcess::Ending ReplicaProcess::Reap() {
   ESPALIER_CHECK(!reaped_, "a replica is reaped once");
   KillGroup();
   Ending ending;
-  std::vector<v1::ReplicaMessage> said = ReadUpTo(std::numeric_limits<int>::max());
+  std::vector<v1::ReplicaMessage> said;
+  const absl::Status heard = Guarded(
+      [this] { return absl::StrCat("what replica ", identity_.replica_id(), " has said last"); },
+      [&] { said = ReadUpTo(std::numeric_limits<int>::max()); });
+  if (!heard.ok() && error_.empty()) error_ = std::string(heard.message());
   int status = 0;
   while (waitpid(process_.pid, &status, 0) < 0 && errno == EINTR) {
   }
