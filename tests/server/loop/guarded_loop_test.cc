@@ -10,7 +10,6 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "search_spaces/search_space.h"
-#include "tests/base/no_room.h"
 #include "tuner/server/loop/aside_thread.h"
 #include "tuner/server/loop/loop.h"
 
@@ -142,25 +141,6 @@ TEST_F(GuardedLoop, WhatThrowsAfterACommitEndsTheProcess) {
     EXPECT_EQ(exit_code_, kStepFailedExitCode);
     EXPECT_THAT(why_, testing::HasSubstr("an error of its own"));
   }
-}
-
-// Half of it may have been done.
-TEST_F(GuardedLoop, WhatThrowsInWhatFollowsFromAnEventEndsTheProcess) {
-  constexpr std::size_t kMany = 400'000;
-  CreateStudy study = Study("a");
-  const std::string text(kMany, 'x');
-  study.spec.space = *SearchSpace::FromJson(R"({"x": {"_type": "choice", "_value": [")" + text +
-                                            R"(y", ")" + text + R"(z"]}})");
-  ASSERT_TRUE(loop_->Post(study).status.ok());
-  {
-    const NoRoomFor no_room(kMany);
-    const Reply reply = loop_->Post(AgentHello{"oak", 1, {}});  // for which a trial is drawn
-    EXPECT_TRUE(absl::IsUnavailable(reply.status)) << reply.status;
-    loop_->Stop();
-  }
-  EXPECT_EQ(terminated_, 1);
-  EXPECT_EQ(exit_code_, kStepFailedExitCode);
-  EXPECT_THAT(why_, testing::HasSubstr("an error of its own"));
 }
 
 TEST(AsideThread, WhatThrowsIsToldByItsNameAndTheNextIsDone) {
