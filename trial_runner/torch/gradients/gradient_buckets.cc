@@ -13,7 +13,9 @@
 #include <torch/csrc/autograd/variable.h>
 
 #include <algorithm>
+#include <memory>
 #include <stdexcept>
+#include <type_traits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -23,6 +25,19 @@
 
 namespace espalier {
 namespace {
+
+// A node of autograd that stays while this is held. It counts its owners by std::shared_ptr up to
+// torch 2.12, by c10::intrusive_ptr from 2.13 on.
+template <typename Owner>
+std::shared_ptr<torch::autograd::Node> Kept(Owner owner) {
+  if constexpr (std::is_same_v<Owner, std::shared_ptr<torch::autograd::Node>>) {
+    return owner;
+  } else {
+    torch::autograd::Node* const node = owner.get();
+    if (node == nullptr) return nullptr;
+    return {node, [kept = std::move(owner)](torch::autograd::Node*) {}};
+  }
+}
 
 // The ranks whose compute times fit into the tail before it has to grow.
 constexpr int kUsualReplicas = 64;
@@ -149,7 +164,7 @@ void GradientBuckets::Attach() {
   if (!self_) self_ = std::make_shared<GradientBuckets*>(this);
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     // Null where the program lets the parameter require no gradient for a while.
-    accumulators_.push_back(torch::autograd::impl::grad_accumulator(parameters_[i].tensor));
+    accumulators_.push_back(Kept(torch::autograd::impl::grad_accumulator(parameters_[i].tensor)));
     if (!accumulators_.back()) {
       hooks_.push_back(0);
       continue;
@@ -168,7 +183,8 @@ void GradientBuckets::Attach() {
 void GradientBuckets::AttachIfMoved() {
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     const at::Tensor& p = parameters_[i].tensor;
-    const bool moved = torch::autograd::impl::try_get_grad_accumulator(p) != accumulators_[i];
+    const bool moved =
+        torch::autograd::impl::try_get_grad_accumulator(p).get() != accumulators_[i].get();
     if (moved || (p.requires_grad() && !accumulators_[i])) {
       Attach();
       return;
