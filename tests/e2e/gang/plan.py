@@ -24,7 +24,6 @@ def arguments():
     parser.add_argument("--fault", default="none")
     parser.add_argument("--local_rank", type=int)  # of DeepSpeed
     given = parser.parse_args()
-    sys.excepthook = fail
     note("pid", os.getpid())
     return given
 
@@ -76,6 +75,7 @@ def follow(step, loss):
     if not whose or int(whose) != rank():
         return
     if fault == "raise":
+        sys.excepthook = fail  # in place of PyTorch's
         raise ValueError(f"rank {rank()} has read a bad sample")
     if fault == "signal":
         os.kill(os.getpid(), signal.SIGSEGV)
