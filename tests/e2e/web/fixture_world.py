@@ -1,0 +1,255 @@
+"""A made-up pool with studies, trials and what they did, as the service tells them below /api/view: the same each time
+for the same seed. For pages in a browser that need states a real pool takes long to come to."""
+import bisect
+import math
+import random
+import time
+
+STATES = ["waiting", "running", "paused", "complete", "pruned", "failed"]
+REASONS = {"pruned": "median: 0.61 at step 8 is worse than 0.74", "failed": "rank 0 ended with signal 9 (out of memory)",
+           "complete": "", "running": "", "waiting": "", "paused": ""}
+
+
+class World:
+    def __init__(self, trials=40, studies=3, nodes=4, slots=8, seed=5, names=None, now=None, held_s=3600.0):
+        self.random = random.Random(seed)
+        self.start = (now or time.time()) - held_s
+        self.held_s = held_s
+        self.revision = 100
+        self.incarnation = f"{seed:08x}"
+        self.role = "administer"
+        self.alerts = []
+        self.notes = {}
+        self.drained = {}
+        types = ["H200", "H200", "A100", "L40S"]
+        self.nodes = [{"id": i + 1, "name": (names or {}).get(f"node{i}", f"n{i + 1}"), "slots": slots, "gpu_type": types[i % 4],
+                       "spot": i % 4 == 2, "up": i % 7 != 6, "price_per_hour": 2.5 - i % 4 * 0.5} for i in range(nodes)]
+        self.studies, self.trials = [], []
+        for number in range(studies):
+            self._add_study(number, (names or {}).get(f"study{number}", ["resnet18", "char_lm", "digits"][number % 3] +
+                                                      ("" if number < 3 else f"_{number}")),
+                            trials if number == 0 else max(1, trials // (number + 1)))
+        self._run()
+
+    def _add_study(self, number, name, trials):
+        study = {"id": number + 1, "name": name, "direction": "maximize" if number % 2 == 0 else "minimize",
+                 "metric": "accuracy" if number % 2 == 0 else "loss", "state": "running" if number < 3 else "complete",
+                 "kind": "ask" if number % 3 == 2 else "pool", "total": trials + 10, "trials": []}
+        self.studies.append(study)
+        for index in range(trials):
+            last = study["state"] == "running" and index >= trials - 5
+            state = "waiting" if last and index == trials - 1 else "running" if last else self.random.choices(
+                ["complete", "pruned", "failed"], [5, 8, 1])[0]
+            trial = {"id": len(self.trials) + 1, "number": index, "study": study, "state": state, "spans": [],
+                     "parameters": {"lr": 10 ** self.random.uniform(-5, -1), "layers": self.random.randint(1, 8),
+                                    "rule": self.random.choice(["linear", "sqrt", "adascale"])},
+                     "steps": self.random.randint(12, 40), "level": self.random.uniform(0.4, 0.95)}
+            self.trials.append(trial)
+            study["trials"].append(trial)
+
+    def _run(self):
+        """Hands slots out: each trial that ever ran holds some, for a while, one after the other."""
+        free = [(self.start, node, slot) for node in range(len(self.nodes)) for slot in range(self.nodes[node]["slots"])
+                if self.nodes[node]["up"]]
+        self.decisions = []
+        ran = [trial for trial in self.trials if trial["state"] != "waiting"]
+        self.random.shuffle(ran)
+        ran.sort(key=lambda trial: trial["state"] == "running")
+        for trial in ran:
+            wide = self.random.choice([1, 1, 1, 2, 4])
+            free.sort(key=lambda one: one[0])
+            at = free[0][0] if free else self.start
+            live = trial["state"] == "running"
+            until = None if live else at + self.random.uniform(0.02, 0.3) * self.held_s
+            if until is not None and until >= self.start + self.held_s:
+                until = self.start + self.held_s * self.random.uniform(0.9, 0.99)
+            taken = [one for one in free if one[0] <= at + 0.02 * self.held_s][:wide]
+            free = [one for one in free if one not in taken]
+            for since, node, slot in taken:
+                trial["spans"].append({"from": max(since, at), "to": until, "node": node, "slot": slot})
+                if until is not None:
+                    free.append((until, node, slot))
+            trial["started_at"], trial["ended_at"] = at, until
+            self._decide(at, trial, "start", 0, len(taken))
+            if wide > 1 and taken:
+                self._decide(at + 10, trial, "grow", 1, len(taken))
+            if until is not None:
+                self._decide(until, trial, {"pruned": "prune", "failed": "fail"}.get(trial["state"], "finish"), len(taken), 0)
+        self.decisions.sort(key=lambda decision: -decision["at"])
+        for index, decision in enumerate(self.decisions):
+            decision["cursor"] = str(len(self.decisions) - index)
+
+    def _decide(self, at, trial, kind, before, after):
+        figures = None
+        if kind == "grow":
+            other = self.random.choice(self.trials)
+            figures = {"promise": round(self.random.uniform(0.3, 0.9), 3), "speedup_before": 1.0,
+                       "speedup_after": round(1 + 0.4 * after, 2), "gain": round(self.random.uniform(0.1, 1), 3), "resize_cost_s": 0.4,
+                       "from": [{"trial_id": other["id"], "trial": other["number"], "slots": after - before, "promise": 0.07}]}
+        self.decisions.append({
+            "at": at, "study_id": trial["study"]["id"], "study": trial["study"]["name"], "trial_id": trial["id"], "trial": trial["number"],
+            "kind": kind, "from_slots": before, "to_slots": after, "figures": figures,
+            "reason": REASONS.get(trial["state"]) if kind in ("prune", "fail") else
+            f"gains 0.80 weighted on {after} slots, no other gains more" if kind == "grow" else "a slot was free"})
+
+    # What the service answers.
+
+    def now(self):
+        return max(time.time(), self.start + self.held_s)
+
+    def answer(self, **values):
+        return {"version": 1, "revision": self.revision, **values}
+
+    def held_now(self):
+        return [(span, trial) for trial in self.trials for span in trial["spans"] if span["to"] is None]
+
+    def overview(self):
+        held = self.held_now()
+        nodes = []
+        for index, node in enumerate(self.nodes):
+            use = sorted(({"slot": span["slot"], "trial_id": trial["id"], "trial": trial["number"], "study_id": trial["study"]["id"]}
+                          for span, trial in held if span["node"] == index), key=lambda one: one["slot"])
+            until = self.drained.get(node["name"])
+            nodes.append({**node, "held": len(use), "draining": until is not None, "drain_until": until,
+                          "warnings": [] if node["up"] else ["has not answered for 3:10"], "slot_use": use})
+        pool = {"slots": sum(node["slots"] for node in nodes if node["up"]), "held": len(held), "policy": "promise_goodput",
+                "waiting_slots": 0, "nodes": nodes}
+        return self.answer(incarnation=self.incarnation, now=self.now(), service={"version": "0.1", "http_base": None}, role=self.role,
+                           pool=pool, studies=[self._study_row(study, held) for study in self.studies], alerts=self.alerts)
+
+    def _study_row(self, study, held):
+        counts = {state: sum(trial["state"] == state for trial in study["trials"]) for state in STATES}
+        sign = 1 if study["direction"] == "maximize" else -1
+        best = max((trial for trial in study["trials"] if trial["state"] == "complete"), key=lambda t: sign * self.value(t), default=None)
+        last = next((d for d in self.decisions if d["study_id"] == study["id"]), None)
+        return {"id": study["id"], "name": study["name"], "state": study["state"], "kind": study["kind"], "metric": study["metric"],
+                "direction": study["direction"], "directions": [study["direction"]], "trials": counts, "total": study["total"],
+                "best": best and {"trial_id": best["id"], "trial": best["number"], "value": self.value(best)},
+                "created_at": self.start, "ended_at": None, "elapsed_s": self.held_s, "remaining_s": 4320.0 if study["id"] == 1 else None,
+                "slots": sum(trial["study"] is study for _, trial in held), "share": 1.0,
+                "slot_seconds": sum((s["to"] or self.now()) - s["from"] for t in study["trials"] for s in t["spans"]),
+                "spent": 12.4 if study["id"] == 1 else None,
+                "last_decision": last and {key: last[key] for key in ("at", "trial", "kind", "from_slots", "to_slots", "reason")}, "notices": []}
+
+    def curve(self, trial):
+        """[(step, at, value)] of a trial's reports."""
+        if not trial["spans"]:
+            return []
+        made = random.Random(trial["id"])
+        steps = trial["steps"] if trial["state"] in ("complete", "running") else max(1, trial["steps"] // 3)
+        start, end = trial["started_at"], trial["ended_at"] or self.start + self.held_s
+        points = []
+        for step in range(1, steps + 1):
+            value = trial["level"] * (1 - math.exp(-step / 8)) + made.gauss(0, 0.01)
+            value = value if trial["study"]["direction"] == "maximize" else 2.5 * (1 - value)
+            points.append((step, start + (end - start) * step / steps, value))
+        return points
+
+    def value(self, trial):
+        points = self.curve(trial)
+        return points[-1][2] if points else None
+
+    def study(self, id):
+        study = self.studies[id - 1]
+        return self.answer(
+            id=id, name=study["name"], state=study["state"], metric=study["metric"], direction=study["direction"], directions=[study["direction"]],
+            definition={"command": ["python3", "train.py"], "metric": {"name": study["metric"]}, "trials": study["total"]},
+            parameters=[{"name": "lr", "kind": "float", "low": 1e-5, "high": 0.1, "log": True, "choices": []},
+                        {"name": "layers", "kind": "int", "low": 1, "high": 8, "log": False, "choices": []},
+                        {"name": "rule", "kind": "choice", "low": None, "high": None, "log": False, "choices": ["linear", "sqrt", "adascale"]}],
+            policy="promise_goodput", sampler="tpe", pruner="median",
+            limits={"trials": study["total"], "time_s": None, "slot_seconds": None, "cost": None}, created_at=self.start, ended_at=None,
+            note=self.notes.get(f"study {id}", ""), attributes={"team": "vision"})
+
+    def table(self, id, first=0, rows=10000):
+        study = self.studies[id - 1]
+        shown = list(reversed(study["trials"]))[first:first + rows]
+        words = {"state": STATES, "reason": [], "node": [node["name"] for node in self.nodes], "p:rule": ["linear", "sqrt", "adascale"], "u:host": []}
+
+        def reason(text):
+            if not text:
+                return None
+            if text not in words["reason"]:
+                words["reason"].append(text)
+            return words["reason"].index(text)
+
+        last = {trial["id"]: (self.curve(trial) or [(None, None, None)])[-1] for trial in shown}
+        held = {trial["id"]: [span for span in trial["spans"] if span["to"] is None] for trial in shown}
+        columns = {
+            "id": [t["id"] for t in shown], "number": [t["number"] for t in shown], "state": [STATES.index(t["state"]) for t in shown],
+            "value": [last[t["id"]][2] for t in shown], "best_step": [last[t["id"]][0] for t in shown], "step": [last[t["id"]][0] for t in shown],
+            "slots": [len(held[t["id"]]) for t in shown], "promise": [t["level"] if t["state"] == "running" else None for t in shown],
+            "goodput": [1000 * t["level"] if t["state"] == "running" else None for t in shown], "batch_size": [64 * t["parameters"]["layers"] for t in shown],
+            "slot_seconds": [sum((s["to"] or self.now()) - s["from"] for s in t["spans"]) for t in shown],
+            "created_at": [self.start for _ in shown], "started_at": [t.get("started_at") for t in shown], "ended_at": [t.get("ended_at") for t in shown],
+            "reason": [reason(REASONS[t["state"]]) for t in shown], "resizes": [max(0, len(t["spans"]) - 1) for t in shown], "restarts": [0 for _ in shown],
+            "pinned": [None for _ in shown], "node": [t["spans"][0]["node"] if t["spans"] else None for t in shown],
+            "p:lr": [t["parameters"]["lr"] for t in shown], "p:layers": [t["parameters"]["layers"] for t in shown],
+            "p:rule": [words["p:rule"].index(t["parameters"]["rule"]) for t in shown]}
+        return self.answer(**{"from": first}, rows=len(shown), total=len(study["trials"]), columns=columns, words=words)
+
+    def curves(self, id, chosen=None, best=None, x="step"):
+        study = self.studies[id - 1]
+        sign = -1 if study["direction"] == "maximize" else 1
+        trials = [self.trials[one - 1] for one in chosen] if chosen is not None else sorted(
+            (t for t in study["trials"] if self.value(t) is not None), key=lambda t: sign * self.value(t))[:best or 20]
+        told = []
+        for trial in trials:
+            points = self.curve(trial)
+            told.append({"trial_id": trial["id"], "trial": trial["number"], "state": trial["state"], "points": len(points),
+                         "x": [at if x == "time" else float(step) for step, at, _ in points], "y": [value for *_, value in points],
+                         "promise": [round(trial["level"] * step / 40, 3) for step, *_ in points], "goodput": [900.0 + step for step, *_ in points],
+                         "batch_size": [64 * (1 + step // 10) for step, *_ in points]})
+        return self.answer(x=x, metric=study["metric"], curves=told)
+
+    def lanes(self, start=None, end=None, study=None):
+        start, end = start if start is not None else self.start, end if end is not None else self.now()
+        spans = {key: [] for key in ("node", "slot", "from", "to", "trial_id", "trial", "study", "count")}
+        changes = []
+        for trial in self.trials:
+            for span in trial["spans"]:
+                until = span["to"] if span["to"] is not None else self.now()
+                changes += [(span["from"], 1), (until + 0.001, -1)]
+                if span["from"] > end or until < start or (study and trial["study"]["id"] != study):
+                    continue
+                for key, value in (("node", span["node"]), ("slot", span["slot"]), ("from", span["from"]), ("to", span["to"]), ("trial_id", trial["id"]),
+                                   ("trial", trial["number"]), ("study", trial["study"]["id"] - 1), ("count", 1)):
+                    spans[key].append(value)
+        changes.sort()
+        times, held, level = [], [], 0
+        for at, change in changes:
+            level += change
+            times.append(at)
+            held.append(level)
+        columns = [start + (end - start) * i / 200 for i in range(201)]
+        use = [held[bisect.bisect_right(times, at) - 1] if bisect.bisect_right(times, at) else 0 for at in columns]
+        marks = [{"at": d["at"], "kind": d["kind"], "trial_id": d["trial_id"], "trial": d["trial"], "study": d["study_id"] - 1,
+                  "node": next((s["node"] for s in self.trials[d["trial_id"] - 1]["spans"]), None), "reason": d["reason"]}
+                 for d in reversed(self.decisions) if start <= d["at"] <= end and (not study or d["study_id"] == study)]
+        return self.answer(now=self.now(), **{"from": start}, to=end,
+                           nodes=[{key: node[key] for key in ("name", "slots", "gpu_type", "up")} for node in self.nodes],
+                           spans=spans, studies=[{"id": s["id"], "name": s["name"]} for s in self.studies], marks=marks,
+                           use={"at": columns, "held": use, "slots": [sum(n["slots"] for n in self.nodes if n["up"])] * len(columns)})
+
+    def decided(self, study=None, trial=None, kind=None, before=None, limit=200):
+        chosen = [d for d in self.decisions if (not study or d["study_id"] == study) and (not trial or d["trial_id"] == trial) and
+                  (not kind or d["kind"] == kind) and (before is None or int(d["cursor"]) < int(before))]
+        return self.answer(decisions=chosen[:limit], next=chosen[limit - 1]["cursor"] if len(chosen) > limit else None)
+
+    def trial(self, id):
+        trial = self.trials[id - 1]
+        points = self.curve(trial)
+        held = [span for span in trial["spans"] if span["to"] is None]
+        live = trial["state"] == "running"
+        return self.answer(trial={
+            "id": id, "number": trial["number"], "study_id": trial["study"]["id"], "study": trial["study"]["name"], "state": trial["state"],
+            "value": self.value(trial), "values": [self.value(trial)], "reason": REASONS[trial["state"]], "last_output": "epoch 7 done",
+            "created_at": self.start, "started_at": trial.get("started_at"), "ended_at": trial.get("ended_at"), "slots": len(held),
+            "promise": trial["level"] if live else None, "goodput": 1840.0 if live else None, "batch_size": 256, "throughput": 2100.0 if live else None,
+            "learning_rate": trial["parameters"]["lr"], "noise_scale": 310.0, "step": points[-1][0] if points else None,
+            "slot_seconds": sum((s["to"] or self.now()) - s["from"] for s in trial["spans"]), "pinned": None, "parameters": trial["parameters"],
+            "user_attributes": {"host": "a"}, "system_attributes": {}, "note": self.notes.get(f"trial {id}", ""),
+            "spans": [{"from": s["from"], "to": s["to"], "slots": [{"node": self.nodes[s["node"]]["name"], "slot": s["slot"]}]} for s in trial["spans"]],
+            "replicas": [{"node": self.nodes[s["node"]]["name"], "slot": s["slot"], "rank": rank, "pid": 4000 + rank, "slow": 1.8 if rank == 1 else None}
+                         for rank, s in enumerate(held)], "ranks": len(held) or None, "log_path": f"/var/log/trial-{id}.log"},
+            decisions=[d for d in self.decisions if d["trial_id"] == id][:50])

@@ -1,0 +1,323 @@
+// What the service answers below /api/view, version 1. Times are seconds since 1970; null: not known.
+
+export type Role = "administer" | "submit" | "view";
+export type TrialState = string;
+export type StudyState = string;
+export type Direction = "minimize" | "maximize";
+
+export interface Versioned {
+  version: number;
+  revision: number;
+}
+
+export interface SlotUse {
+  slot: number;
+  trial_id: number;
+  trial: number;
+  study_id: number;
+}
+
+export interface PoolNode {
+  id: number;
+  name: string;
+  up: boolean;
+  slots: number;
+  held: number;
+  gpu_type: string;
+  spot: boolean;
+  draining: boolean;
+  drain_until: number | null;
+  price_per_hour: number | null;
+  warnings: string[];
+  slot_use: SlotUse[];
+}
+
+export interface Pool {
+  slots: number;
+  held: number;
+  policy: string;
+  waiting_slots: number;
+  nodes: PoolNode[];
+}
+
+export interface TrialCounts {
+  waiting: number;
+  running: number;
+  paused: number;
+  complete: number;
+  pruned: number;
+  failed: number;
+}
+
+export interface LastDecision {
+  at: number;
+  trial: number | null;
+  kind: string;
+  from_slots: number;
+  to_slots: number;
+  reason: string;
+}
+
+export interface StudyRow {
+  id: number;
+  name: string;
+  state: StudyState;
+  kind: "pool" | "ask" | "queue";
+  metric: string;
+  direction: Direction;
+  directions: Direction[];
+  trials: TrialCounts;
+  total: number | null;
+  best: {trial_id: number; trial: number; value: number | null} | null;
+  created_at: number;
+  ended_at: number | null;
+  elapsed_s: number;
+  remaining_s: number | null;
+  slots: number;
+  share: number;
+  slot_seconds: number;
+  spent: number | null;
+  last_decision: LastDecision | null;
+  notices: string[];
+}
+
+export interface Alert {
+  at: number;
+  level: "error" | "warning";
+  text: string;
+  study_id: number | null;
+  study: string | null;
+  trial_id: number | null;
+  trial: number | null;
+}
+
+export interface Overview extends Versioned {
+  incarnation: string;
+  now: number;
+  service: {version: string; http_base: string | null};
+  role: Role;
+  pool: Pool;
+  studies: StudyRow[];
+  alerts: Alert[];
+}
+
+export interface Parameter {
+  name: string;
+  kind: "float" | "int" | "choice";
+  low: number | null;
+  high: number | null;
+  log: boolean;
+  choices: string[];
+}
+
+export interface Study extends Versioned {
+  id: number;
+  name: string;
+  state: StudyState;
+  definition: unknown;
+  parameters: Parameter[];
+  metric: string;
+  direction: Direction;
+  directions: Direction[];
+  policy: string;
+  sampler: string;
+  pruner: string;
+  limits: {trials: number | null; time_s: number | null; slot_seconds: number | null; cost: number | null};
+  created_at: number;
+  ended_at: number | null;
+  note: string;
+  attributes: Record<string, unknown>;
+}
+
+/** Columns marked with a star in the contract hold indexes into `words` of their name; null: no text. */
+export interface TrialColumns extends Versioned {
+  from: number;
+  rows: number;
+  total: number;
+  columns: Record<string, (number | null)[]>;
+  words: Record<string, string[]>;
+  /** With `changed_since`: false where more changed than the log remembers. */
+  complete?: boolean;
+}
+
+export interface Curve {
+  trial_id: number;
+  trial: number;
+  state: TrialState;
+  /** So many values stand behind it. */
+  points: number;
+  x: number[];
+  y: (number | null)[];
+  promise: (number | null)[] | null;
+  goodput: (number | null)[] | null;
+  batch_size: (number | null)[] | null;
+}
+
+export interface Curves extends Versioned {
+  x: string;
+  metric: string;
+  curves: Curve[];
+}
+
+export interface Spans {
+  node: number[];
+  slot: number[];
+  from: number[];
+  to: (number | null)[];
+  trial_id: number[];
+  trial: number[];
+  study: number[];
+  /** How many were merged, because they were narrower than a pixel. */
+  count: number[];
+}
+
+export interface LaneNode {
+  name: string;
+  slots: number;
+  gpu_type: string;
+  up: boolean;
+}
+
+export interface LaneMark {
+  at: number;
+  kind: string;
+  trial_id: number | null;
+  trial: number | null;
+  study: number | null;
+  node: number | null;
+  reason: string;
+}
+
+export interface Lanes extends Versioned {
+  now: number;
+  from: number;
+  to: number;
+  nodes: LaneNode[];
+  spans: Spans;
+  studies: {id: number; name: string}[];
+  marks: LaneMark[];
+  use: {at: number[]; held: number[]; slots: number[]};
+}
+
+export interface DecisionFigures {
+  promise: number | null;
+  speedup_before: number | null;
+  speedup_after: number | null;
+  gain: number | null;
+  resize_cost_s: number | null;
+  from: {trial_id: number; trial: number; slots: number; promise: number | null}[];
+}
+
+export interface Decision {
+  cursor: string | number;
+  at: number;
+  study_id: number;
+  study: string;
+  trial_id: number | null;
+  trial: number | null;
+  kind: string;
+  from_slots: number;
+  to_slots: number;
+  reason: string;
+  figures: DecisionFigures | null;
+}
+
+export interface Decisions extends Versioned {
+  next: string | number | null;
+  decisions: Decision[];
+}
+
+export interface TrialSpan {
+  from: number;
+  to: number | null;
+  slots: {node: string; slot: number}[];
+}
+
+export interface Replica {
+  node: string;
+  slot: number;
+  rank: number;
+  pid: number | null;
+  slow: number | null;
+}
+
+export interface Trial {
+  id: number;
+  number: number;
+  study_id: number;
+  study: string;
+  state: TrialState;
+  value: number | null;
+  values: (number | null)[];
+  reason: string;
+  last_output: string;
+  created_at: number;
+  started_at: number | null;
+  ended_at: number | null;
+  slots: number;
+  promise: number | null;
+  goodput: number | null;
+  batch_size: number | null;
+  throughput: number | null;
+  learning_rate: number | null;
+  noise_scale: number | null;
+  step: number | null;
+  slot_seconds: number;
+  pinned: number | null;
+  parameters: Record<string, string | number | boolean | null>;
+  user_attributes: Record<string, unknown>;
+  system_attributes: Record<string, unknown>;
+  note: string;
+  spans: TrialSpan[];
+  replicas: Replica[];
+  ranks: number | null;
+  log_path: string;
+}
+
+export interface TrialAnswer extends Versioned {
+  trial: Trial;
+  decisions: Decision[];
+}
+
+// Events of /api/view/events.
+
+export interface Hello {
+  version: number;
+  incarnation: string;
+  revision: number;
+  now: number;
+}
+
+export interface Changed {
+  revision: number;
+  now: number;
+  studies: number[];
+  trials: {id: number; study_id: number; number: number}[];
+  more?: boolean;
+  pool: boolean;
+  decisions: boolean;
+}
+
+/** Reports, as columns of one length. */
+export interface Values {
+  trial_id: number[];
+  study_id: number[];
+  number: number[];
+  step: number[];
+  value: (number | null)[];
+  at: number[];
+  batch_size: (number | null)[];
+  promise: (number | null)[];
+  goodput: (number | null)[];
+}
+
+/** Running trials as they are now, as columns of one length. */
+export interface LiveFigures {
+  now: number;
+  trial_id: number[];
+  slots: number[];
+  promise: (number | null)[];
+  goodput: (number | null)[];
+  batch_size: (number | null)[];
+  throughput: (number | null)[];
+}

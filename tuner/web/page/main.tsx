@@ -1,0 +1,12 @@
+import {createRoot} from "react-dom/client";
+
+import {startKeys} from "./keys";
+import {Shell} from "./shell";
+import {store} from "./store";
+import {startTheme} from "./theme";
+
+startTheme();
+startKeys();
+store.connection.start();
+const place = document.getElementById("page");
+if (place) createRoot(place).render(<Shell />);

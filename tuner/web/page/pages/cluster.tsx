@@ -1,0 +1,3 @@
+export function ClusterPage() {
+  return <h1>Cluster</h1>;
+}

@@ -1,0 +1,3 @@
+export function PoolPage() {
+  return <h1>Pool</h1>;
+}

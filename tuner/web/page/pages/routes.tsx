@@ -1,0 +1,19 @@
+// Which page an address shows. A new page is a row here.
+
+import type {ReactNode} from "react";
+
+import {ClusterPage} from "./cluster";
+import {PoolPage} from "./pool";
+
+export interface Route {
+  /** Of the path without its trailing slash. */
+  pattern: RegExp;
+  title: string;
+  /** Called with the pattern's groups. */
+  page: (groups: readonly string[]) => ReactNode;
+}
+
+export const ROUTES: readonly Route[] = [
+  {pattern: /^$/, title: "Pool", page: () => <PoolPage />},
+  {pattern: /^\/ui\/cluster$/, title: "Cluster", page: () => <ClusterPage />},
+];

@@ -1,0 +1,46 @@
+// A dialog of the browser's own: it keeps the focus in, gives it back, and Escape closes it.
+
+import {type ReactNode, useEffect, useId, useRef} from "react";
+
+export function Dialog({title, onClose, children}: {title: ReactNode; onClose: () => void; children: ReactNode}) {
+  const ref = useRef<HTMLDialogElement>(null);
+  const id = useId();
+  useEffect(() => {
+    const before = document.activeElement;
+    ref.current?.showModal();
+    return () => {
+      if (before instanceof HTMLElement) before.focus();
+    };
+  }, []);
+  return (
+    <dialog ref={ref} aria-labelledby={id} onClose={onClose}
+            onClick={(event) => event.target === ref.current && onClose()}>
+      <div className="dialog-body">
+        <h2 id={id}>{title}</h2>
+        {children}
+      </div>
+    </dialog>
+  );
+}
+
+/** A plain question before something is done, and what the service said where it was refused. */
+export function Question({title, children, yes, busy, error, onYes, onClose}: {
+  title: ReactNode;
+  children: ReactNode;
+  yes: string;
+  busy: boolean;
+  error: string | null;
+  onYes: () => void;
+  onClose: () => void;
+}) {
+  return (
+    <Dialog title={title} onClose={onClose}>
+      {children}
+      {error && <p role="alert" className="problem">{error}</p>}
+      <div className="dialog-buttons">
+        <button type="button" onClick={onClose}>Leave it as it is</button>
+        <button type="button" className="primary" disabled={busy} onClick={onYes}>{yes}</button>
+      </div>
+    </Dialog>
+  );
+}
