@@ -69,6 +69,12 @@ if(ESPALIER_TORCH)
   install(DIRECTORY allocator/simulator/loads/pollux DESTINATION share/espalier ${_wheel}
           PATTERN "*.py" EXCLUDE)
 
-  # scripts/wheel.sh adds the libraries that tuner is linked against: with what their licenses ask for.
+  # scripts/wheel.sh adds the libraries that tuner is linked against: with what their licenses ask for, and those of
+  # what its pages are made of.
+  if(ESPALIER_BUILD_WEB)
+    list(TRANSFORM ESPALIER_WEB_MODULES PREPEND ${ESPALIER_NODE_MODULES}/ OUTPUT_VARIABLE _web_modules)
+    list(TRANSFORM _web_modules APPEND /package.json)
+    install(CODE "set(ESPALIER_WEB_FILES \"${_web_modules}\")" ${_wheel})
+  endif()
   install(SCRIPT cmake/EspalierLicenses.cmake ${_wheel})
 endif()

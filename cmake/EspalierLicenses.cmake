@@ -1,6 +1,7 @@
 # Run by cmake --install: copies the copyright files of the Debian packages that bin/tuner and lib/*/libespalier_torch.so
 # are made of into share/espalier/licenses: of the libraries that they load, but for those that every Linux has or torch
-# brings, which no wheel contains, and of those that are in them as code of headers. What no package is known for ends
+# brings, which no wheel contains, of those that are in them as code of headers, and of those that the pages are made of
+# (ESPALIER_WEB_FILES: a file of each). What no package is known for ends
 # the installation: a wheel must not be passed on without its licenses.
 set(_prefix "$ENV{DESTDIR}${CMAKE_INSTALL_PREFIX}")
 set(_headers nlohmann/json.hpp rapidjson/document.h CLI/CLI.hpp gloo/algorithm.h)
@@ -11,6 +12,7 @@ file(GET_RUNTIME_DEPENDENCIES EXECUTABLES "${_prefix}/bin/tuner" LIBRARIES ${_to
 set(_unknown ${_missing})
 set(_packages)
 list(TRANSFORM _headers PREPEND /usr/include/ OUTPUT_VARIABLE _files)
+list(APPEND _files ${ESPALIER_WEB_FILES})
 foreach(_library IN LISTS _libraries)
   file(REAL_PATH "${_library}" _file)  # packages list this one, not the links to it
   list(APPEND _files "${_file}")

@@ -15,12 +15,16 @@ PACKAGES=(
   libnghttp2-dev
   # LibTorch's virtual environment, scripts and tests
   python3 python3-venv sqlite3 curl
+  # the pages for browsers: what bundles and compresses them, and the libraries in them
+  esbuild brotli node-react node-react-dom node-scheduler node-d3-array node-d3-axis node-d3-color node-d3-dispatch
+  node-d3-drag node-d3-ease node-d3-format node-d3-interpolate node-d3-scale node-d3-selection node-d3-time
+  node-d3-time-format node-d3-timer node-d3-transition node-d3-zoom
   # the images of examples/fashion_mnist
   dataset-fashion-mnist
 )
-# Only tests need them: a browser for the dashboard's pages; the linter; networks between hosts, with faults; a
-# batch system; a reader of manifests.
-TEST_PACKAGES=(chromium chromium-driver clang-tidy iproute2 nftables slurmctld slurmd slurm-client munge
+# Only tests need them: a browser for pages, and the compiler that holds ours to their types; the linter; networks
+# between hosts, with faults; a batch system; a reader of manifests.
+TEST_PACKAGES=(chromium chromium-driver node-typescript clang-tidy iproute2 nftables slurmctld slurmd slurm-client munge
                slurm-wlm-basic-plugins python3-yaml)
 NETWORK_TRIES=3
 VENV=.deps/venv

@@ -48,6 +48,8 @@ FOLDERS = {
     "tuner/proto": [],
     "tuner/api": ["base", "tuner/credentials", "tuner/messages/wire", "search_spaces",
                   "search_spaces/formats", "tuner/core", "tuner/study_file", "tuner/proto"],
+    # The pages for browsers, as bytes. Their sources beside it, tuner/web/page, are no C++.
+    "tuner/web/assets": [],
     "tuner/server/access": ["base", "tuner/credentials", "tuner/messages", "tuner/core", "tuner/api"],
     # The owner's thread of the core, and what is counted of it.
     "tuner/server/loop": ["base", "tuner/messages", "tuner/core", "tuner/study_file", "tuner/storage", "tuner/api"],
