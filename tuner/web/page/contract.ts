@@ -205,7 +205,7 @@ export interface DecisionFigures {
   speedup_after: number | null;
   gain: number | null;
   resize_cost_s: number | null;
-  from: {trial_id: number; trial: number; slots: number; promise: number | null}[];
+  from: {trial_id: number; trial: number; study_id?: number; slots: number; promise: number | null}[];
 }
 
 export interface Decision {

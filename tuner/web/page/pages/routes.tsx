@@ -2,8 +2,8 @@
 
 import type {ReactNode} from "react";
 
-import {ClusterPage} from "./cluster";
-import {PoolPage} from "./pool";
+import {ClusterPage} from "./cluster/cluster_page";
+import {PoolPage} from "./pool/pool_page";
 
 export interface Route {
   /** Of the path without its trailing slash. */

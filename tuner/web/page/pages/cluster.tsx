@@ -1,3 +1,0 @@
-export function ClusterPage() {
-  return <h1>Cluster</h1>;
-}

@@ -1,3 +1,0 @@
-export function PoolPage() {
-  return <h1>Pool</h1>;
-}
