@@ -74,10 +74,10 @@ see_torch() {
 }
 
 # What only tests need: the Optunas that the tests of its protocol speak with, AdaptDL's own tests, the libraries with
-# integrations of ours, DeepSpeed, Ray, NNI, what makes wheels, Jupyter and what notebooks and terminals show by, and
-# what examples are written with.
+# integrations of ours, DeepSpeed, Ray, NNI, what makes wheels, Jupyter and what notebooks and terminals show by, what
+# drives a browser, and what examples are written with.
 install_for_tests() {
   scripts/setup-optuna.sh 5.0.0 4.5.0 && scripts/setup-nni.sh && scripts/setup-adaptdl.sh &&
     if [[ -x .deps/venv/bin/python3 ]]; then scripts/setup-launchers.sh && scripts/setup-ray.sh; fi &&
-    scripts/setup-wheel.sh && scripts/setup-notebook.sh && scripts/setup-frameworks.sh
+    scripts/setup-wheel.sh && scripts/setup-notebook.sh && scripts/setup-browser.sh && scripts/setup-frameworks.sh
 }

@@ -24,7 +24,8 @@ import rules
 import submits
 
 CODE = {".cc", ".cu", ".h"}
-SCANNED = CODE | {".py"}
+PAGES = {".ts", ".tsx"}
+SCANNED = CODE | PAGES | {".py"}
 # Build outputs, downloads, the demo's record; and whatever is hidden.
 SKIPPED = {"build", "demo", "__pycache__", "node_modules"}
 
@@ -69,6 +70,8 @@ def without_noise(text, suffix):
     """The code with comments and strings blanked and the line numbers kept. Includes stay."""
     def blank(match):
         return "\n" * match[0].count("\n")
+    if suffix in PAGES:
+        return text  # texts between tags have quotes that close nothing
     if suffix not in CODE:
         return PY_NOISE.sub(blank, text)
     # Quoted includes look like strings; they are checked on their own.

@@ -57,6 +57,13 @@ class CheckTest(unittest.TestCase):
             "tests/core/a_test.cc": '#include <gtest/gtest.h>\n#include "tuner/core/a.h"\n',
         })
 
+    def test_texts_of_others_as_markup_of_a_page(self):
+        for name, line in (("a.tsx", "<p dangerouslySetInnerHTML={{__html: name}} />"), ("a.ts", "element.innerHTML = name;"),
+                           ("a.ts", "element.insertAdjacentHTML('beforeend', name);"), ("a.ts", "eval(name);"),
+                           ("a.ts", "new Function(name)();")):
+            self.expect_one({f"tuner/web/page/{name}": line + "\n"}, f"tuner/web/page/{name}:1", "never markup or code")
+        self.expect_clean({"tuner/web/page/a.ts": "element.textContent = name;\n"})
+
     def test_folder_edge_that_no_row_allows(self):
         self.expect_one({"tuner/server/a.h": ONCE,
                          "tuner/core/a.cc": '// why\n#include "tuner/server/a.h"\n'},

@@ -302,6 +302,9 @@ BANNED = [
      "except": ["examples", "tests"],
      "instead": "FolderEntries: going on to the next entry throws where the disk fails"},
     {"pattern": r"\busing\s+namespace\s+std\b", "where": ["*"], "instead": "name what you use"},
+    {"pattern": r"\b(?:innerHTML|outerHTML|dangerouslySetInnerHTML|insertAdjacentHTML|srcdoc)\b|\bdocument\.write|\beval\s*\(|"
+                r"\bnew\s+Function\b|\bjavascript:", "where": ["tuner/web/page"],
+     "instead": "React's children, textContent or fillText: what others wrote is never markup or code"},
     {"pattern": r"\bGTEST_SKIP\b|\bDISABLED_\w|\bunittest\.skip|\bpytest\.mark\.skip", "where": ["*"],
      "instead": "a test that runs, or none"},
 ]

@@ -196,6 +196,10 @@ def browser():
     return _absent("chromium", "chromedriver")
 
 
+def typescript():
+    return _absent("tsc", "esbuild", "brotli")
+
+
 def git_history():
     return _absent("git") or _run("git", "-C", ROOT, "rev-parse", "HEAD~1")
 
@@ -213,6 +217,7 @@ CAPABILITIES = {
     "unprivileged_user": (unprivileged_user, "root; a container without --cap-drop of SETUID and SETGID"),
     "memory_group": (memory_group, "root, and control groups that can be written; a container with --privileged"),
     "browser": (browser, INSTALLS),
+    "typescript": (typescript, INSTALLS),
     "git_history": (git_history, "a clone with its history: git fetch --unshallow"),
 }
 

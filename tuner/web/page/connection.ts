@@ -1,4 +1,4 @@
-// One stream of events for the visible tab, and what replaces it while there is none: polling the overview.
+// One stream of events, and what replaces it while there is none: polling the overview.
 
 import type {Changed, Hello, LiveFigures, Overview, Values} from "./contract";
 
@@ -7,7 +7,6 @@ const LONGEST_PAUSE_MS = 30_000;
 const POLL_MS = 2000;
 /** The service says something each 15 s: after so long nobody is there. */
 const SILENCE_MS = 45_000;
-const HIDDEN_MS = 10_000;
 
 export type Liveness =
   | {is: "connecting"}
@@ -25,27 +24,46 @@ export interface Events {
   /** Asked for while there is no stream. */
   overview(overview: Overview): void;
   liveness(state: Liveness): void;
+  /** Another incarnation of the service has answered. */
+  restarted(): void;
 }
 
 export class Connection {
   private source: EventSource | null = null;
-  private cursor: {incarnation: string; revision: number} | null = null;
-  private polled: {incarnation: string; revision: number} | null = null;
+  private cursor: string | null = null;
+  private incarnation: string | null = null;
+  /** Of the overview that was asked for last. */
+  private revision: number | null = null;
   private heard = Date.now();
   private pause = FIRST_PAUSE_MS;
   private retry: number | undefined;
   private poll: number | undefined;
-  private hide: number | undefined;
+  private silence: number | undefined;
   private polling = false;
+  private running = false;
+  private readonly online = () => this.again();
   private state: Liveness = {is: "connecting"};
 
   constructor(private readonly events: Events) {}
 
   start(): void {
-    document.addEventListener("visibilitychange", () => this.visibility());
-    window.addEventListener("online", () => this.again());
-    window.setInterval(() => this.watchSilence(), 1000);
+    window.addEventListener("online", this.online);
+    this.silence = window.setInterval(() => this.watchSilence(), 1000);
+    this.heard = Date.now();
+    this.pause = FIRST_PAUSE_MS;
+    this.running = true;
+    this.state = {is: "connecting"};
+    this.events.liveness(this.state);
     this.open();
+  }
+
+  stop(): void {
+    this.running = false;
+    window.removeEventListener("online", this.online);
+    window.clearInterval(this.silence);
+    window.clearTimeout(this.poll);
+    this.poll = undefined;
+    this.close();
   }
 
   private tell(state: Liveness): void {
@@ -61,13 +79,13 @@ export class Connection {
 
   private open(): void {
     this.close();
-    const after = this.cursor ? `?after=${this.cursor.incarnation}:${this.cursor.revision}` : "";
+    const after = this.cursor === null ? "" : "?after=" + encodeURIComponent(this.cursor);
     const source = new EventSource("/api/view/events" + after);
     this.source = source;
     const on = <T>(name: string, take: (data: T) => void) =>
       source.addEventListener(name, (event) => {
         const data = JSON.parse((event as MessageEvent<string>).data || "{}") as T;
-        this.follow((event as MessageEvent).lastEventId);
+        this.cursor = (event as MessageEvent).lastEventId || this.cursor;
         this.hear();
         take(data);
       });
@@ -82,32 +100,20 @@ export class Connection {
     source.onerror = () => this.later();
   }
 
-  private follow(id: string): void {
-    const [incarnation, revision] = id.split(":");
-    if (incarnation && revision) this.cursor = {incarnation, revision: Number(revision)};
-  }
-
   private welcome(hello: Hello): void {
-    const known = this.cursor ?? this.polled;
-    const other = known !== null && known.incarnation !== hello.incarnation;
-    this.cursor = {incarnation: hello.incarnation, revision: hello.revision};
     this.pause = FIRST_PAUSE_MS;
     window.clearTimeout(this.poll);
     this.poll = undefined;
     this.tell({is: "live"});
-    if (other) this.restarted();
+    this.meet(hello.incarnation);
   }
 
-  /** A service that was upgraded has other pages. */
-  private restarted(): void {
-    this.events.resync();
-    const own = document.querySelector<HTMLScriptElement>("script[src]")?.getAttribute("src");
-    void fetch("/", {cache: "no-store"})
-      .then((answer) => (answer.ok ? answer.text() : ""))
-      .then((page) => {
-        if (own && page.includes("/ui-assets/app.") && !page.includes(own)) location.reload();
-      })
-      .catch(() => undefined);
+  /** Whether this is another service than the one before, which is then told. */
+  private meet(incarnation: string): boolean {
+    const other = this.incarnation !== null && this.incarnation !== incarnation;
+    this.incarnation = incarnation;
+    if (other) this.events.restarted();
+    return other;
   }
 
   private close(): void {
@@ -125,7 +131,7 @@ export class Connection {
   }
 
   private again(): void {
-    if (document.hidden || this.source?.readyState === EventSource.OPEN) return;
+    if (this.source?.readyState === EventSource.OPEN) return;
     this.pause = FIRST_PAUSE_MS;
     this.open();
   }
@@ -141,7 +147,7 @@ export class Connection {
       const answer = await fetch("/api/view/overview", {cache: "no-store"});
       if (answer.ok) {
         const overview = (await answer.json()) as Overview;
-        if (this.source?.readyState !== EventSource.OPEN) this.take(overview);
+        if (this.running && this.source?.readyState !== EventSource.OPEN) this.take(overview);
       }
     } catch {
       // Nobody is there: watchSilence says so.
@@ -152,34 +158,16 @@ export class Connection {
   }
 
   private take(overview: Overview): void {
-    const before = this.polled ?? this.cursor;
-    this.polled = {incarnation: overview.incarnation, revision: overview.revision};
+    const before = this.revision;
+    this.revision = overview.revision;
     this.hear();
     this.events.overview(overview);
-    if (before && before.incarnation !== overview.incarnation) this.restarted();
-    else if (!before || before.revision !== overview.revision) this.events.resync();
+    if (!this.meet(overview.incarnation) && before !== overview.revision) this.events.resync();
   }
 
   private watchSilence(): void {
-    if (document.hidden || Date.now() - this.heard < SILENCE_MS) return;
+    if (Date.now() - this.heard < SILENCE_MS) return;
     if (this.state.is !== "lost") this.tell({is: "lost", since: this.heard / 1000});
     if (this.source?.readyState === EventSource.OPEN) this.later();
-  }
-
-  private visibility(): void {
-    window.clearTimeout(this.hide);
-    if (document.hidden) {
-      this.hide = window.setTimeout(() => {
-        this.close();
-        window.clearTimeout(this.poll);
-        this.poll = undefined;
-        this.tell({is: "hidden"});
-      }, HIDDEN_MS);
-    } else if (this.state.is === "hidden") {
-      this.heard = Date.now();
-      this.pause = FIRST_PAUSE_MS;
-      this.tell({is: "connecting"});
-      this.open();
-    }
   }
 }

@@ -72,7 +72,6 @@ export function ago(at: number, now: number): string {
 
 // Controls, bidirectional marks, separators, lone surrogates, and what takes no place: what makes one name look like another.
 const HIDDEN =
-  // eslint-disable-next-line no-control-regex
   /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u115f\u1160\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\ufff9-\ufffb]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g;
 
 /** A text of others, with what cannot be seen shown as \u202E. Line ends stay where `lines` is set. */

@@ -38,7 +38,7 @@ export function Shell() {
       say(route?.title ?? "No such page");
     }
     first.current = false;
-  }, [trimmed]); // eslint-disable-line react-hooks/exhaustive-deps
+  }, [trimmed]);
   return (
     <>
       <a className="skip" href="#main" onClick={(event) => { event.preventDefault(); main.current?.focus(); }}>

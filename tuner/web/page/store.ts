@@ -2,8 +2,9 @@
 
 import {useCallback, useEffect, useSyncExternalStore} from "react";
 
-import {Connection, type Liveness} from "./connection";
+import type {Liveness} from "./connection";
 import type {Changed, LiveFigures, Overview, Values} from "./contract";
+import {SharedConnection} from "./shared_connection";
 
 /** What is shown is read again at most so often. */
 const REREAD_MS = 500;
@@ -77,7 +78,7 @@ export class Store {
   /** The service's clock less this machine's, in seconds. */
   ahead = 0;
 
-  readonly connection = new Connection({
+  readonly connection = new SharedConnection({
     changed: (event) => {
       this.setClock(event.now);
       this.readAgain((entry) => entry.matters(event));
@@ -94,6 +95,10 @@ export class Store {
       this.liveness = state;
       if (state.is === "connecting") this.readAgain(() => true);
       this.livenessListeners.forEach((listener) => listener());
+    },
+    restarted: () => {
+      this.readAgain(() => true);
+      reloadIfUpgraded();
     },
   });
 
@@ -193,6 +198,17 @@ export class Store {
   }
 }
 
+/** A service that was upgraded has other pages than this one. */
+function reloadIfUpgraded(): void {
+  const own = document.querySelector("script[src]")?.getAttribute("src");
+  fetch("/", {cache: "no-store"})
+    .then((answer) => (answer.ok ? answer.text() : ""))
+    .then((page) => {
+      if (own && page.includes("/ui-assets/app.") && !page.includes(own)) location.reload();
+    })
+    .catch(() => undefined); // It is asked again when the service has come back again.
+}
+
 function listen<T>(listeners: Set<T>, listener: T): () => void {
   listeners.add(listener);
   return () => listeners.delete(listener);
@@ -210,7 +226,7 @@ export function useAnswer<T>(path: string | null, matters: (event: Changed) => b
   });
   const subscribe = useCallback(
     (listener: () => void) => (path === null ? () => undefined : store.watch(path, matters, listener)),
-    [path], // eslint-disable-line react-hooks/exhaustive-deps
+    [path],
   );
   return useSyncExternalStore(subscribe, () => (path === null ? NOTHING_YET : store.get(path))) as Read<T>;
 }

@@ -16,7 +16,11 @@ export function DataTable({label, table}: {label: string; table: TableOf}) {
       <table>
         <caption className="unseen">{label}</caption>
         <thead>
-          <tr>{table.columns.map((column) => <th key={column} scope="col">{column}</th>)}</tr>
+          <tr>
+            {table.columns.map((column, at) => (
+              <th key={column} scope="col" className={at > 0 && typeof rows[0]?.[at] === "number" ? "number" : undefined}>{column}</th>
+            ))}
+          </tr>
         </thead>
         <tbody>
           {rows.map((row, at) => (

@@ -115,7 +115,7 @@ function LanesPlot({lanes, now, window, color, view, setView, onWhy}: {
   const promises = usePromises();
   const [folded, turn] = useFolds(lanes);
   const foldKey = lanes.nodes.map(folded).join();
-  const layout = useMemo(() => layOut(lanes, folded), [lanes, foldKey]); // eslint-disable-line react-hooks/exhaustive-deps
+  const layout = useMemo(() => layOut(lanes, folded), [lanes, foldKey]);
   const first = window === "all" ? (view ? Math.min(view[0], lanes.from) : earliest(lanes)) : now - Number(window);
   const x = useMemo<AxisOf>(() => ({kind: "time", domain: [first, now], label: ""}), [first, now]);
   return (

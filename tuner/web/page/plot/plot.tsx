@@ -121,7 +121,7 @@ export function Plot<M>(props: PlotProps<M>) {
     const y: AxisOf = props.y ?? {kind: "linear", domain: [height, 0], label: ""};
     const domain = props.y ? drawable(props.y) : ([height, 0] as const);
     return {x: scaleOf(props.x, seen, [0, width]), y: scaleOf(y, domain, [height, 0]), width, height};
-  }, [props.x, props.y, seen[0], seen[1], width, height]); // eslint-disable-line react-hooks/exhaustive-deps
+  }, [props.x, props.y, seen[0], seen[1], width, height]);
 
   const zoomTo = useZoom(overlay, props, all, props.view ?? null, width, height, asTable, setGesture);
 
@@ -266,7 +266,7 @@ function useZoom<M>(overlay: React.RefObject<HTMLDivElement>, props: PlotProps<M
     setting.current = true;
     behavior.transform(select(element), zoomIdentity.translate(-from * k, 0).scale(k));
     setting.current = false;
-  }, [behavior, wanted, width, all[0], all[1], view?.[0], view?.[1], overlay]); // eslint-disable-line react-hooks/exhaustive-deps
+  }, [behavior, wanted, width, all[0], all[1], view?.[0], view?.[1], overlay]);
 
   return (factor: number, around: number | null) => {
     const scale = scaleOf(props.x, all, [0, width]);
