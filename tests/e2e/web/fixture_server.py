@@ -116,7 +116,7 @@ class FixtureServer:
             if body.get("undo"):
                 self.world.drained.pop(name, None)
             else:
-                self.world.drained[name] = self.world.now() + (body.get("seconds") or 3600)
+                self.world.drained[name] = self.world.now() + (body.get("within_s") or 3600)
         match = re.fullmatch(r"/api/(trials|studies)/(.+)/note", path)
         if match:
             self.world.notes[f"{'trial' if match[1] == 'trials' else 'study'} {match[2]}"] = body["text"]

@@ -227,7 +227,7 @@ class Cluster(PageTest):
         self.one("dialog input").send_keys(Keys.BACKSPACE, Keys.BACKSPACE, "5")
         self.button("Drain").click()
         self.wait_text("draining")
-        self.assertEqual(fixture.writes, [("/api/nodes/n3/drain", {"seconds": 300})])
+        self.assertEqual(fixture.writes, [("/api/nodes/n3/drain", {"within_s": 300})])
         self.button("Take it back").click()
         self.wait_no_text("draining")
         self.assertEqual(fixture.writes[1], ("/api/nodes/n3/drain", {"undo": True}))

@@ -1,5 +1,6 @@
 // One stream of events, and what replaces it while there is none: polling the overview.
 
+import {at} from "./base";
 import type {Changed, Hello, LiveFigures, Overview, Values} from "./contract";
 
 const FIRST_PAUSE_MS = 1000;
@@ -80,7 +81,7 @@ export class Connection {
   private open(): void {
     this.close();
     const after = this.cursor === null ? "" : "?after=" + encodeURIComponent(this.cursor);
-    const source = new EventSource("/api/view/events" + after);
+    const source = new EventSource(at("/api/view/events" + after));
     this.source = source;
     const on = <T>(name: string, take: (data: T) => void) =>
       source.addEventListener(name, (event) => {
@@ -144,7 +145,7 @@ export class Connection {
     if (this.polling) return;
     this.polling = true;
     try {
-      const answer = await fetch("/api/view/overview", {cache: "no-store"});
+      const answer = await fetch(at("/api/view/overview"), {cache: "no-store"});
       if (answer.ok) {
         const overview = (await answer.json()) as Overview;
         if (this.running && this.source?.readyState !== EventSource.OPEN) this.take(overview);

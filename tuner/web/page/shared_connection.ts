@@ -1,9 +1,10 @@
 // A browser opens six connections to a host, for all its windows together. So one visible window holds the stream, and
 // tells the others what it hears.
 
+import {at} from "./base";
 import {Connection, type Events, type Liveness} from "./connection";
 
-const CHANNEL = "espalier-events";
+const CHANNEL = at("/espalier-events");
 /** Whoever leads answers within so long. */
 const ANSWER_MS = 200;
 const BEAT_MS = 2000;

@@ -2,6 +2,7 @@
 
 import {useCallback, useEffect, useSyncExternalStore} from "react";
 
+import {at, bundleName} from "./base";
 import type {Liveness} from "./connection";
 import type {Changed, LiveFigures, Overview, Values} from "./contract";
 import {SharedConnection} from "./shared_connection";
@@ -21,7 +22,7 @@ export class AnswerError extends Error {
 export async function ask<T>(path: string, init: RequestInit = {}): Promise<T> {
   let answer: Response;
   try {
-    answer = await fetch(path, {cache: "no-store", ...init});
+    answer = await fetch(at(path), {cache: "no-store", ...init});
   } catch {
     throw new AnswerError("the service does not answer", 0, "unavailable");
   }
@@ -200,11 +201,10 @@ export class Store {
 
 /** A service that was upgraded has other pages than this one. */
 function reloadIfUpgraded(): void {
-  const own = document.querySelector("script[src]")?.getAttribute("src");
-  fetch("/", {cache: "no-store"})
+  fetch(at("/"), {cache: "no-store"})
     .then((answer) => (answer.ok ? answer.text() : ""))
     .then((page) => {
-      if (own && page.includes("/ui-assets/app.") && !page.includes(own)) location.reload();
+      if (bundleName && page.includes("ui-assets/app.") && !page.includes(bundleName)) location.reload();
     })
     .catch(() => undefined); // It is asked again when the service has come back again.
 }

@@ -2,6 +2,8 @@
 
 import {useSyncExternalStore} from "react";
 
+import {at, base} from "./base";
+
 export interface Place {
   path: string;
   query: URLSearchParams;
@@ -11,7 +13,8 @@ const listeners = new Set<() => void>();
 let place: Place = read();
 
 function read(): Place {
-  return {path: location.pathname, query: new URLSearchParams(location.search)};
+  const path = location.pathname.startsWith(base) ? location.pathname.slice(base.length) : location.pathname;
+  return {path, query: new URLSearchParams(location.search)};
 }
 
 function changed(): void {
@@ -32,8 +35,8 @@ export function usePlace(): Place {
 
 /** Another page. */
 export function go(address: string): void {
-  if (address === location.pathname + location.search) return;
-  history.pushState(null, "", address);
+  if (at(address) === location.pathname + location.search) return;
+  history.pushState(null, "", at(address));
   changed();
   window.scrollTo(0, 0);
 }

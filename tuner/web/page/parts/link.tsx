@@ -1,5 +1,6 @@
 import type {MouseEvent, ReactNode} from "react";
 
+import {at} from "../base";
 import {go} from "../url";
 
 /** A link to a page of ours: a plain click stays in this document. `to` begins with a slash. */
@@ -10,5 +11,5 @@ export function Link({to, children, className, current}: {to: string; children: 
     event.preventDefault();
     go(to);
   };
-  return <a href={to} className={className} aria-current={current ? "page" : undefined} onClick={click}>{children}</a>;
+  return <a href={at(to)} className={className} aria-current={current ? "page" : undefined} onClick={click}>{children}</a>;
 }

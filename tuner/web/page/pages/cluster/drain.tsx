@@ -11,7 +11,7 @@ import {AnswerError, send} from "../../store";
 
 const USUAL_MINUTES = 10;
 
-function drain(node: PoolNode, body: {seconds: number} | {undo: true}): Promise<unknown> {
+function drain(node: PoolNode, body: {within_s: number} | {undo: true}): Promise<unknown> {
   return send(`/api/nodes/${encodeURIComponent(node.name)}/drain`, body);
 }
 
@@ -28,7 +28,7 @@ export function DrainQuestion({node, onClose}: {node: PoolNode; onClose: () => v
     }
     setBusy(true);
     try {
-      await drain(node, {seconds: value * 60});
+      await drain(node, {within_s: value * 60});
       say(`${node.name} is draining`);
       onClose();
     } catch (failed) {
