@@ -70,6 +70,7 @@ const NOTHING_YET: Read<never> = {data: null, error: null, loading: true};
 
 export class Store {
   private readonly entries = new Map<string, Entry>();
+  private readonly changeListeners = new Set<(event: Changed | null) => void>();
   private readonly valueListeners = new Set<(values: Values) => void>();
   private readonly liveListeners = new Set<() => void>();
   private readonly livenessListeners = new Set<() => void>();
@@ -83,6 +84,7 @@ export class Store {
     changed: (event) => {
       this.setClock(event.now);
       this.readAgain((entry) => entry.matters(event));
+      this.changeListeners.forEach((listener) => listener(event));
     },
     values: (values) => this.valueListeners.forEach((listener) => listener(values)),
     live: (figures) => {
@@ -90,7 +92,10 @@ export class Store {
       this.figures = figures;
       this.liveListeners.forEach((listener) => listener());
     },
-    resync: () => this.readAgain(() => true),
+    resync: () => {
+      this.readAgain(() => true);
+      this.changeListeners.forEach((listener) => listener(null));
+    },
     overview: (overview) => this.put("/api/view/overview", overview),
     liveness: (state) => {
       this.liveness = state;
@@ -113,6 +118,8 @@ export class Store {
 
   subscribeLiveness = (listener: () => void) => listen(this.livenessListeners, listener);
   subscribeFigures = (listener: () => void) => listen(this.liveListeners, listener);
+  /** What has changed; null: anything may have. */
+  subscribeChanges = (listener: (event: Changed | null) => void) => listen(this.changeListeners, listener);
   subscribeValues = (listener: (values: Values) => void) => listen(this.valueListeners, listener);
 
   readAgain(which: (entry: Entry) => boolean): void {

@@ -4,6 +4,7 @@ import type {ReactNode} from "react";
 
 import {ClusterPage} from "./cluster/cluster_page";
 import {PoolPage} from "./pool/pool_page";
+import {StudyPage} from "./study/study_page";
 
 export interface Route {
   /** Of the path without its trailing slash. */
@@ -16,4 +17,5 @@ export interface Route {
 export const ROUTES: readonly Route[] = [
   {pattern: /^$/, title: "Pool", page: () => <PoolPage />},
   {pattern: /^\/ui\/cluster$/, title: "Cluster", page: () => <ClusterPage />},
+  {pattern: /^\/ui\/studies\/(\d+)$/, title: "Study", page: ([id]) => <StudyPage id={Number(id)} />},
 ];

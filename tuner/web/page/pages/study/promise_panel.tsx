@@ -1,0 +1,131 @@
+// Whether the pool's slots are with the right trials: promise and goodput, now and over time.
+
+import {useMemo} from "react";
+
+import type {Curve, Curves, Study} from "../../contract";
+import {count, number} from "../../format";
+import {Link} from "../../parts/link";
+import {PartBar, Swatch} from "../../table/cells";
+import {numberOf} from "../../table/trials_store";
+import type {Trials} from "../../table/use_trials";
+import {addressOf, useQuery, useRange} from "../../url";
+import {useAnswer} from "../../store";
+import {type ShownCurve, shownCurve} from "./curve_set";
+import {CurvesPlot} from "./curves_plot";
+
+const MOST_ROWS = 12;
+const MOST_LINES = 30;
+const NONE: ReadonlySet<number> = new Set();
+
+interface PromisePanelProps {
+  study: Study;
+  trials: Trials;
+  hovered: number | null;
+  onHover: (id: number | null) => void;
+  onOpen: (trial: number) => void;
+}
+
+interface Running {
+  id: number;
+  trial: number;
+  promise: number;
+  goodput: number;
+  slots: number;
+  batch: number;
+}
+
+export function PromisePanel(props: PromisePanelProps) {
+  const [shows, setShows] = useQuery("pg", "now");
+  const running = useRunning(props.trials);
+  const choice = (name: string, label: string) => (
+    <button type="button" aria-pressed={shows === name} onClick={() => setShows(name)}>{label}</button>
+  );
+  return (
+    <section className="panel" aria-label="Promise and goodput">
+      <header className="panel-head">
+        <h2>Promise × goodput</h2>
+        <span className="choices">
+          {choice("now", "now")}
+          {choice("promise", "promise over time")}
+          {choice("goodput", "goodput over time")}
+        </span>
+      </header>
+      {shows === "promise" || shows === "goodput"
+        ? <OverTime {...props} running={running} of={shows} />
+        : <Now {...props} running={running} />}
+    </section>
+  );
+}
+
+/** Trials that hold slots, the most promising first. */
+function useRunning(trials: Trials): Running[] {
+  const {store, version} = trials;
+  return useMemo(() => {
+    const rows = store.filter([{kind: "words", column: "state", words: ["running"]}]);
+    const all = Array.from(rows, (row): Running => ({
+      id: store.number("id", row), trial: store.number("number", row), promise: store.number("promise", row),
+      goodput: store.number("goodput", row), slots: store.number("slots", row), batch: store.number("batch_size", row),
+    }));
+    return all.sort((a, b) => (b.promise || 0) - (a.promise || 0) || a.trial - b.trial);
+  }, [store, version]); // eslint-disable-line react-hooks/exhaustive-deps
+}
+
+function known(value: number): number | null {
+  return Number.isNaN(value) ? null : value;
+}
+
+function Now({study, running, hovered, onHover}: PromisePanelProps & {running: Running[]}) {
+  if (running.length === 0) return <p className="empty">No trial runs now.</p>;
+  return (
+    <>
+      <div className="table-frame" tabIndex={0} role="region" aria-label="Running trials, as a table">
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">trial</th>
+              <th scope="col" title="the probability that it ends among the best">promise</th>
+              <th scope="col" className="number" title="samples a second, weighted by what they teach">goodput</th>
+              <th scope="col" className="number">slots</th>
+              <th scope="col" className="number">batch</th>
+            </tr>
+          </thead>
+          <tbody onMouseLeave={() => onHover(null)}>
+            {running.slice(0, MOST_ROWS).map((trial) => (
+              <tr key={trial.id} className={trial.id === hovered ? "hovered" : undefined} onMouseEnter={() => onHover(trial.id)}>
+                <th scope="row"><Swatch trial={trial.trial} /> <Link to={addressOf.trial(study.id, trial.trial)}>{trial.trial}</Link></th>
+                <td><PartBar part={known(trial.promise)} /></td>
+                <td className="number">{number(known(trial.goodput))}</td>
+                <td className="number">{number(known(trial.slots))}</td>
+                <td className="number">{number(known(trial.batch))}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+      {running.length > MOST_ROWS && <p className="muted">and {count(running.length - MOST_ROWS)} more of less promise: sort the table by it</p>}
+    </>
+  );
+}
+
+/** The answer's other figures as a curve of their own. */
+function figureCurve(curve: Curve, of: "promise" | "goodput"): ShownCurve {
+  const values = curve[of] ?? [];
+  const places = values.map((value, i) => [numberOf(curve.x[i]), numberOf(value)] as const).filter(([, value]) => !Number.isNaN(value));
+  return shownCurve({...curve, x: places.map(([x]) => x), y: places.map(([, y]) => y), points: places.length}, "time", 0, undefined);
+}
+
+function OverTime({study, running, of, hovered, onHover, onOpen}: PromisePanelProps & {running: Running[]; of: "promise" | "goodput"}) {
+  const [view, setView] = useRange("pgzoom");
+  const which = running.length > 0 ? `trials=${running.slice(0, MOST_LINES).map(({id}) => id).sort((a, b) => a - b).join(",")}` : "best=20";
+  const answer = useAnswer<Curves>(`/api/view/studies/${study.id}/curves?${which}&x=time&width=800`, (event) => event.studies.includes(study.id));
+  const curves = useMemo(
+    () => (answer.data?.curves ?? []).map((curve) => figureCurve(curve, of)).filter((curve) => curve.x.length > 0),
+    [answer.data, of],
+  );
+  if (curves.length === 0 && !answer.loading) return <p className="empty">No {of} has been recorded with the values of these trials.</p>;
+  return (
+    <CurvesPlot label={`${of} of the trials over time`} curves={curves} metric={of} maximize axis="time" xlog={false} ylog={false} whole
+                smooth={false} height={260} view={view} onView={setView} chosen={NONE} best={null} hovered={hovered} onHover={onHover}
+                onOpen={(curve) => onOpen(curve.trial)} />
+  );
+}

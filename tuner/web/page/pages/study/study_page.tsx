@@ -1,0 +1,102 @@
+// One study: its curves, whose slots are where, its trials; what was decided; what it is.
+
+import {useMemo, useState} from "react";
+
+import type {Overview, Study, StudyRow} from "../../contract";
+import {duration, visible} from "../../format";
+import {Name} from "../../parts/name";
+import {Problem} from "../../parts/problem";
+import {State} from "../../parts/state";
+import {useAnswer, useOverview} from "../../store";
+import {type Trials, useTrials} from "../../table/use_trials";
+import {addressOf, go, setQuery, useQuery} from "../../url";
+import {useCopy} from "./clipboard";
+import {CurvesPanel} from "./curves_panel";
+import {DecisionsTab} from "./decisions";
+import {DefinitionTab} from "./definition";
+import {useNewestKeys} from "./newest_keys";
+import {parametersOf} from "./parameters";
+import {PromisePanel} from "./promise_panel";
+import {StudyActions} from "./study_actions";
+import {Tiles} from "./tiles";
+import {mayAct} from "./trial_actions";
+import {TrialsTable} from "./trials_table";
+import {UndoBar} from "./undo_bar";
+
+const TABS = [["overview", "Overview"], ["decisions", "Decisions"], ["definition", "Definition"]] as const;
+
+export function StudyPage({id}: {id: number}) {
+  const study = useAnswer<Study>(`/api/view/studies/${id}`, (event) => event.studies.includes(id));
+  const overview = useOverview();
+  const row = overview.data?.studies.find((one) => one.id === id);
+  if (study.error !== null && study.data === null) {
+    return <section className="panel"><h1>Study {id}</h1><Problem error={study.error} what="The study" /></section>;
+  }
+  if (study.data === null || overview.data === null) return <p className="muted">Reading …</p>;
+  if (row === undefined) {
+    return <section className="panel"><h1><Name of={study.data.name} /></h1><p>This study has been deleted.</p></section>;
+  }
+  return <Shown key={id} study={study.data} row={row} overview={overview.data} />;
+}
+
+function Shown({study, row, overview}: {study: Study; row: StudyRow; overview: Overview}) {
+  const [tab] = useQuery("tab", "overview", "push");
+  const trials = useTrials(study.id);
+  const [copy, copied] = useCopy();
+  const best = row.best;
+  const bestRow = best === null ? undefined : trials.store.rowOf(best.trial_id);
+  const copyBest = best === null || row.directions.length > 1 ? null : () =>
+    copy(`Parameters of trial ${best.trial}`, JSON.stringify(parametersOf(trials.store, bestRow), null, 2));
+  const showTab = (name: string) => setQuery({tab: name === "overview" ? null : name}, "push");
+  useNewestKeys([
+    {key: "o", does: "Overview of the study", run: () => showTab("overview")},
+    {key: "d", does: "Decisions of the study", run: () => showTab("decisions")},
+    {key: "y", does: "copy the best parameters", run: () => bestRow !== undefined && copyBest?.()},
+  ]);
+  return (
+    <>
+      <header className="study-head">
+        <h1><Name of={study.name} /></h1>
+        <State of={row.state} />
+        {row.ended_at === null && row.remaining_s !== null && <span className="muted">{duration(row.remaining_s)} left</span>}
+        {copied}
+        {mayAct(overview.role) && <span className="study-actions"><StudyActions study={row} /></span>}
+      </header>
+      {study.note !== "" && <p className="note"><bdi>{visible(study.note, true)}</bdi></p>}
+      {row.notices.map((notice) => <p className="notice" key={notice}>{visible(notice)}</p>)}
+      <Tiles row={row} poolSlots={overview.pool.slots} onCopyBest={bestRow === undefined ? null : copyBest} />
+      <nav className="tabs" aria-label="Parts of the study">
+        {TABS.map(([name, label]) => (
+          <button type="button" key={name} aria-current={tab === name ? "page" : undefined} onClick={() => showTab(name)}>{label}</button>
+        ))}
+      </nav>
+      {tab === "decisions" ? <DecisionsTab study={study.id} />
+        : tab === "definition" ? <DefinitionTab study={study} />
+          : <OverviewTab study={study} row={row} overview={overview} trials={trials} />}
+      <UndoBar />
+    </>
+  );
+}
+
+interface OverviewTabProps {
+  study: Study;
+  row: StudyRow;
+  overview: Overview;
+  trials: Trials;
+}
+
+function OverviewTab({study, row, overview, trials}: OverviewTabProps) {
+  const [hovered, setHovered] = useState<number | null>(null);
+  const open = useMemo(() => (trial: number) => go(addressOf.trial(study.id, trial)), [study.id]);
+  const onPool = row.kind !== "ask";
+  return (
+    <>
+      <div className={onPool ? "study-pictures" : undefined}>
+        <CurvesPanel study={study} row={row} trials={trials} hovered={hovered} onHover={setHovered} onOpen={open} />
+        {onPool && <PromisePanel study={study} trials={trials} hovered={hovered} onHover={setHovered} onOpen={open} />}
+      </div>
+      <TrialsTable study={study} row={row} role={overview.role} slots={overview.pool.slots} trials={trials} hovered={hovered}
+                   onHover={setHovered} />
+    </>
+  );
+}

@@ -1,0 +1,51 @@
+// What is done in a few seconds unless it is taken back. A page that is closed meanwhile has done nothing.
+
+import {useSyncExternalStore} from "react";
+
+export const UNDO_S = 5;
+
+export interface Pending {
+  key: string;
+  text: string;
+  /** What went wrong; null: it is still to be done. */
+  error: string | null;
+}
+
+let pending: readonly Pending[] = [];
+const timers = new Map<string, number>();
+const listeners = new Set<() => void>();
+
+function set(next: readonly Pending[]): void {
+  pending = next;
+  listeners.forEach((listener) => listener());
+}
+
+/** Does it after UNDO_S. What is asked for twice is done once. */
+export function doUnlessTakenBack(key: string, text: string, run: () => Promise<unknown>): void {
+  if (timers.has(key)) return;
+  set([...pending.filter((one) => one.key !== key), {key, text, error: null}]);
+  timers.set(key, window.setTimeout(() => {
+    timers.delete(key);
+    run().then(
+      () => takeBack(key),
+      (error: unknown) => set(pending.map((one) => (one.key === key ? {...one, error: String((error as Error).message)} : one))),
+    );
+  }, UNDO_S * 1000));
+}
+
+/** Not done, or no longer shown. */
+export function takeBack(key: string): void {
+  window.clearTimeout(timers.get(key));
+  timers.delete(key);
+  set(pending.filter((one) => one.key !== key));
+}
+
+export function usePending(): readonly Pending[] {
+  return useSyncExternalStore(
+    (listener) => {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+    () => pending,
+  );
+}

@@ -1,0 +1,25 @@
+import {UNDO_S, takeBack, usePending} from "./undo";
+
+/** What is about to be done, with the button that takes it back. */
+export function UndoBar() {
+  const pending = usePending();
+  if (pending.length === 0) return null;
+  return (
+    <div className="undo-bar" role="status">
+      {pending.map(({key, text, error}) => (
+        <p key={key}>
+          {error === null ? (
+            <>
+              {text} in {UNDO_S} s, unless this page is closed before.{" "}
+              <button type="button" className="primary" onClick={() => takeBack(key)}>Undo</button>
+            </>
+          ) : (
+            <>
+              {text}: {error} <button type="button" onClick={() => takeBack(key)}>Close</button>
+            </>
+          )}
+        </p>
+      ))}
+    </div>
+  );
+}

@@ -1,0 +1,103 @@
+// The output of a trial's processes as it grows: what is new is asked for each second while somebody looks.
+
+const EACH_MS = 1000;
+const AFTER_ERROR_MS = 5000;
+/** So much is kept; the file on the machine has the rest. */
+export const MOST_KEPT = 1 << 20;
+
+export interface Output {
+  text: string;
+  /** So many bytes of the beginning are not here. */
+  skipped: number;
+  error: string | null;
+  /** Something has come from the service. */
+  read: boolean;
+}
+
+export class LogReader {
+  output: Output = {text: "", skipped: 0, error: null, read: false};
+  private after: number | null = null;
+  private timer: number | undefined;
+  private stopped = false;
+
+  constructor(private readonly trial: number, private readonly rank: number | null,
+              private readonly tell: () => void, private readonly ended: () => boolean) {}
+
+  start(): () => void {
+    const look = () => {
+      if (!document.hidden && this.timer !== undefined) this.soon(0);
+    };
+    document.addEventListener("visibilitychange", look);
+    void this.read();
+    return () => {
+      this.stopped = true;
+      window.clearTimeout(this.timer);
+      document.removeEventListener("visibilitychange", look);
+    };
+  }
+
+  private soon(ms: number): void {
+    window.clearTimeout(this.timer);
+    this.timer = window.setTimeout(() => {
+      // Nobody looks: once the tab is shown again it goes on.
+      if (document.hidden) return;
+      void this.read();
+    }, ms);
+  }
+
+  private async read(): Promise<void> {
+    this.timer = undefined;
+    // Before the question: what an ended trial has printed is whole in the answer.
+    const last = this.ended();
+    let more = false;
+    try {
+      more = await this.ask();
+    } catch (error) {
+      this.set({error: error instanceof Error ? error.message : String(error)});
+    }
+    if (this.stopped) return;
+    if (more) this.soon(0);
+    else if (!last || this.output.error !== null) this.soon(this.output.error === null ? EACH_MS : AFTER_ERROR_MS);
+  }
+
+  /** True where more is there already. */
+  private async ask(): Promise<boolean> {
+    const keys = [...(this.rank === null ? [] : [`rank=${this.rank}`]), ...(this.after === null ? [] : [`after=${this.after}`])];
+    const answer = await fetch(`/api/trials/${this.trial}/output${keys.length > 0 ? `?${keys.join("&")}` : ""}`, {cache: "no-store"});
+    const text = await answer.text();
+    if (this.stopped) return false;
+    if (!answer.ok) {
+      this.set({error: errorOf(text, answer.status)});
+      return false;
+    }
+    const next = answer.headers.get("X-Next");
+    if (next === null) {
+      // The newest part, each time.
+      this.set({text, error: null, read: true});
+      return false;
+    }
+    const start = Number(answer.headers.get("X-Start") ?? "0");
+    const goesOn = this.after !== null && start === this.after;
+    const all = goesOn ? this.output.text + text : text;
+    const cut = Math.max(0, all.length - MOST_KEPT);
+    this.set({text: all.slice(cut), skipped: (goesOn ? this.output.skipped : start) + cut, error: null, read: true});
+    const grew = Number(next) > (this.after ?? 0);
+    this.after = Number(next);
+    return goesOn && grew && text.length > 0;
+  }
+
+  private set(changes: Partial<Output>): void {
+    this.output = {...this.output, ...changes};
+    this.tell();
+  }
+}
+
+function errorOf(text: string, status: number): string {
+  try {
+    const body = JSON.parse(text) as {error?: unknown};
+    if (typeof body.error === "string") return body.error;
+  } catch {
+    // Not from the service itself.
+  }
+  return `the service answered ${status}`;
+}
