@@ -3,8 +3,10 @@
 import type {ReactNode} from "react";
 
 import {ClusterPage} from "./cluster/cluster_page";
+import {ComparePage} from "./compare/compare_page";
 import {PoolPage} from "./pool/pool_page";
 import {StudyPage} from "./study/study_page";
+import {TrialPage} from "./trial/trial_page";
 
 export interface Route {
   /** Of the path without its trailing slash. */
@@ -18,4 +20,7 @@ export const ROUTES: readonly Route[] = [
   {pattern: /^$/, title: "Pool", page: () => <PoolPage />},
   {pattern: /^\/ui\/cluster$/, title: "Cluster", page: () => <ClusterPage />},
   {pattern: /^\/ui\/studies\/(\d+)$/, title: "Study", page: ([id]) => <StudyPage id={Number(id)} />},
+  {pattern: /^\/ui\/studies\/(\d+)\/trials\/(\d+)$/, title: "Trial",
+   page: ([study, number]) => <TrialPage study={Number(study)} number={Number(number)} />},
+  {pattern: /^\/ui\/compare$/, title: "Compare", page: () => <ComparePage />},
 ];

@@ -10,9 +10,9 @@ import type {TrialsStore} from "./trials_store";
 const MOST_LETTERS = 80;
 const SERIES = 7;
 
-/** The colour that a trial has in every picture. */
-export function Swatch({trial}: {trial: number}) {
-  return <span className="swatch" aria-hidden="true" style={{background: `var(--c${(trial % SERIES) + 1})`}} />;
+/** The colour that a trial has in a picture: that of its number, unless few trials are told apart. */
+export function Swatch({place}: {place: number}) {
+  return <span className="swatch" aria-hidden="true" style={{background: `var(--c${(place % SERIES) + 1})`}} />;
 }
 
 /** A part of one, as a number and a bar. */
@@ -22,7 +22,7 @@ export function PartBar({part}: {part: number | null}) {
   return (
     <span className="part">
       <span className="part-bar" aria-hidden="true"><span style={{width}} /></span>
-      <span className="part-number">{number(part, 2)}</span>
+      <span className="part-number">{part.toFixed(2)}</span>
     </span>
   );
 }

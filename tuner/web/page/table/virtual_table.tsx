@@ -150,7 +150,7 @@ function Head({columns, sort, onSort}: {columns: readonly TableColumn[]; sort: S
         {columns.map((column) => {
           const by = sort?.column === column.name ? (sort.descending ? "descending" : "ascending") : undefined;
           return (
-            <th key={column.name} scope="col" aria-sort={by} className={column.numeric ? "number" : undefined}>
+            <th key={column.name} scope="col" aria-sort={by} className={classOf(column)}>
               {column.sortable ? (
                 <button type="button" className="head" title={`sort by ${column.label}`} onClick={() => onSort(column.name)}>
                   <bdi>{column.label}</bdi>
@@ -165,6 +165,10 @@ function Head({columns, sort, onSort}: {columns: readonly TableColumn[]; sort: S
       </tr>
     </thead>
   );
+}
+
+function classOf(column: TableColumn): string | undefined {
+  return column.numeric ? "number" : column.sortable ? undefined : "menu";
 }
 
 function Space({rows, columns}: {rows: number; columns: number}) {
@@ -191,7 +195,7 @@ function Row(props: VirtualTableProps & {row: number; index: number; domId: stri
         i === 0 ? (
           <th key={column.name} scope="row">{column.cell(row)}</th>
         ) : (
-          <td key={column.name} className={column.numeric ? "number" : undefined}>{column.cell(row)}</td>
+          <td key={column.name} className={classOf(column)}>{column.cell(row)}</td>
         ),
       )}
     </tr>

@@ -35,6 +35,8 @@ export interface CurvesPlotProps {
   onHover: (id: number | null) => void;
   onOpen: (curve: ShownCurve) => void;
   tools?: React.ReactNode;
+  /** Places in the palette by id, where few trials are to be told apart; else by their numbers. */
+  colors?: ReadonlyMap<number, number>;
 }
 
 const REACH = 30;
@@ -47,9 +49,10 @@ export function trialColor(style: Style, trial: number): string {
 }
 
 /** As it is when no other is pointed at. */
-export function curveStyle(curve: ShownCurve, style: Style, shown: number, strong: boolean): CurveStyle {
+export function curveStyle(curve: ShownCurve, style: Style, shown: number, strong: boolean,
+                           place: number = curve.trial): CurveStyle {
   const many = shown > MANY;
-  return {color: trialColor(style, curve.trial), width: strong ? 2.5 : many ? 1 : 1.5, alpha: strong || !many ? 1 : 0.6,
+  return {color: trialColor(style, place), width: strong ? 2.5 : many ? 1 : 1.5, alpha: strong || !many ? 1 : 0.6,
           dash: DASHES[curve.state] ?? []};
 }
 
@@ -79,7 +82,7 @@ export function CurvesPlot(props: CurvesPlotProps) {
     context.rect(0, 0, frame.width, frame.height);
     context.clip();
     const strong = (curve: ShownCurve) => curve.id === props.best || props.chosen.has(curve.id);
-    const styles = order.map((curve) => curveStyle(curve, style, order.length, strong(curve)));
+    const styles = order.map((curve) => curveStyle(curve, style, order.length, strong(curve), props.colors?.get(curve.id)));
     const scales = scalesOf(frame);
     if (props.smooth) paintCurves(context, order, scales, styles.map((own) => ({...own, width: 1, alpha: own.alpha * 0.3})));
     paintCurves(context, lines, scales, styles);
@@ -87,7 +90,7 @@ export function CurvesPlot(props: CurvesPlotProps) {
   };
   const paintCursor = (context: CanvasRenderingContext2D, frame: Frame, style: Style, mark: CurvePoint) => {
     const curve = byId.get(mark.id);
-    if (curve !== undefined) paintPointed(context, frame, style, curve, mark.point);
+    if (curve !== undefined) paintPointed(context, frame, style, curve, mark.point, props.colors?.get(curve.id));
   };
   const find = (px: number, py: number, frame: Frame): CurvePoint | null => {
     const hit = nearestPoint(lines, scalesOf(frame), px, py, REACH);
@@ -115,13 +118,14 @@ function openOf(curve: ShownCurve | undefined, open: (curve: ShownCurve) => void
   if (curve !== undefined) open(curve);
 }
 
-function paintPointed(context: CanvasRenderingContext2D, frame: Frame, style: Style, curve: ShownCurve, point: number): void {
+function paintPointed(context: CanvasRenderingContext2D, frame: Frame, style: Style, curve: ShownCurve, point: number,
+                      place: number | undefined): void {
   context.save();
   context.beginPath();
   context.rect(0, 0, frame.width, frame.height);
   context.clip();
   const line = {x: curve.x, y: curve.smooth};
-  const own = {...curveStyle(curve, style, 1, true), alpha: 1};
+  const own = {...curveStyle(curve, style, 1, true, place), alpha: 1};
   // A rim in the colour of the ground lifts it off the others.
   paintCurves(context, [line, line], scalesOf(frame), [{...own, color: style.panel, width: 6, dash: []}, {...own, width: 3}]);
   const [x, y] = placeOf(curve, {id: curve.id, point}, frame);

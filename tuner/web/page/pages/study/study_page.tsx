@@ -1,6 +1,6 @@
 // One study: its curves, whose slots are where, its trials; what was decided; what it is.
 
-import {useMemo, useState} from "react";
+import {useEffect, useMemo, useState} from "react";
 
 import type {Overview, Study, StudyRow} from "../../contract";
 import {duration, visible} from "../../format";
@@ -53,6 +53,9 @@ function Shown({study, row, overview}: {study: Study; row: StudyRow; overview: O
     {key: "d", does: "Decisions of the study", run: () => showTab("decisions")},
     {key: "y", does: "copy the best parameters", run: () => bestRow !== undefined && copyBest?.()},
   ]);
+  useEffect(() => {
+    document.title = `${visible(study.name).slice(0, 60)} · Espalier`;
+  }, [study.name]);
   return (
     <>
       <header className="study-head">

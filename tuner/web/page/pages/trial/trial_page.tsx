@@ -1,0 +1,140 @@
+// One trial: its curve, its slots, what was decided about it, what it printed, and why it ended as it did.
+
+import {useEffect, useState} from "react";
+
+import type {Role, Study, Trial, TrialAnswer, TrialColumns} from "../../contract";
+import {visible} from "../../format";
+import {Link} from "../../parts/link";
+import {Name} from "../../parts/name";
+import {Problem} from "../../parts/problem";
+import {State} from "../../parts/state";
+import {type AnswerError, useAnswer, useOverview} from "../../store";
+import {numberOf} from "../../table/trials_store";
+import {addressOf} from "../../url";
+import {useCopy} from "../study/clipboard";
+import {DecisionsTable} from "../study/decisions";
+import {useNewestKeys} from "../study/newest_keys";
+import {TrialActions, cancelTrial, isOpen, mayAct} from "../study/trial_actions";
+import {UndoBar} from "../study/undo_bar";
+import {LogPane} from "./log_pane";
+import {Attributes, Parameters, Replicas, TrialFacts} from "./trial_facts";
+import {TrialCurve, TrialFigures} from "./trial_plots";
+import {SlotsOverTime} from "./slots_plot";
+
+/** Ids by numbers: the service has trials newest first, and numbers without gaps, so that two questions find one. */
+function useTrialId(study: number, number: number): {id: number | null; missing: boolean; error: AnswerError | null} {
+  const base = `/api/view/studies/${study}/trials`;
+  const never = () => false;
+  const newest = useAnswer<TrialColumns>(`${base}?from=0&rows=1`, never);
+  const last = numberOf(newest.data?.columns["number"]?.[0]);
+  const place = newest.data === null ? null : last - number;
+  const there = place !== null && place >= 0;
+  const own = useAnswer<TrialColumns>(there ? `${base}?from=${place}&rows=1` : null, never);
+  const found = numberOf(own.data?.columns["number"]?.[0]);
+  const id = found === number ? numberOf(own.data?.columns["id"]?.[0]) : null;
+  const missing = newest.data !== null && (!there || (own.data !== null && id === null));
+  return {id, missing, error: newest.error ?? own.error};
+}
+
+export function TrialPage({study, number}: {study: number; number: number}) {
+  const {id, missing, error} = useTrialId(study, number);
+  const answer = useAnswer<TrialAnswer>(id === null ? null : `/api/view/trials/${id}`,
+                                        (event) => event.trials.some((one) => one.id === id) || event.more === true);
+  const definition = useAnswer<Study>(`/api/view/studies/${study}`, (event) => event.studies.includes(study));
+  const overview = useOverview();
+  const problem = error ?? answer.error ?? definition.error;
+  if (missing || (problem !== null && (answer.data === null || definition.data === null))) {
+    return (
+      <section className="panel">
+        <h1>Trial {number}</h1>
+        {problem === null || missing ? <p>This study has no trial {number}.</p> : <Problem error={problem} what="The trial" />}
+        <p><Link to={addressOf.study(study)}>To the study</Link></p>
+      </section>
+    );
+  }
+  if (answer.data === null || definition.data === null || overview.data === null) return <p className="muted">Reading …</p>;
+  const row = overview.data.studies.find((one) => one.id === study);
+  return <Shown key={id} answer={answer.data} study={definition.data} role={overview.data.role} slots={overview.data.pool.slots}
+                onPool={row?.kind !== "ask"} best={row?.best?.trial_id ?? null} />;
+}
+
+interface ShownProps {
+  answer: TrialAnswer;
+  study: Study;
+  role: Role;
+  /** Of the pool. */
+  slots: number;
+  onPool: boolean;
+  best: number | null;
+}
+
+function Shown({answer, study, role, slots, onPool, best}: ShownProps) {
+  const {trial, decisions} = answer;
+  const [acting, setActing] = useState(false);
+  const [copy, copied] = useCopy();
+  const acts = onPool && mayAct(role) && isOpen(trial.state);
+  const copyParameters = () => copy(`Parameters of trial ${trial.number}`, JSON.stringify(trial.parameters, null, 2));
+  useTrialKeys(trial, acts, () => setActing(true), copyParameters);
+  useEffect(() => {
+    document.title = `Trial ${trial.number} · ${visible(study.name).slice(0, 60)} · Espalier`;
+  }, [trial.number, study.name]);
+  const ended = trial.ended_at !== null;
+  return (
+    <>
+      <header className="study-head">
+        <h1>Trial {trial.number} <span className="of">of <Link to={addressOf.study(study.id)}><Name of={study.name} most={40} /></Link></span></h1>
+        <State of={trial.state} />
+        {trial.id === best && <span className="good">★ best</span>}
+        {copied}
+        <span className="study-actions">
+          <button type="button" onClick={copyParameters}>Copy parameters</button>
+          {acts && <button type="button" onClick={() => setActing(true)}>Pin or cancel</button>}
+        </span>
+      </header>
+      <Why trial={trial} />
+      {trial.note !== "" && <p className="note"><bdi>{visible(trial.note, true)}</bdi></p>}
+      <TrialFacts trial={trial} study={study} onPool={onPool} />
+      <div className="study-pictures even">
+        <TrialCurve trial={trial} study={study} />
+        {onPool && <TrialFigures trial={trial} study={study} />}
+      </div>
+      {onPool && <SlotsOverTime trial={trial} decisions={decisions} />}
+      <div className="study-pictures even">
+        <Parameters trial={trial} study={study} />
+        {onPool ? <Replicas trial={trial} /> : <Attributes trial={trial} />}
+      </div>
+      {onPool && (
+        <section className="panel" aria-label="Decisions about it">
+          <h2>Decisions about it</h2>
+          {decisions.length === 0 ? <p className="empty">Nothing has been decided about it yet.</p>
+            : <DecisionsTable decisions={decisions} ofTrial />}
+        </section>
+      )}
+      {onPool && trial.state !== "waiting" && <LogPane trial={trial.id} ended={ended} ranks={trial.ranks} path={trial.log_path} />}
+      {onPool && <Attributes trial={trial} />}
+      {acting && (
+        <TrialActions trial={trial} most={slots} onCopy={copyParameters} onClose={() => setActing(false)} />
+      )}
+      <UndoBar />
+    </>
+  );
+}
+
+/** Why it failed or was pruned, and the last that it printed. */
+function Why({trial}: {trial: Trial}) {
+  const failed = trial.state === "failed" || trial.state === "fail";
+  if (!failed && trial.reason === "") return null;
+  return (
+    <div className={failed ? "problem" : "note"}>
+      <p><b>{failed ? "Why it failed: " : ""}</b><bdi>{visible(trial.reason === "" ? "no reason was told" : trial.reason)}</bdi></p>
+      {failed && trial.last_output !== "" && <pre className="last-output" tabIndex={0} aria-label="the last it printed">{visible(trial.last_output, true)}</pre>}
+    </div>
+  );
+}
+
+function useTrialKeys(trial: Trial, acts: boolean, act: () => void, copy: () => void): void {
+  useNewestKeys([
+    {key: "y", does: "copy its parameters", run: copy},
+    ...(acts ? [{key: "p", does: "pin it", run: act}, {key: "x", does: "cancel it; Undo for 5 s", run: () => cancelTrial(trial)}] : []),
+  ]);
+}

@@ -1,0 +1,94 @@
+// A trial's values, and what they were reported with: promise, goodput, batch size.
+
+import {useMemo} from "react";
+
+import type {Curves, Study, Trial} from "../../contract";
+import {Problem} from "../../parts/problem";
+import {useAnswer} from "../../store";
+import {addressOf, go, useQuery, useRange} from "../../url";
+import {type XAxis, X_AXES, X_LABELS, canBeLog, isXAxis, shownCurve} from "../study/curve_set";
+import {CurvesPlot} from "../study/curves_plot";
+import {usePictureButton} from "../study/picture";
+import {useCurves} from "../study/use_curves";
+import {numberOf} from "../../table/trials_store";
+
+const HEIGHT = 240;
+
+export function TrialCurve({trial, study}: {trial: Trial; study: Study}) {
+  const [axisText, setAxis] = useQuery("x", "step");
+  const [logs, setLogs] = useQuery("log", "");
+  const [smoothing, setSmoothing] = useQuery("smooth", "0");
+  const [view, setView] = useRange("zoom");
+  const axis: XAxis = isXAxis(axisText) ? axisText : "step";
+  const trials = useMemo(() => [trial.id], [trial.id]);
+  const only = useMemo(() => new Set(trials), [trials]);
+  const weight = Math.max(0, Math.min(0.99, Number(smoothing) || 0));
+  const {curves, error} = useCurves({study: study.id, axis, xlog: false, best: 0, trials, view}, weight);
+  const possible = canBeLog(curves.map((curve) => curve.y));
+  const [picture, pictureButton] = usePictureButton(`${study.name}-trial-${trial.number}`);
+  return (
+    <section className="panel" aria-label="Curve" ref={picture}>
+      <h2>Curve</h2>
+      {error !== null && <Problem error={error} what="The curve" />}
+      <CurvesPlot
+        label={`${study.metric} of trial ${trial.number}`} curves={curves} metric={study.metric} maximize={study.direction === "maximize"}
+        axis={axis} xlog={false} ylog={logs === "y" && possible} whole={false} smooth={weight > 0} height={HEIGHT} view={view}
+        onView={setView} chosen={only} best={null} hovered={null} onHover={() => undefined} onOpen={() => undefined}
+        tools={
+          <>
+            <label className="tool">
+              x{" "}
+              <select value={axis} onChange={(event) => { setView(null); setAxis(event.target.value); }}>
+                {X_AXES.map((one) => <option key={one} value={one}>{X_LABELS[one]}</option>)}
+              </select>
+            </label>
+            <label className="tool">
+              smooth{" "}
+              <select value={smoothing} onChange={(event) => setSmoothing(event.target.value)}>
+                {["0", "0.5", "0.8", "0.9", "0.97"].map((one) => <option key={one}>{one}</option>)}
+              </select>
+            </label>
+            <button type="button" aria-pressed={logs === "y" && possible} disabled={!possible}
+                    onClick={() => setLogs(logs === "y" ? "" : "y")}>log y</button>
+            {pictureButton}
+            <button type="button" onClick={() => go(addressOf.study(study.id, {t: String(trial.id)}))}>Among the others</button>
+          </>
+        }
+      />
+    </section>
+  );
+}
+
+const FIGURES = {promise: "promise", goodput: "goodput", batch_size: "batch size"} as const;
+type Figure = keyof typeof FIGURES;
+
+export function TrialFigures({trial, study}: {trial: Trial; study: Study}) {
+  const [text, setFigure] = useQuery("figure", "promise");
+  const [view, setView] = useRange("figurezoom");
+  const only = useMemo(() => new Set([trial.id]), [trial.id]);
+  const figure: Figure = text in FIGURES ? text as Figure : "promise";
+  const answer = useAnswer<Curves>(`/api/view/studies/${study.id}/curves?trials=${trial.id}&x=time&width=800`,
+                                   (event) => event.trials.some((one) => one.id === trial.id) || event.more === true);
+  const curves = useMemo(() => (answer.data?.curves ?? []).map((curve) => {
+    const places = (curve[figure] ?? []).map((value, i) => [numberOf(curve.x[i]), numberOf(value)] as const)
+      .filter(([, value]) => !Number.isNaN(value));
+    return shownCurve({...curve, x: places.map(([x]) => x), y: places.map(([, y]) => y), points: places.length}, "time", 0, undefined);
+  }).filter((curve) => curve.x.length > 0), [answer.data, figure]);
+  return (
+    <section className="panel" aria-label="Promise, goodput and batch size">
+      <header className="panel-head">
+        <h2>Over time</h2>
+        <span className="choices">
+          {(Object.keys(FIGURES) as Figure[]).map((one) => (
+            <button type="button" key={one} aria-pressed={one === figure} onClick={() => setFigure(one)}>{FIGURES[one]}</button>
+          ))}
+        </span>
+      </header>
+      {curves.length === 0 && !answer.loading ? <p className="empty">No {FIGURES[figure]} has been recorded with its values.</p> : (
+        <CurvesPlot label={`${FIGURES[figure]} of trial ${trial.number} over time`} curves={curves} metric={FIGURES[figure]} maximize axis="time"
+                    xlog={false} ylog={false} whole smooth={false} height={HEIGHT} view={view} onView={setView} chosen={only} best={null}
+                    hovered={null} onHover={() => undefined} onOpen={() => undefined} />
+      )}
+    </section>
+  );
+}
