@@ -50,7 +50,7 @@ export function useTrialsView(study: Study, kind: "pool" | "ask" | "queue", tria
   const filter = query.get("f") ?? "";
   const order = query.get("sort");
   const cols = query.get("cols") ?? "";
-  const ids = query.get("t");
+  const ids = query.get("chosen");
   const {conditions, errors} = useMemo(() => parseConditions(filter), [filter]);
   const sort = useMemo(() => parseSort(order), [order]);
   const chosen = useMemo(() => new Set(parseIds(ids)), [ids]);
@@ -67,7 +67,7 @@ export function useTrialsView(study: Study, kind: "pool" | "ask" | "queue", tria
     setColumns: (next) => setQuery({cols: next === null ? null : formatColumns(next)}),
     toggleChosen: (id) => {
       const next = chosen.has(id) ? [...chosen].filter((other) => other !== id) : [...chosen, id];
-      setQuery({t: next.length === 0 ? null : next.join(",")});
+      setQuery({chosen: next.length === 0 ? null : next.join(",")});
     },
   };
 }

@@ -95,7 +95,7 @@ function StudyCurves({study: id, trials, colors, hovered, onHover}: StudyCurvesP
   const {metric, direction, name} = study.data;
   return (
     <section className="panel" aria-label={`Curves of ${visible(name)}`} ref={picture}>
-      <h2>Curves of <Link to={addressOf.study(id, {t: key})}><Name of={name} most={40} /></Link></h2>
+      <h2>Curves of <Link to={addressOf.study(id, {chosen: key})}><Name of={name} most={40} /></Link></h2>
       {error !== null && <Problem error={error} what="Curves" />}
       <CurvesPlot
         label={`${metric} of the compared trials`} curves={curves} metric={metric} maximize={direction === "maximize"} axis={axis} xlog={false}

@@ -32,9 +32,10 @@ export function CurvesPanel({study, row, hovered, onHover, onOpen}: CurvesPanelP
   const [smoothing, setSmoothing] = useQuery("smooth", "0");
   const [logs, setLogs] = useQuery("log", "");
   const [range, setRange] = useQuery("range", "usual");
-  const [view, setView] = useRange("zoom");
   const axis: XAxis = isXAxis(axisText) ? axisText : "step";
-  const ids = query.get("t");
+  // Over time the curves are zoomed with the lanes.
+  const [view, setView] = useRange(axis === "time" ? "t" : "zoom");
+  const ids = query.get("chosen");
   const chosen = useMemo(() => new Set(parseIds(ids)), [ids]);
   const xlog = logs.includes("x") && axis !== "time";
   const weight = Math.max(0, Math.min(0.99, Number(smoothing) || 0));

@@ -113,7 +113,8 @@ function Row({decision, ofTrial, now}: {decision: Decision; ofTrial: boolean; no
       <td>
         {(figures?.from ?? []).map((from) => (
           <span className="from" key={from.trial_id}>
-            <Link to={addressOf.trial(study, from.trial)}>trial {from.trial}</Link> ({from.slots}
+            {from.study_id === undefined ? `trial ${from.trial}`
+              : <Link to={addressOf.trial(from.study_id, from.trial)}>trial {from.trial}</Link>} ({from.slots}
             {from.promise === null ? "" : `, promise ${number(from.promise, 2)}`})
           </span>
         ))}

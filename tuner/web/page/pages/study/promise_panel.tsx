@@ -4,6 +4,7 @@ import {useMemo} from "react";
 
 import type {Curve, Curves, Study} from "../../contract";
 import {count, number} from "../../format";
+import {Choices} from "../../parts/choices";
 import {Link} from "../../parts/link";
 import {PartBar, Swatch} from "../../table/cells";
 import {numberOf} from "../../table/trials_store";
@@ -13,6 +14,8 @@ import {useAnswer} from "../../store";
 import {type ShownCurve, shownCurve} from "./curve_set";
 import {CurvesPlot} from "./curves_plot";
 
+type Shows = "now" | "promise" | "goodput";
+const SHOWS: readonly (readonly [Shows, string])[] = [["now", "now"], ["promise", "promise over time"], ["goodput", "goodput over time"]];
 const MOST_ROWS = 12;
 const MOST_LINES = 30;
 const NONE: ReadonlySet<number> = new Set();
@@ -37,18 +40,11 @@ interface Running {
 export function PromisePanel(props: PromisePanelProps) {
   const [shows, setShows] = useQuery("pg", "now");
   const running = useRunning(props.trials);
-  const choice = (name: string, label: string) => (
-    <button type="button" aria-pressed={shows === name} onClick={() => setShows(name)}>{label}</button>
-  );
   return (
     <section className="panel" aria-label="Promise and goodput">
       <header className="panel-head">
         <h2>Promise × goodput</h2>
-        <span className="choices">
-          {choice("now", "now")}
-          {choice("promise", "promise over time")}
-          {choice("goodput", "goodput over time")}
-        </span>
+        <Choices label="" of={SHOWS} chosen={shows as Shows} onChoose={setShows} />
       </header>
       {shows === "promise" || shows === "goodput"
         ? <OverTime {...props} running={running} of={shows} />

@@ -4,9 +4,12 @@ import {useEffect, useMemo, useState} from "react";
 
 import type {Overview, Study, StudyRow} from "../../contract";
 import {duration, visible} from "../../format";
+import {useNow} from "../../parts/now";
 import {Name} from "../../parts/name";
 import {Problem} from "../../parts/problem";
 import {State} from "../../parts/state";
+import {WhyCard} from "../../parts/why";
+import {Lanes} from "../../plot/lanes";
 import {useAnswer, useOverview} from "../../store";
 import {type Trials, useTrials} from "../../table/use_trials";
 import {addressOf, go, setQuery, useQuery} from "../../url";
@@ -98,8 +101,22 @@ function OverviewTab({study, row, overview, trials}: OverviewTabProps) {
         <CurvesPanel study={study} row={row} trials={trials} hovered={hovered} onHover={setHovered} onOpen={open} />
         {onPool && <PromisePanel study={study} trials={trials} hovered={hovered} onHover={setHovered} onOpen={open} />}
       </div>
+      {onPool && <SlotsPanel study={study.id} />}
       <TrialsTable study={study} row={row} role={overview.role} slots={overview.pool.slots} trials={trials} hovered={hovered}
                    onHover={setHovered} />
     </>
+  );
+}
+
+function SlotsPanel({study}: {study: number}) {
+  const now = useNow();
+  const [why, setWhy] = useQuery("why", "");
+  const chosen = /^(\d+)@(\d+(?:\.\d+)?)$/.exec(why);
+  return (
+    <section className="panel" aria-label="Slots of this study">
+      <div className="panel-head"><h2>Slots of this study</h2></div>
+      <Lanes study={study} onWhy={(trial, at) => setQuery({why: `${trial}@${at.toFixed(1)}`})} />
+      {chosen && <WhyCard trial_id={Number(chosen[1])} at={Number(chosen[2])} now={now} onClose={() => setWhy("")} />}
+    </section>
   );
 }

@@ -70,7 +70,7 @@ export function TrialsTable(props: TrialsTableProps) {
             <button type="button" disabled={view.chosen.size < 2} onClick={() => go(addressOf.compare([...view.chosen]))}>
               Compare {view.chosen.size}
             </button>
-            <button type="button" onClick={() => setQuery({t: null})}>Choose none</button>
+            <button type="button" onClick={() => setQuery({chosen: null})}>Choose none</button>
           </>
         )}
         <button type="button" onClick={() => setChoosing(true)}>Columns</button>

@@ -3,6 +3,7 @@
 import {useMemo} from "react";
 
 import type {Curves, Study, Trial} from "../../contract";
+import {Choices} from "../../parts/choices";
 import {Problem} from "../../parts/problem";
 import {useAnswer} from "../../store";
 import {addressOf, go, useQuery, useRange} from "../../url";
@@ -51,7 +52,7 @@ export function TrialCurve({trial, study}: {trial: Trial; study: Study}) {
             <button type="button" aria-pressed={logs === "y" && possible} disabled={!possible}
                     onClick={() => setLogs(logs === "y" ? "" : "y")}>log y</button>
             {pictureButton}
-            <button type="button" onClick={() => go(addressOf.study(study.id, {t: String(trial.id)}))}>Among the others</button>
+            <button type="button" onClick={() => go(addressOf.study(study.id, {chosen: String(trial.id)}))}>Among the others</button>
           </>
         }
       />
@@ -59,14 +60,14 @@ export function TrialCurve({trial, study}: {trial: Trial; study: Study}) {
   );
 }
 
-const FIGURES = {promise: "promise", goodput: "goodput", batch_size: "batch size"} as const;
-type Figure = keyof typeof FIGURES;
+type Figure = "promise" | "goodput" | "batch_size";
+const FIGURES: readonly (readonly [Figure, string])[] = [["promise", "promise"], ["goodput", "goodput"], ["batch_size", "batch size"]];
 
 export function TrialFigures({trial, study}: {trial: Trial; study: Study}) {
   const [text, setFigure] = useQuery("figure", "promise");
   const [view, setView] = useRange("figurezoom");
   const only = useMemo(() => new Set([trial.id]), [trial.id]);
-  const figure: Figure = text in FIGURES ? text as Figure : "promise";
+  const [figure, name] = FIGURES.find(([one]) => one === text) ?? FIGURES[0]!;
   const answer = useAnswer<Curves>(`/api/view/studies/${study.id}/curves?trials=${trial.id}&x=time&width=800`,
                                    (event) => event.trials.some((one) => one.id === trial.id) || event.more === true);
   const curves = useMemo(() => (answer.data?.curves ?? []).map((curve) => {
@@ -78,14 +79,10 @@ export function TrialFigures({trial, study}: {trial: Trial; study: Study}) {
     <section className="panel" aria-label="Promise, goodput and batch size">
       <header className="panel-head">
         <h2>Over time</h2>
-        <span className="choices">
-          {(Object.keys(FIGURES) as Figure[]).map((one) => (
-            <button type="button" key={one} aria-pressed={one === figure} onClick={() => setFigure(one)}>{FIGURES[one]}</button>
-          ))}
-        </span>
+        <Choices label="" of={FIGURES} chosen={figure} onChoose={setFigure} />
       </header>
-      {curves.length === 0 && !answer.loading ? <p className="empty">No {FIGURES[figure]} has been recorded with its values.</p> : (
-        <CurvesPlot label={`${FIGURES[figure]} of trial ${trial.number} over time`} curves={curves} metric={FIGURES[figure]} maximize axis="time"
+      {curves.length === 0 && !answer.loading ? <p className="empty">No {name} has been recorded with its values.</p> : (
+        <CurvesPlot label={`${name} of trial ${trial.number} over time`} curves={curves} metric={name} maximize axis="time"
                     xlog={false} ylog={false} whole smooth={false} height={HEIGHT} view={view} onView={setView} chosen={only} best={null}
                     hovered={null} onHover={() => undefined} onOpen={() => undefined} />
       )}
