@@ -103,8 +103,9 @@ function linePixels(curve: Curve, from: number, to: number, scales: CurveScales,
   };
   for (let i = from; i < to; ++i) {
     const px = Math.round(scales.x(curve.x[i]!));
-    const py = Math.round(within(scales.y(curve.y[i]!), scales.height));
-    if (!Number.isFinite(px) || Number.isNaN(py)) {
+    const y = curve.y[i]!;
+    const py = Math.round(within(scales.y(y), scales.height));
+    if (!Number.isFinite(px) || !Number.isFinite(y) || Number.isNaN(py)) {
       end();
       continue;
     }

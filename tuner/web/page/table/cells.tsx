@@ -8,9 +8,9 @@ import {isTime} from "./columns";
 import type {TrialsStore} from "./trials_store";
 
 const MOST_LETTERS = 80;
-const SERIES = 7;
+const SERIES = 8;
 
-/** The colour that a trial has in a picture: that of its number, unless few trials are told apart. */
+/** The colour that a trial has in a picture: that of its id, unless few trials are told apart. */
 export function Swatch({place}: {place: number}) {
   return <span className="swatch" aria-hidden="true" style={{background: `var(--c${(place % SERIES) + 1})`}} />;
 }

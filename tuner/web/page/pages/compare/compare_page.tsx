@@ -159,7 +159,7 @@ function Table({trials, severalStudies, colors, hovered, onHover, onRemove}: Tab
               <th scope="col">trial</th>
               {trials.map((trial) => (
                 <th scope="col" key={trial.id} className="number">
-                  <Swatch place={colors.get(trial.id) ?? trial.number} /> <Link to={addressOf.trial(trial.study_id, trial.number)}>{trial.number}</Link>{" "}
+                  <Swatch place={colors.get(trial.id) ?? trial.id} /> <Link to={addressOf.trial(trial.study_id, trial.number)}>{trial.number}</Link>{" "}
                   <button type="button" className="row-menu" aria-label={`Leave out trial ${trial.number}`} onClick={() => onRemove(trial.id)}>✕</button>
                 </th>
               ))}

@@ -35,7 +35,7 @@ export interface CurvesPlotProps {
   onHover: (id: number | null) => void;
   onOpen: (curve: ShownCurve) => void;
   tools?: React.ReactNode;
-  /** Places in the palette by id, where few trials are to be told apart; else by their numbers. */
+  /** Places in the palette by id, where few trials are to be told apart; else the ids themselves, as in the lanes. */
   colors?: ReadonlyMap<number, number>;
 }
 
@@ -43,16 +43,10 @@ const REACH = 30;
 const DASHES: Record<string, number[]> = {pruned: [5, 3], failed: [2, 3], fail: [2, 3]};
 const MANY = 30;
 
-/** The colour of a trial is the same wherever it is drawn. */
-export function trialColor(style: Style, trial: number): string {
-  return seriesColor(style, trial % (style.series.length - 1));
-}
-
-/** As it is when no other is pointed at. */
 export function curveStyle(curve: ShownCurve, style: Style, shown: number, strong: boolean,
-                           place: number = curve.trial): CurveStyle {
+                           place: number = curve.id): CurveStyle {
   const many = shown > MANY;
-  return {color: trialColor(style, place), width: strong ? 2.5 : many ? 1 : 1.5, alpha: strong || !many ? 1 : 0.6,
+  return {color: seriesColor(style, place), width: strong ? 2.5 : many ? 1 : 1.5, alpha: strong || !many ? 1 : 0.6,
           dash: DASHES[curve.state] ?? []};
 }
 

@@ -88,7 +88,7 @@ function Now({study, running, hovered, onHover}: PromisePanelProps & {running: R
           <tbody onMouseLeave={() => onHover(null)}>
             {running.slice(0, MOST_ROWS).map((trial) => (
               <tr key={trial.id} className={trial.id === hovered ? "hovered" : undefined} onMouseEnter={() => onHover(trial.id)}>
-                <th scope="row"><Swatch place={trial.trial} /> <Link to={addressOf.trial(study.id, trial.trial)}>{trial.trial}</Link></th>
+                <th scope="row"><Swatch place={trial.id} /> <Link to={addressOf.trial(study.id, trial.trial)}>{trial.trial}</Link></th>
                 <td><PartBar part={known(trial.promise)} /></td>
                 <td className="number">{number(known(trial.goodput))}</td>
                 <td className="number">{number(known(trial.slots))}</td>

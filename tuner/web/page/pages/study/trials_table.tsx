@@ -151,7 +151,7 @@ function NumberCell({store, row, study, chosen, onToggle}: {store: TrialsStore; 
   return (
     <span className="row-number">
       <input type="checkbox" checked={chosen.has(id)} aria-label={`Choose trial ${number}`} onChange={() => onToggle(id)} />
-      <Swatch place={number} />
+      <Swatch place={id} />
       <Link to={addressOf.trial(study, number)}>{number}</Link>
     </span>
   );

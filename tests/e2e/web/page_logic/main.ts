@@ -1,0 +1,6 @@
+// What page_logic_test.py loads.
+import "./table_cases";
+import "./curve_cases";
+import "./page_cases";
+
+export {outcomes} from "./cases";

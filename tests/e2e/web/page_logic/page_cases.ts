@@ -1,0 +1,56 @@
+import type {TrialSpan} from "../../../../tuner/web/page/contract";
+import {differencesOf} from "../../../../tuner/web/page/pages/compare/differences";
+import {fileName} from "../../../../tuner/web/page/pages/study/download";
+import {parametersOf} from "../../../../tuner/web/page/pages/study/parameters";
+import {logText} from "../../../../tuner/web/page/pages/trial/log_text";
+import {slotSteps, slotsAt} from "../../../../tuner/web/page/pages/trial/slots_steps";
+import {TrialsStore} from "../../../../tuner/web/page/table/trials_store";
+import {equal, test} from "./cases";
+
+test("colours and moves of terminals are taken out of a log", () => {
+  equal(logText("\u001b[1;31mred\u001b[0m \u001b]0;title\u0007text\u001b[2K"), "red text");
+});
+
+test("a bar that is written over stands as it was last", () => {
+  equal(logText("10%\r50%\r100%\ndone\r\nnext\r"), "100%\ndone\nnext");
+});
+
+test("what cannot be seen in a log is spelt", () => {
+  equal(logText("a\u0000b\u202ec\td"), "a\\u0000b\\u202Ec\td");
+});
+
+test("what differs is found, also what only one has", () => {
+  const found = differencesOf([{lr: 0.1, rule: "a", only: null}, {lr: 0.1, rule: "b"}], ["rule"]);
+  equal(found.map(({name, differs}) => [name, differs]), [["rule", true], ["lr", false], ["only", true]]);
+  equal(differencesOf([{constructor: 1}, {}], []).map(({values}) => values), [[1, undefined]]);
+});
+
+test("file names are those of every file system", () => {
+  equal(fileName("../a b/ü:%", ".csv"), "_a_b_.csv");
+  equal(fileName("..", ".csv"), "study.csv");
+  equal(fileName("x".repeat(500), ".csv").length, 84);
+});
+
+test("parameters that a trial has not are left out", () => {
+  const store = new TrialsStore();
+  store.merge({columns: {id: [1], number: [0], "p:lr": [0.1], "p:none": [null], "p:rule": [0], value: [1]}, words: {"p:rule": ["sqrt"]}});
+  equal(parametersOf(store, 0), {lr: 0.1, rule: "sqrt"});
+  equal(parametersOf(store, undefined), {});
+});
+
+const spans: TrialSpan[] = [
+  {from: 10, to: 20, slots: [{node: "a", slot: 0}]},
+  {from: 15, to: 20, slots: [{node: "b", slot: 3}, {node: "b", slot: 1}]},
+  {from: 20, to: null, slots: [{node: "a", slot: 2}]},
+];
+
+test("slots over time follow from overlapping spans", () => {
+  equal(slotSteps(spans, 30), {at: [10, 15, 20, 30], slots: [1, 3, 1, 0]});
+  equal(slotSteps([], 30), {at: [], slots: []});
+});
+
+test("where a trial was is told by node", () => {
+  equal(slotsAt(spans, 16, 30), "a: 0 · b: 1, 3");
+  equal(slotsAt(spans, 30, 30), "a: 2");
+  equal(slotsAt(spans, 5, 30), "");
+});
