@@ -92,18 +92,15 @@ export class Store {
       this.figures = figures;
       this.liveListeners.forEach((listener) => listener());
     },
-    resync: () => {
-      this.readAgain(() => true);
-      this.changeListeners.forEach((listener) => listener(null));
-    },
+    resync: () => this.resync(),
     overview: (overview) => this.put("/api/view/overview", overview),
     liveness: (state) => {
       this.liveness = state;
-      if (state.is === "connecting") this.readAgain(() => true);
+      if (state.is === "connecting") this.resync();
       this.livenessListeners.forEach((listener) => listener());
     },
     restarted: () => {
-      this.readAgain(() => true);
+      this.resync();
       reloadIfUpgraded();
     },
   });
@@ -121,6 +118,11 @@ export class Store {
   /** What has changed; null: anything may have. */
   subscribeChanges = (listener: (event: Changed | null) => void) => listen(this.changeListeners, listener);
   subscribeValues = (listener: (values: Values) => void) => listen(this.valueListeners, listener);
+
+  private resync(): void {
+    this.readAgain(() => true);
+    this.changeListeners.forEach((listener) => listener(null));
+  }
 
   readAgain(which: (entry: Entry) => boolean): void {
     for (const entry of this.entries.values()) {

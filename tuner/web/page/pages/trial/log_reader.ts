@@ -1,5 +1,7 @@
 // The output of a trial's processes as it grows: what is new is asked for each second while somebody looks.
 
+import {at} from "../../base";
+
 const EACH_MS = 1000;
 const AFTER_ERROR_MS = 5000;
 /** So much is kept; the file on the machine has the rest. */
@@ -63,7 +65,7 @@ export class LogReader {
   /** True where more is there already. */
   private async ask(): Promise<boolean> {
     const keys = [...(this.rank === null ? [] : [`rank=${this.rank}`]), ...(this.after === null ? [] : [`after=${this.after}`])];
-    const answer = await fetch(`/api/trials/${this.trial}/output${keys.length > 0 ? `?${keys.join("&")}` : ""}`, {cache: "no-store"});
+    const answer = await fetch(at(`/api/trials/${this.trial}/output${keys.length > 0 ? `?${keys.join("&")}` : ""}`), {cache: "no-store"});
     const text = await answer.text();
     if (this.stopped) return false;
     if (!answer.ok) {
