@@ -12,6 +12,7 @@ import queue
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -35,6 +36,15 @@ def bundle(folder):
                     "-DMODULES=/usr/share/nodejs", "-P", ROOT / "tuner/web/assets/bundle.cmake"], check=True)
 
 
+class Listener(http.server.ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request, client_address):
+        """A browser that goes in the midst of an answer is nobody's fault."""
+        if not isinstance(sys.exc_info()[1], OSError):
+            super().handle_error(request, client_address)
+
+
 class FixtureServer:
     """Answers until close(). `writes` are the requests that were to change something."""
 
@@ -52,8 +62,7 @@ class FixtureServer:
         self.lock = threading.Lock()
         self.down = False
         handler = type("Handler", (Handler,), {"fixture": self})
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", port), handler)
-        self.server.daemon_threads = True
+        self.server = Listener(("127.0.0.1", port), handler)
         self.base = f"http://127.0.0.1:{self.server.server_address[1]}"
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 

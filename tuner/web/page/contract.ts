@@ -82,7 +82,8 @@ export interface StudyRow {
 }
 
 export interface Alert {
-  at: number;
+  /** null: it holds now. */
+  at: number | null;
   level: "error" | "warning";
   text: string;
   study_id: number | null;
@@ -186,6 +187,8 @@ export interface LaneMark {
   study: number | null;
   node: number | null;
   reason: string;
+  /** So many of one kind lie under one pixel. */
+  count?: number;
 }
 
 export interface Lanes extends Versioned {

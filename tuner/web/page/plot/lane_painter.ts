@@ -11,6 +11,8 @@ export type ColorBy = "trial" | "study" | "promise";
 export type Promises = ReadonlyMap<number, number>;
 
 const TEXT_FROM_PX = 14;
+/** Shapes that would lie on one another are left out until there is room: zooming in makes some. */
+const MARK_APART_PX = 9;
 
 export function colorOf(lanes: Lanes, span: number, by: ColorBy, promises: Promises, style: Style): string {
   if ((lanes.spans.count[span] ?? 1) > 1) return style.strongLine;
@@ -31,6 +33,7 @@ export function paintLanes(context: CanvasRenderingContext2D, frame: Frame, styl
     context.globalAlpha = 1;
     for (const row of block.rows) paintRow(context, frame, style, layout, row, by, promises, block.folded, marked.get(row));
   }
+  const last = new Map<Row, number>();
   layout.lanes.marks.forEach((mark, index) => {
     if (mark.kind.startsWith("node_") || mark.kind === "drain") {
       paintNodeMark(context, frame, style, layout, index);
@@ -38,7 +41,9 @@ export function paintLanes(context: CanvasRenderingContext2D, frame: Frame, styl
     }
     const row = layout.markRows[index];
     const x = frame.x(mark.at) + shiftOf(mark.kind);
-    if (row && row.height > 12 && x >= 0 && x <= frame.width) paintMark(context, style, mark.kind, x, row);
+    if (!row || row.height <= 12 || x < 0 || x > frame.width || Math.abs(x - (last.get(row) ?? -Infinity)) < MARK_APART_PX) return;
+    paintMark(context, style, mark.kind, x, row);
+    last.set(row, x);
   });
 }
 

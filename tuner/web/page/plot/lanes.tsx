@@ -156,7 +156,7 @@ function Lead({layout, turn}: {layout: Layout; turn: (node: LaneNode) => void}) 
           <div key={block.node} className="lane-node" style={{top: block.top, height: block.height}}>
             <button type="button" className="lane-fold" aria-expanded={!block.folded} title={`${name}${node.gpu_type ? ", " + visible(node.gpu_type) : ""}`}
                     onClick={() => turn(node)}>
-              <span aria-hidden="true">{block.folded ? "▸" : "▾"}</span> <bdi>{shortened(name, 10)}</bdi>
+              <span aria-hidden="true">{block.folded ? "▸" : "▾"}</span> <bdi>{shortened(name, 9)}</bdi>
             </button>
             {!block.folded && block.rows.length > 1 && (
               <span className="lane-type muted">{node.up ? shortened(visible(node.gpu_type), 9) : "down"}</span>

@@ -41,7 +41,7 @@ function Nodes({overview}: {overview: Overview}) {
       </div>
       {pool.nodes.length === 0 && (
         <p className="empty panel">
-          No machine has joined this pool yet. On each that is to train: <code>tuner agent --server ADDRESS</code>
+          No machine has joined this pool yet. On each that is to train: <code>tuner agent --join HOST:PORT</code>
         </p>
       )}
       {pool.nodes.length > 0 && <NodesTable overview={overview} types={types} />}

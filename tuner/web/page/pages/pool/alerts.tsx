@@ -13,7 +13,7 @@ const LONGEST = 220;
 export function Alerts({alerts, now}: {alerts: readonly Alert[]; now: number}) {
   const [all, setAll] = useState(false);
   if (!alerts.length) return null;
-  const newest = [...alerts].sort((a, b) => b.at - a.at);
+  const newest = [...alerts].sort((a, b) => Number(b.at === null) - Number(a.at === null) || (b.at ?? 0) - (a.at ?? 0));
   const shown = all ? newest : newest.slice(0, SHOWN);
   return (
     <section aria-label="What needs you" className="alerts">
@@ -23,7 +23,7 @@ export function Alerts({alerts, now}: {alerts: readonly Alert[]; now: number}) {
             <span className={alert.level === "error" ? "bad" : "warn"} aria-hidden="true">{alert.level === "error" ? "✖" : "▲"}</span>
             <span className="alert-text">
               <span className="unseen">{alert.level}: </span>
-              <What alert={alert} /> <span className="muted">{ago(alert.at, now)}</span>
+              <What alert={alert} /> {alert.at !== null && <span className="muted">{ago(alert.at, now)}</span>}
             </span>
           </li>
         ))}

@@ -58,7 +58,7 @@ function SlotsPanel({overview, now}: {overview: Overview; now: number}) {
       <div className="panel-head"><h2 id="slots-head">Slots</h2></div>
       {overview.pool.nodes.length === 0 ? (
         <p className="empty">
-          No machine has joined this pool yet. On each that is to train: <code>tuner agent --server ADDRESS</code>
+          No machine has joined this pool yet. On each that is to train: <code>tuner agent --join HOST:PORT</code>
         </p>
       ) : (
         <Lanes onWhy={(trial, at) => setQuery({why: `${trial}@${at.toFixed(1)}`})} />
