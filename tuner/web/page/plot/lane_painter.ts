@@ -1,5 +1,7 @@
 // Lanes: bars for what held a slot, shapes for decisions, an area for how much was held.
 
+import {bisectRight} from "d3-array";
+
 import type {Lanes} from "../contract";
 import {type Layout, type LaneHit, type Row, endOf, rowOf, shiftOf} from "./lane_rows";
 import type {Frame} from "./plot";
@@ -54,8 +56,12 @@ function markPixels(frame: Frame, layout: Layout): Map<Row, number[]> {
     const mark = layout.lanes.marks[index];
     if (!row || !mark) return;
     const x = frame.x(mark.at) + shiftOf(mark.kind);
-    if (x >= 0 && x <= frame.width) pixels.set(row, [...(pixels.get(row) ?? []), x]);
+    if (x < 0 || x > frame.width) return;
+    const list = pixels.get(row);
+    if (list) list.push(x);
+    else pixels.set(row, [x]);
   });
+  for (const list of pixels.values()) list.sort((a, b) => a - b);
   return pixels;
 }
 
@@ -65,18 +71,27 @@ function paintRow(context: CanvasRenderingContext2D, frame: Frame, style: Style,
   const height = Math.max(1, row.height - (folded ? 0 : 1));
   context.font = style.font;
   context.textBaseline = "middle";
-  for (const span of row.spans) {
-    const left = Math.max(-2, frame.x(spans.from[span] ?? 0));
-    const right = Math.min(frame.width + 2, frame.x(endOf(layout.lanes, span)));
-    if (right < 0 || left > frame.width) continue;
+  const digit = context.measureText("0").width;
+  let last = -Infinity;
+  // What ends before the window's beginning is not looked at: spans of a slot follow one another.
+  for (let at = Math.max(0, bisectRight(row.starts, frame.x.domain[0]) - 1); at < row.spans.length; ++at) {
+    const span = row.spans[at] as number;
+    // Whole pixels are drawn several times as fast as parts of them.
+    const left = Math.max(-2, Math.round(frame.x(spans.from[span] ?? 0)));
+    const right = Math.min(frame.width + 2, Math.round(frame.x(endOf(layout.lanes, span))));
+    if (left > frame.width) break;
+    if (right < 0 || (left === last && right <= left + 1)) continue;
+    last = left;
     const color = colorOf(layout.lanes, span, by, promises, style);
     context.fillStyle = color;
     const width = Math.max(1, right - left - (right - left > 3 ? 1 : 0));
     context.fillRect(left, row.top, width, height);
-    const text = (spans.count[span] ?? 1) > 1 ? "" : String(spans.trial[span] ?? "");
+    if (folded || width < TEXT_FROM_PX || (spans.count[span] ?? 1) > 1) continue;
+    const text = String(spans.trial[span] ?? "");
     const first = Math.max(left, 0);
-    const start = Math.max(first + 4, ...marked.filter((x) => x > left && x < first + 22).map((x) => x + 8));
-    if (folded || width < TEXT_FROM_PX || !text || context.measureText(text).width > right - start - 2) continue;
+    const shape = marked[bisectRight(marked, left)];
+    const start = shape !== undefined && shape < first + 22 ? shape + 8 : first + 4;
+    if (text.length * digit > right - start - 2) continue;
     context.fillStyle = color.startsWith("#") || color.startsWith("rgb") ? textOn(color) : style.onSeries;
     context.fillText(text, start, row.top + height / 2 + 0.5);
   }

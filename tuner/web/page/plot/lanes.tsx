@@ -207,7 +207,7 @@ function shown(lanes: LanesAnswer, study: number): string {
 }
 
 const TOLD: Record<string, string> = {grow: "grew", shrink: "shrank", move: "moved", start: "started", prune: "was pruned", fail: "failed",
-  finish: "ended", pause: "paused", restart: "started again"};
+  finish: "ended", pause: "paused", resume: "went on", restart: "started again", pool: "the pool changed", study: "the study changed"};
 
 export function told(kind: string): string {
   return TOLD[kind] ?? kind;

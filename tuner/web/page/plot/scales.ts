@@ -40,9 +40,15 @@ export function scaleOf(axis: AxisOf, domain: Range, range: Range): Scale {
   return axis.kind === "time" ? timeScale(axis, domain, range) : plainScale(axis, domain, range);
 }
 
+/** What D3's scales say too, for painters that ask a hundred thousand times a frame. */
+function straight(domain: Range, range: Range): (value: number) => number {
+  const slope = (range[1] - range[0]) / (domain[1] - domain[0]);
+  return (value) => range[0] + (value - domain[0]) * slope;
+}
+
 function plainScale(axis: AxisOf, domain: Range, range: Range): Scale {
   const d3 = (axis.kind === "log" ? scaleLog() : scaleLinear()).domain(domain).range(range);
-  const scale = (value: number) => d3(value);
+  const scale = axis.kind === "log" ? (value: number) => d3(value) : straight(domain, range);
   const format = axis.format ?? ((value: number) => number(value));
   return Object.assign(scale, {
     invert: (pixel: number) => d3.invert(pixel),
@@ -59,7 +65,7 @@ function plainScale(axis: AxisOf, domain: Range, range: Range): Scale {
 
 function timeScale(axis: AxisOf, domain: Range, range: Range): Scale {
   const d3 = scaleTime().domain([domain[0] * 1000, domain[1] * 1000]).range(range);
-  const scale = (value: number) => d3(value * 1000);
+  const scale = straight(domain, range);
   const span = domain[1] - domain[0];
   const format = axis.format ?? ((value: number) => clockLabel(value, span));
   return Object.assign(scale, {
