@@ -116,7 +116,9 @@ function LanesPlot({lanes, now, window, color, view, setView, onWhy}: {
   const [folded, turn] = useFolds(lanes);
   const foldKey = lanes.nodes.map(folded).join();
   const layout = useMemo(() => layOut(lanes, folded), [lanes, foldKey]);
-  const first = window === "all" ? (view ? Math.min(view[0], lanes.from) : earliest(lanes)) : now - Number(window);
+  // A young pool fills its picture.
+  const begun = view ? Math.min(view[0], lanes.from) : earliest(lanes);
+  const first = window === "all" ? begun : Math.max(begun, now - Number(window));
   const x = useMemo<AxisOf>(() => ({kind: "time", domain: [first, now], label: ""}), [first, now]);
   return (
     <Plot<LaneHit>
