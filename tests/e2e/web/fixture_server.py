@@ -59,6 +59,8 @@ class FixtureServer:
         # What fails: {path: status}. Streams: what each open one is sent.
         self.broken = {}
         self.streams = []
+        # What each trial's processes have printed.
+        self.printed = "".join(f"epoch {epoch} loss {2 / (epoch + 1):.4f}\n" for epoch in range(200)).encode()
         self.lock = threading.Lock()
         self.down = False
         handler = type("Handler", (Handler,), {"fixture": self})
@@ -87,6 +89,7 @@ class FixtureServer:
         """Says that the world is another."""
         self.world.revision += 1
         named = [self.world.trials[one - 1] for one in trials]
+        self.world.changed_at.update((trial["id"], self.world.revision) for trial in named)
         self.send("changed", {"revision": self.world.revision, "now": self.world.now(), "pool": pool, "decisions": decisions,
                               "studies": [study["id"] for study in self.world.studies],
                               "trials": [{"id": t["id"], "study_id": t["study"]["id"], "number": t["number"]} for t in named]})
@@ -110,7 +113,8 @@ class FixtureServer:
         if kind == "trials":
             return self.world.trial(id)
         if below == "/trials":
-            return self.world.table(id, int(one.get("from", 0)), int(one.get("rows", 10000)))
+            since = int(one["changed_since"]) if "changed_since" in one else None
+            return self.world.table(id, int(one.get("from", 0)), int(one.get("rows", 10000)), since)
         if below == "/curves":
             chosen = [int(trial) for trial in one["trials"].split(",") if trial] if "trials" in one else None
             return self.world.curves(id, chosen, int(one["best"]) if "best" in one else None, one.get("x", "step"))
@@ -183,7 +187,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.reply(*self.fixture.write(path, body))
 
     def output(self, query):
-        text = "".join(f"epoch {epoch} loss {2 / (epoch + 1):.4f}\n" for epoch in range(200)).encode()
+        text = self.fixture.printed
         after = int(query.get("after", ["0"])[0])
         self.reply(200, text[after:after + 262144], "text/plain; charset=utf-8", **{"X-Next": len(text), "X-Start": after})
 

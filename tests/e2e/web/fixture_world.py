@@ -21,6 +21,8 @@ class World:
         self.alerts = []
         self.notes = {}
         self.drained = {}
+        # At which revision a trial has changed last, of those that have.
+        self.changed_at = {}
         types = ["H200", "H200", "A100", "L40S"]
         self.nodes = [{"id": i + 1, "name": (names or {}).get(f"node{i}", f"n{i + 1}"), "slots": slots, "gpu_type": types[i % 4],
                        "spot": i % 4 == 2, "up": i % 7 != 6, "price_per_hour": 2.5 - i % 4 * 0.5} for i in range(nodes)]
@@ -161,9 +163,20 @@ class World:
             limits={"trials": study["total"], "time_s": None, "slot_seconds": None, "cost": None}, created_at=self.start, ended_at=None,
             note=self.notes.get(f"study {id}", ""), attributes={"team": "vision"})
 
-    def table(self, id, first=0, rows=10000):
+    def add_trial(self, study, state="waiting", **parameters):
+        """One more trial of the study of this id, which has done nothing yet."""
+        study = self.studies[study - 1]
+        trial = {"id": len(self.trials) + 1, "number": len(study["trials"]), "study": study, "state": state, "spans": [], "steps": 1,
+                 "level": 0.5, "parameters": {"lr": 0.01, "layers": 2, "rule": "sqrt", **parameters}}
+        self.trials.append(trial)
+        study["trials"].append(trial)
+        return trial
+
+    def table(self, id, first=0, rows=10000, since=None):
         study = self.studies[id - 1]
         shown = list(reversed(study["trials"]))[first:first + rows]
+        if since is not None:
+            shown = [trial for trial in shown if self.changed_at.get(trial["id"], 0) > since]
         words = {"state": STATES, "reason": [], "node": [node["name"] for node in self.nodes], "p:rule": ["linear", "sqrt", "adascale"], "u:host": []}
 
         def reason(text):
