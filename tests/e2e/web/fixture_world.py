@@ -160,8 +160,9 @@ class World:
                         {"name": "layers", "kind": "int", "low": 1, "high": 8, "log": False, "choices": []},
                         {"name": "rule", "kind": "choice", "low": None, "high": None, "log": False, "choices": ["linear", "sqrt", "adascale"]}],
             policy="promise_goodput", sampler="tpe", pruner="median",
-            limits={"trials": study["total"], "time_s": None, "slot_seconds": None, "cost": None}, created_at=self.start, ended_at=None,
-            note=self.notes.get(f"study {id}", ""), attributes={"team": "vision"})
+            limits={"trials": study["total"], "time_s": None, "cost": None, "target": None}, created_at=self.start, ended_at=None,
+            note=self.notes.get(f"study {id}", ""), reason="",
+            attributes={"user": {"team": "vision"}, "system": {}})
 
     def add_trial(self, study, state="waiting", **parameters):
         """One more trial of the study of this id, which has done nothing yet."""

@@ -35,12 +35,9 @@ class PageLogic(PageTest):
             with self.subTest(outcome["name"]):
                 self.assertIsNone(outcome["error"])
 
-    def test_types_of_pages_and_cases(self):
-        """They hold what they say of the contract: what does not is no page."""
-        for project in (HERE.parents[2] / "tuner/web/page", HERE / "page_logic"):
-            done = subprocess.run(["tsc", "-p", project], stdout=subprocess.PIPE, text=True)
-            self.assertEqual(done.stdout, "")
-            self.assertEqual(done.returncode, 0)
+    def test_types_of_the_cases(self):
+        done = subprocess.run(["tsc", "-p", HERE / "page_logic"], stdout=subprocess.PIPE, text=True)
+        self.assertEqual((done.returncode, done.stdout), (0, ""))
 
 
 if __name__ == "__main__":

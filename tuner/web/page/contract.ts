@@ -123,11 +123,13 @@ export interface Study extends Versioned {
   policy: string;
   sampler: string;
   pruner: string;
-  limits: {trials: number | null; time_s: number | null; slot_seconds: number | null; cost: number | null};
+  limits: {trials: number | null; time_s: number | null; cost: number | null; target: number | null};
   created_at: number;
   ended_at: number | null;
+  /** Why it ended as it did, where there is more to say than its state. */
+  reason: string;
   note: string;
-  attributes: Record<string, unknown>;
+  attributes: {user: Record<string, unknown>; system: Record<string, unknown>};
 }
 
 /** Columns marked with a star in the contract hold indexes into `words` of their name; null: no text. */
@@ -239,7 +241,8 @@ export interface TrialSpan {
 export interface Replica {
   node: string;
   slot: number;
-  rank: number;
+  /** null: a program that knows of none. */
+  rank: number | null;
   pid: number | null;
   slow: number | null;
 }

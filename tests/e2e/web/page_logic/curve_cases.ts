@@ -162,6 +162,7 @@ test("axes reach over all curves", () => {
   equal(xRange(curves, false), [0, 11]);
   equal(xRange(curves, true), [1, 11]);
   equal(xRange([], false), [0, 1]);
+  equal(xRange([shownCurve({...answered, x: [5]}, "step", 0, undefined)], false), [4, 6]);
   check(yRange(curves, true, false, true).high > 0.3, "the greatest is in sight");
   equal([canBeLog([Float64Array.from([-1, 0])]), canBeLog([Float64Array.from([-1, 1])])], [false, true]);
   equal(lastFinite(Float64Array.from([1, 2, NaN])), 1);

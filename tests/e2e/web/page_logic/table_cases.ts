@@ -1,4 +1,4 @@
-import {columnsOf, formatColumns, moved, parseColumns, toggled, usualColumns} from "../../../../tuner/web/page/table/columns";
+import {columnsOf, formatColumns, labelOf, moved, parseColumns, toggled, usualColumns} from "../../../../tuner/web/page/table/columns";
 import {type Condition, formatCondition, formatConditions, parseCondition, parseConditions} from "../../../../tuner/web/page/table/conditions";
 import {csv, csvCell} from "../../../../tuner/web/page/table/csv";
 import {ROW, anchored, rowsWindow, scrolledTo} from "../../../../tuner/web/page/table/rows_window";
@@ -147,6 +147,11 @@ test("the usual columns suit the study", () => {
   const parameters = [{name: "lr", kind: "float" as const, low: 0, high: 1, log: false, choices: []}];
   equal(usualColumns("ask", parameters, 2), ["state", "value", "values:1", "step", "p:lr", "reason"]);
   check(usualColumns("pool", parameters, 1).includes("promise"), "trials of the pool have a promise");
+});
+
+test("heads say what stands below them", () => {
+  equal([labelOf("value", "loss"), labelOf("p:lr", "loss"), labelOf("batch_size", "loss"), labelOf("u:p:x", "")], ["loss", "lr", "batch", "p:x"]);
+  equal([labelOf("value", "loss", 2), labelOf("values:1", "loss", 2)], ["value 1", "value 2"]);
 });
 
 test("columns are chosen and moved", () => {

@@ -31,11 +31,14 @@ export function isTime(column: string): boolean {
   return TIMES.has(column);
 }
 
-export function labelOf(column: string, metric: string): string {
+export function labelOf(column: string, metric: string, objectives = 1): string {
+  const further = /^values:(\d+)$/.exec(column);
+  if (further !== null) return `value ${Number(further[1]) + 1}`;
+  if (column === "value" && objectives > 1) return "value 1";
   if (column === "value" && metric !== "") return metric;
   const label = LABELS[column];
   if (label !== undefined) return label;
-  return /^[pu]:/.test(column) ? column.slice(2) : column.replace("values:", "value ");
+  return /^[pu]:/.test(column) ? column.slice(2) : column;
 }
 
 export function widthOf(column: string, label: string): number {

@@ -101,7 +101,8 @@ export function xRange(curves: readonly ShownCurve[], log: boolean): [number, nu
       high = Math.max(high, value);
     }
   }
-  return low > high ? (log ? [1, 10] : [0, 1]) : [low, high];
+  if (low > high) return log ? [1, 10] : [0, 1];
+  return low === high && !log ? [low - 1, high + 1] : [low, high];
 }
 
 /** Can be drawn on a logarithmic axis: something is above zero. */

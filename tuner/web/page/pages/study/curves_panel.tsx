@@ -81,7 +81,7 @@ export function CurvesPanel({study, row, hovered, onHover, onOpen}: CurvesPanelP
     <section className="panel" aria-label="Curves" ref={picture}>
       <header className="panel-head">
         <h2>Curves</h2>
-        <button type="button" disabled={topIds(5).length < 2} onClick={compareTop}>Compare top 5</button>
+        {!several && <button type="button" disabled={topIds(5).length < 2} onClick={compareTop}>Compare top 5</button>}
       </header>
       {error !== null && <Problem error={error} what="Curves" />}
       {several ? (

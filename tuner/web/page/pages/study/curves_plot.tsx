@@ -63,7 +63,7 @@ export function CurvesPlot(props: CurvesPlotProps) {
   const byId = useMemo(() => new Map(curves.map((curve) => [curve.id, curve])), [curves]);
   const xAxis = useMemo(
     () => ({kind: axis === "time" ? "time" as const : xlog ? "log" as const : "linear" as const, domain: x,
-            label: X_LABELS[axis]}),
+            label: X_LABELS[axis], ...(axis === "step" ? {format: wholeStep} : {})}),
     [axis, xlog, x[0], x[1]], // eslint-disable-line react-hooks/exhaustive-deps
   );
   const yAxis = useMemo(
@@ -102,6 +102,11 @@ export function CurvesPlot(props: CurvesPlotProps) {
       tools={props.tools} table={() => tableOf(curves, metric, axis)}
     />
   );
+}
+
+/** There is nothing between two steps. */
+function wholeStep(step: number): string {
+  return Number.isInteger(step) ? number(step, 6) : "";
 }
 
 function scalesOf(frame: Frame) {

@@ -27,23 +27,30 @@ function useDecisions(study: number, kind: string, trial: number | null) {
   const [error, setError] = useState<AnswerError | null>(null);
   const newest = useAnswer<Answer>(question, (event) => event.decisions && event.studies.includes(study));
   if (kept.current.question !== question) kept.current = {question, known: new Map(), next: null};
-  const {known} = kept.current;
   useEffect(() => {
-    if (newest.data === null) return;
-    if (known.size === 0) kept.current.next = newest.data.next;
-    newest.data.decisions.forEach((decision) => known.set(decision.cursor, decision));
+    const {current} = kept;
+    if (newest.data === null || current.question !== question) return;
+    if (current.known.size === 0) current.next = newest.data.next;
+    current.known = new Map([...keyed(newest.data), ...current.known]);
     setVersion((count) => count + 1);
-  }, [newest.data, known]);
+  }, [newest.data, question]);
   const older = () => {
     ask<Answer>(addressOfDecisions(study, kind, trial, kept.current.next)).then((answer) => {
-      answer.decisions.forEach((decision) => known.set(decision.cursor, decision));
-      if (kept.current.question === question) kept.current.next = answer.next;
+      const {current} = kept;
+      if (current.question !== question) return;
+      current.known = new Map([...current.known, ...keyed(answer)]);
+      current.next = answer.next;
       setVersion((count) => count + 1);
       setError(null);
     }, (refused: AnswerError) => setError(refused));
   };
-  const all = [...known.values()].sort((a, b) => b.at - a.at);
+  // Many are made at one moment: they stay in the order of the answers.
+  const all = [...kept.current.known.values()].sort((a, b) => b.at - a.at);
   return {all, more: kept.current.next !== null, older, error: error ?? newest.error, loading: newest.loading};
+}
+
+function keyed(answer: Answer): (readonly [string | number, Decision])[] {
+  return answer.decisions.map((decision) => [decision.cursor, decision] as const);
 }
 
 export function DecisionsTab({study}: {study: number}) {

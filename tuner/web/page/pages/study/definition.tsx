@@ -6,7 +6,7 @@ import {Name} from "../../parts/name";
 
 export function DefinitionTab({study}: {study: Study}) {
   const {limits} = study;
-  const attributes = Object.entries(study.attributes);
+  const attributes = [...Object.entries(study.attributes.user), ...Object.entries(study.attributes.system)];
   return (
     <>
       <section className="panel" aria-label="Search space">
@@ -24,8 +24,8 @@ export function DefinitionTab({study}: {study: Study}) {
           <Fact name="policy">{visible(study.policy)}</Fact>
           <Fact name="trials at most">{count(limits.trials)}</Fact>
           <Fact name="time at most">{duration(limits.time_s)}</Fact>
-          <Fact name="slot-seconds at most">{count(limits.slot_seconds)}</Fact>
           <Fact name="cost at most">{money(limits.cost)}</Fact>
+          <Fact name="until a value of">{number(limits.target, 6)}</Fact>
           {attributes.map(([name, value]) => (
             <Fact key={name} name={name}>{visible(typeof value === "string" ? value : JSON.stringify(value) ?? "")}</Fact>
           ))}

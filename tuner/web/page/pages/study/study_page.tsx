@@ -68,6 +68,7 @@ function Shown({study, row, overview}: {study: Study; row: StudyRow; overview: O
         {copied}
         {mayAct(overview.role) && <span className="study-actions"><StudyActions study={row} /></span>}
       </header>
+      {study.reason !== "" && <p className={row.state === "failed" ? "problem" : "note"}><bdi>{visible(study.reason)}</bdi></p>}
       {study.note !== "" && <p className="note"><bdi>{visible(study.note, true)}</bdi></p>}
       {row.notices.map((notice) => <p className="notice" key={notice}>{visible(notice)}</p>)}
       <Tiles row={row} poolSlots={overview.pool.slots} onCopyBest={bestRow === undefined ? null : copyBest} />

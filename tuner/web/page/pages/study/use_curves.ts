@@ -89,7 +89,7 @@ export function useCurves(question: CurvesQuestion, weight: number): CurvesRead 
         if (all !== undefined) byId.set(one.trial_id, withPart(all, shownCurve(one, axis, 0, undefined), weight));
       }
     }
-    return [...byId.values()];
+    return [...byId.values()].filter((curve) => curve.x.length > 0);
   }, [...answers, axis, weight, version]); // eslint-disable-line react-hooks/exhaustive-deps
   return {curves, answer: whole.data ?? chosen.data, error: whole.error ?? chosen.error};
 }

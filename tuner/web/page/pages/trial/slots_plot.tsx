@@ -12,6 +12,8 @@ import {slotSteps, slotsAt} from "./slots_steps";
 
 const HEIGHT = 120;
 const REACH = 12;
+/** What is shorter is shown as a part of so much time. */
+const LEAST_S = 10;
 
 /** A step or a decision: a time. */
 type Mark = {at: number};
@@ -21,8 +23,8 @@ export function SlotsOverTime({trial, decisions}: {trial: Trial; decisions: read
   const now = Math.floor(store.now());
   const steps = useMemo(() => slotSteps(trial.spans, now), [trial.spans, now]);
   const most = Math.max(1, ...steps.slots);
-  const first = steps.at[0] ?? now - 60;
   const last = trial.ended_at ?? now;
+  const first = Math.min(steps.at[0] ?? last, last - LEAST_S);
   const x = useMemo(() => ({kind: "time" as const, domain: [first, last] as const, label: ""}), [first, last]);
   const y = useMemo(() => ({kind: "linear" as const, domain: [0, most + 0.5] as const, label: "",
                             format: (value: number) => (Number.isInteger(value) ? String(value) : "")}), [most]);

@@ -85,9 +85,9 @@ export function Replicas({trial}: {trial: Trial}) {
               </tr>
             </thead>
             <tbody>
-              {trial.replicas.map((replica) => (
-                <tr key={replica.rank}>
-                  <th scope="row">{replica.rank}</th>
+              {trial.replicas.map((replica, i) => (
+                <tr key={i}>
+                  <th scope="row">{replica.rank ?? "–"}</th>
                   <td><Name of={replica.node} most={30} /></td>
                   <td className="number">{replica.slot}</td>
                   <td className="number">{replica.pid ?? "–"}</td>

@@ -24,9 +24,12 @@ export function TrialCurve({trial, study}: {trial: Trial; study: Study}) {
   const trials = useMemo(() => [trial.id], [trial.id]);
   const only = useMemo(() => new Set(trials), [trials]);
   const weight = Math.max(0, Math.min(0.99, Number(smoothing) || 0));
-  const {curves, error} = useCurves({study: study.id, axis, xlog: false, best: 0, trials, view}, weight);
+  const {curves, answer, error} = useCurves({study: study.id, axis, xlog: false, best: 0, trials, view}, weight);
   const possible = canBeLog(curves.map((curve) => curve.y));
   const [picture, pictureButton] = usePictureButton(`${study.name}-trial-${trial.number}`);
+  if (curves.length === 0 && answer !== null) {
+    return <section className="panel" aria-label="Curve"><h2>Curve</h2><p className="empty">It has reported no value.</p></section>;
+  }
   return (
     <section className="panel" aria-label="Curve" ref={picture}>
       <h2>Curve</h2>
