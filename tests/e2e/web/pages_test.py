@@ -169,6 +169,15 @@ class Live(PageTest):
         self.wait_text("● live")
         self.wait_no_text("each 2 s")
 
+    def test_who_may_no_longer_look_is_told(self):
+        fixture = self.serve()
+        self.open("/", "● live")
+        fixture.broken.update({"/api/view/events": 401, "/api/view/overview": 401})
+        fixture.end_streams()
+        self.wait_text("no longer allowed to look")
+        fixture.broken.clear()
+        self.wait_text("● live")
+
     def test_comes_back_after_the_service_has(self):
         fixture = self.serve()
         self.open("/ui/cluster", "● live")

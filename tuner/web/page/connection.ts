@@ -14,6 +14,7 @@ export type Liveness =
   | {is: "live"}
   | {is: "polling"}
   | {is: "lost"; since: number}
+  | {is: "refused"}
   | {is: "hidden"};
 
 export interface Events {
@@ -149,6 +150,9 @@ export class Connection {
       if (answer.ok) {
         const overview = (await answer.json()) as Overview;
         if (this.running && this.source?.readyState !== EventSource.OPEN) this.take(overview);
+      } else if (this.running && (answer.status === 401 || answer.status === 403)) {
+        this.heard = Date.now();
+        this.tell({is: "refused"});
       }
     } catch {
       // Nobody is there: watchSilence says so.

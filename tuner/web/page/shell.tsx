@@ -83,10 +83,11 @@ function Live() {
     state.is === "live" ? "live"
     : state.is === "polling" ? "live, each 2 s"
     : state.is === "lost" ? `not live since ${clock(state.since)}`
+    : state.is === "refused" ? "no longer allowed to look"
     : "connecting";
-  const kind = state.is === "live" || state.is === "polling" ? "good" : state.is === "lost" ? "bad" : "muted";
+  const kind = state.is === "live" || state.is === "polling" ? "good" : state.is === "lost" || state.is === "refused" ? "bad" : "muted";
   return (
-    <span className={`live ${kind}`} role={state.is === "lost" ? "alert" : undefined}>
+    <span className={`live ${kind}`} role={kind === "bad" ? "alert" : undefined}>
       <span aria-hidden="true">{kind === "good" ? "●" : kind === "bad" ? "▲" : "○"}</span> {text}
     </span>
   );
