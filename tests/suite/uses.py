@@ -19,7 +19,7 @@ from cases import ROOT, folders_of_modules  # noqa: E402
 
 SCRIPTS = (".py", ".sh", ".js")
 # What a build makes programs of: where that differs, they do.
-COMPILED = (".cc", ".h", ".cu", ".cuh", ".proto", ".cmake", "CMakeLists.txt", "CMakePresets.json")
+COMPILED = (".cc", ".h", ".cu", ".cuh", ".proto", ".cmake", ".ts", ".tsx", ".css", ".html", "CMakeLists.txt", "CMakePresets.json")
 LINKED = re.compile(r"^(\S+): CXX_(EXECUTABLE|SHARED_LIBRARY|MODULE_LIBRARY|STATIC_LIBRARY)_LINKER")
 
 

@@ -30,9 +30,9 @@ HEADERS = {
 ALIVE_S = 15
 
 
-def bundle(folder):
+def bundle(folder, page=ROOT / "tuner/web/page"):
     """Builds the page there, as the build does."""
-    subprocess.run(["cmake", f"-DPAGE={ROOT}/tuner/web/page", f"-DOUT={folder}", "-DESBUILD=esbuild", "-DBROTLI=brotli", "-DGZIP=gzip",
+    subprocess.run(["cmake", f"-DPAGE={page}", f"-DOUT={folder}", "-DESBUILD=esbuild", "-DBROTLI=brotli", "-DGZIP=gzip",
                     "-DMODULES=/usr/share/nodejs", "-P", ROOT / "tuner/web/assets/bundle.cmake"], check=True)
 
 

@@ -26,11 +26,13 @@ axe.run(document, {runOnly: {type: "tag", values: arguments[0]}}).then(
 """
 
 
-class PageTest(unittest.TestCase):
-    """`world` is what the service has; a test may make another one before it calls `serve`."""
+class BrowserTest(unittest.TestCase):
+    """`base` is the service's address."""
+
+    base = None
 
     def setUp(self):
-        self.fixture = None
+        super().setUp()
         options = webdriver.ChromeOptions()
         for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--window-size=1400,1000"):
             options.add_argument(argument)
@@ -40,17 +42,12 @@ class PageTest(unittest.TestCase):
         self.addCleanup(self.browser.quit)
         self.browser.set_script_timeout(PATIENCE_S)
 
-    def serve(self, world=None):
-        self.fixture = FixtureServer(world or World())
-        self.addCleanup(self.fixture.close)
-        return self.fixture
-
     def assert_no_errors(self):
         """None in the console: a refusal of the content security policy is one."""
         self.assertEqual([entry["message"] for entry in self.browser.get_log("browser") if entry["level"] == "SEVERE"], [])
 
     def open(self, path="/", *texts):
-        self.browser.get(self.fixture.base + path)
+        self.browser.get(self.base + path)
         for text in texts:
             self.wait_text(text)
 
@@ -127,3 +124,16 @@ class PageTest(unittest.TestCase):
             const data = new Uint32Array(canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data.buffer);
             return data.some((pixel) => pixel !== data[0]);"""
         self.wait_for(lambda: self.browser.execute_script(script, selector), f"something drawn in {selector}")
+
+
+class PageTest(BrowserTest):
+    """Before a made-up pool."""
+
+    fixture = None
+
+    def serve(self, world=None):
+        """With this world, or the usual one."""
+        self.fixture = FixtureServer(world or World())
+        self.addCleanup(self.fixture.close)
+        self.base = self.fixture.base
+        return self.fixture

@@ -1,0 +1,99 @@
+"""The pages that `tuner serve` has in it, in a headless Chromium, on a pool of two agents with real trials."""
+import environment
+
+environment.run_inside(__file__)
+
+import gzip
+import json
+import re
+import unittest
+import urllib.error
+import urllib.request
+
+from selenium.webdriver.common.keys import Keys
+
+from harness import TunerTest, kill, wait_for
+from page_case import BrowserTest
+
+POLICY = "require-trusted-types-for 'script'; trusted-types 'none'"
+
+
+class Served(BrowserTest, TunerTest):
+    def setUp(self):
+        super().setUp()
+        self.database = self.dir / "pool.db"
+        self.service = self.serve(self.database)
+        self.base = f"http://{self.http}"
+
+    def get(self, path, **headers):
+        return urllib.request.urlopen(urllib.request.Request(self.base + path, headers=headers))
+
+    def overview(self):
+        return json.load(self.get("/api/view/overview"))
+
+    def two_nodes_with_trials(self):
+        for name in ("oak", "elm"):
+            self.agent(2, name)
+        program = self.resumable_trial(steps=400, pause=0.05, also=self.until_go())
+        self.run_tuner("submit", self.study([program]), "--service", self.grpc)
+        wait_for(lambda: self.overview()["pool"]["held"] == 4, "four slots that are held")
+
+    def test_files_come_packed_and_stay(self):
+        page = self.get("/")
+        self.assertIn(POLICY, page.headers["Content-Security-Policy"])
+        self.assertEqual(page.headers["X-Content-Type-Options"], "nosniff")
+        names = re.findall(r"ui-assets/(app\.[0-9a-f]{16}\.(?:js|css))", page.read().decode())
+        self.assertEqual(len(names), 2)
+        for name in names:
+            plain = self.get(f"/ui-assets/{name}")
+            self.assertIn("immutable", plain.headers["Cache-Control"])
+            body = plain.read()
+            packed = self.get(f"/ui-assets/{name}", **{"Accept-Encoding": "gzip"})
+            self.assertEqual(packed.headers["Content-Encoding"], "gzip")
+            self.assertEqual(gzip.decompress(packed.read()), body)
+            self.assertEqual(self.get(f"/ui-assets/{name}", **{"Accept-Encoding": "br"}).headers["Content-Encoding"], "br")
+        with self.assertRaises(urllib.error.HTTPError) as missing:
+            self.get("/ui-assets/app.0000000000000000.js")
+        self.assertEqual(missing.exception.code, 404)
+        missing.exception.close()
+
+    def test_a_pool_at_work_is_shown_live(self):
+        self.open("/", "No machine has joined", "● live")
+        self.two_nodes_with_trials()
+        self.wait_text("4 of 4 slots held by 4 trials")
+        self.wait_text("oak")
+        self.wait_painted()
+        self.browser.execute_script("arguments[0].focus()", self.one(".plot-overlay"))
+        self.press(Keys.ARROW_RIGHT)
+        self.wait_for(lambda: re.match(r"trial \d of e2e on (oak|elm):\d", self.said()), "a trial's bar")
+        self.press(Keys.ENTER)
+        self.wait_for(lambda: self.all(".why") and "started" in self.one(".why").text, "why it runs there")
+        self.go()
+        self.wait_text("0 of 4\nslots held")
+        self.assert_no_errors()
+        self.picture("served_pool")
+
+    def test_a_node_is_drained(self):
+        self.two_nodes_with_trials()
+        self.open("/ui/cluster", "oak", "● live")
+        self.browser.execute_script("""[...document.querySelectorAll("tr")].find(
+            (row) => row.innerText.startsWith("oak")).querySelector("button").click();""")
+        self.wait_text("Empty oak?")
+        self.button("Drain").click()
+        self.wait_text("draining")
+        self.assertTrue([node["draining"] for node in self.overview()["pool"]["nodes"] if node["name"] == "oak"][0])
+        self.button("Take it back").click()
+        self.wait_no_text("draining")
+
+    def test_a_service_that_is_killed_comes_back_on_the_open_page(self):
+        self.open("/ui/cluster", "No machine has joined", "● live")
+        kill(self.service.pid)
+        self.service.wait()
+        self.serve(self.database, self.grpc, self.http)
+        self.agent(2, "ash")
+        self.wait_text("ash")
+        self.wait_text("● live")
+
+
+if __name__ == "__main__":
+    unittest.main()
