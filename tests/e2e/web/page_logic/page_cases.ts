@@ -1,9 +1,10 @@
-import type {TrialSpan} from "../../../../tuner/web/page/contract";
+import type {Lanes, TrialSpan} from "../../../../tuner/web/page/contract";
 import {differencesOf} from "../../../../tuner/web/page/pages/compare/differences";
 import {fileName} from "../../../../tuner/web/page/pages/study/download";
 import {parametersOf} from "../../../../tuner/web/page/pages/study/parameters";
 import {logText} from "../../../../tuner/web/page/pages/trial/log_text";
 import {slotSteps, slotsAt} from "../../../../tuner/web/page/pages/trial/slots_steps";
+import {nodesInUse} from "../../../../tuner/web/page/plot/lane_nodes";
 import {TrialsStore} from "../../../../tuner/web/page/table/trials_store";
 import {equal, test} from "./cases";
 
@@ -53,4 +54,12 @@ test("where a trial was is told by node", () => {
   equal(slotsAt(spans, 16, 30), "a: 0 · b: 1, 3");
   equal(slotsAt(spans, 30, 30), "a: 2");
   equal(slotsAt(spans, 5, 30), "");
+});
+
+test("a study's lanes are those of nodes on which it has been", () => {
+  const node = (name: string) => ({name, slots: 1, gpu_type: "", up: true});
+  const mark = (of: number | null) => ({at: 1, kind: "start", trial_id: 1, trial: 0, study: 0, node: of, reason: ""});
+  const lanes = {nodes: [node("a"), node("b"), node("c")], spans: {node: [2, 2]}, marks: [mark(2), mark(0), mark(null)]} as unknown as Lanes;
+  const found = nodesInUse(lanes);
+  equal([found.nodes.map(({name}) => name), found.spans.node, found.marks.map((one) => one.node)], [["c"], [0, 0], [0, null, null]]);
 });

@@ -9,6 +9,7 @@ import {useNow} from "../parts/now";
 import {Problem} from "../parts/problem";
 import {useAnswer, useFigures} from "../store";
 import {setQuery, useQuery, useRange} from "../url";
+import {nodesInUse} from "./lane_nodes";
 import {type ColorBy, type Promises, paintLaneCursor, paintLanes} from "./lane_painter";
 import {type LaneHit, type Layout, endOf, hit, layOut, rowOf, spanAt} from "./lane_rows";
 import {type Frame, type Move, Plot} from "./plot";
@@ -55,7 +56,8 @@ export function Lanes({study, onWhy}: LanesProps) {
   // The picture stays while the next one is on its way.
   const last = useRef<LanesAnswer | null>(null);
   if (data) last.current = data;
-  const lanes = data ?? last.current;
+  const all = data ?? last.current;
+  const lanes = useMemo(() => (all && study !== undefined ? nodesInUse(all) : all), [all, study]);
   return (
     <>
       <div className="lane-tools">

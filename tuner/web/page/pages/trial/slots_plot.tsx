@@ -5,7 +5,7 @@ import {useMemo} from "react";
 import type {Decision, Trial} from "../../contract";
 import {time, visible} from "../../format";
 import {type Frame, type Move, Plot} from "../../plot/plot";
-import type {Style} from "../../plot/style";
+import {type Style, seriesColor} from "../../plot/style";
 import {store} from "../../store";
 import {useRange} from "../../url";
 import {slotSteps, slotsAt} from "./slots_steps";
@@ -31,7 +31,8 @@ export function SlotsOverTime({trial, decisions}: {trial: Trial; decisions: read
   if (trial.spans.length === 0) return null;
   const times = [...new Set([...steps.at, ...decisions.map(({at}) => at)])].sort((a, b) => a - b);
   const paint = (context: CanvasRenderingContext2D, frame: Frame, style: Style) => {
-    paintSteps(context, frame, style, steps.at, steps.slots, last);
+    context.fillStyle = seriesColor(style, trial.id);
+    paintSteps(context, frame, steps.at, steps.slots, last);
     context.fillStyle = style.text;
     for (const decision of decisions) paintDecision(context, frame, decision);
   };
@@ -55,7 +56,7 @@ export function SlotsOverTime({trial, decisions}: {trial: Trial; decisions: read
       <h2>Slots</h2>
       <Plot<Mark>
         label={`slots of trial ${trial.number} over time`} height={HEIGHT} x={x} y={y} view={view} onView={setView} paint={paint} find={find}
-        summary={`${trial.slots === 0 ? "No slot" : trial.slots === 1 ? "One slot" : `${trial.slots} slots`} now, ${most} at most, ${decisions.length} decisions`}
+        summary={`${trial.slots === 0 ? "No slot" : trial.slots === 1 ? "One slot" : `${trial.slots} slots`} now, ${most} at most, ${decisions.length} ${decisions.length === 1 ? "decision" : "decisions"}`}
         step={step} describe={describe} place={(mark, frame) => [frame.x(mark.at), HEIGHT / 2]}
         paintCursor={(context, frame, style, mark) => paintTime(context, frame, style, mark.at)}
         table={() => ({columns: ["from", "slots", "where"],
@@ -65,9 +66,7 @@ export function SlotsOverTime({trial, decisions}: {trial: Trial; decisions: read
   );
 }
 
-function paintSteps(context: CanvasRenderingContext2D, frame: Frame, style: Style, at: readonly number[], slots: readonly number[],
-                    last: number): void {
-  context.fillStyle = style.series[0] ?? style.text;
+function paintSteps(context: CanvasRenderingContext2D, frame: Frame, at: readonly number[], slots: readonly number[], last: number): void {
   at.forEach((from, i) => {
     const left = Math.max(0, Math.round(frame.x(from)));
     const right = Math.min(frame.width, Math.round(frame.x(at[i + 1] ?? last)));
