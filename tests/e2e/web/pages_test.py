@@ -3,6 +3,7 @@ import environment
 
 environment.run_inside(__file__)
 
+import re
 import unittest
 
 from selenium.webdriver.common.action_chains import ActionChains
@@ -210,6 +211,29 @@ class Live(PageTest):
         fixture.world.drained.clear()
         fixture.changed()
         self.wait_no_text("draining")
+
+    def test_an_action_from_the_tenth_window_works(self):
+        fixture = self.serve()
+        for window in range(10):
+            if window:
+                self.browser.switch_to.new_window("window")
+            self.open("/ui/cluster", "● live", "H200")
+        self.assertEqual(len(fixture.streams), 1)
+        self.all(".actions button")[0].click()
+        self.button("Drain").click()
+        self.wait_text("draining")
+        self.browser.switch_to.window(self.browser.window_handles[0])
+        self.wait_text("draining")
+
+    def test_silence_is_told_with_its_beginning(self):
+        fixture = self.serve()
+        self.open("/", "● live")
+        fixture.down = True
+        fixture.end_streams()
+        self.browser.execute_script("const real = Date.now; Date.now = () => real() + 60_000;")
+        self.wait_for(lambda: re.search(r"not live since \d\d:\d\d", self.text()), "since when")
+        fixture.down = False
+        self.wait_text("● live")
 
     def test_a_hidden_tab_lets_go(self):
         fixture = self.serve()

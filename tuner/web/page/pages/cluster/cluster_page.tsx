@@ -37,7 +37,7 @@ function Nodes({overview}: {overview: Overview}) {
         <Tile value={`${count(pool.held)} of ${count(pool.slots)}`} name="slots held" />
         <Tile value={pool.policy} name="policy" />
         {price !== null && <Tile value={money(price)} name="an hour, all that is up" />}
-        {pool.waiting_slots > 0 && <Tile value={count(pool.waiting_slots)} name="clients wait for slots" />}
+        {pool.waiting_slots > 0 && <Tile value={count(pool.waiting_slots)} name="slots that clients wait for" />}
       </div>
       {pool.nodes.length === 0 && (
         <p className="empty panel">

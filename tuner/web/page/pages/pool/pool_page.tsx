@@ -44,7 +44,7 @@ function Tiles({overview}: {overview: Overview}) {
       <Tile value={count(sum((study) => study.trials.running))} name="trials run" />
       <Tile value={count(sum((study) => study.trials.waiting))} name="wait" />
       {failed > 0 && <Tile value={count(failed)} name="failed" kind="bad" />}
-      {pool.waiting_slots > 0 && <Tile value={count(pool.waiting_slots)} name="clients wait for slots" />}
+      {pool.waiting_slots > 0 && <Tile value={count(pool.waiting_slots)} name="slots that clients wait for" />}
       {spent !== null && <Tile value={money(spent)} name="spent" />}
     </div>
   );
