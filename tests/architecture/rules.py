@@ -50,6 +50,8 @@ FOLDERS = {
                   "search_spaces/formats", "tuner/core", "tuner/study_file", "tuner/proto"],
     # The pages for browsers, as bytes. Their sources beside it, tuner/web/page, are no C++.
     "tuner/web/assets": [],
+    # What pages follow: what has changed since they looked.
+    "tuner/web/feed": ["base", "tuner/core"],
     "tuner/server/access": ["base", "tuner/credentials", "tuner/messages", "tuner/core", "tuner/api"],
     # The owner's thread of the core, and what is counted of it.
     "tuner/server/loop": ["base", "tuner/messages", "tuner/core", "tuner/study_file", "tuner/storage", "tuner/api"],
