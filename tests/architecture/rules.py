@@ -49,18 +49,19 @@ FOLDERS = {
     "tuner/api": ["base", "tuner/credentials", "tuner/messages/wire", "search_spaces",
                   "search_spaces/formats", "tuner/core", "tuner/study_file", "tuner/proto"],
     # The pages for browsers, as bytes. Their sources beside it, tuner/web/page, are no C++.
-    "tuner/web/assets": [],
     # What pages follow: what has changed since they looked.
     "tuner/web/feed": ["base", "tuner/core"],
+    "tuner/web/assets": [],
     "tuner/server/access": ["base", "tuner/credentials", "tuner/messages", "tuner/core", "tuner/api"],
     # The owner's thread of the core, and what is counted of it.
     "tuner/server/loop": ["base", "tuner/messages", "tuner/core", "tuner/study_file", "tuner/storage", "tuner/api"],
     "tuner/server/engines": ["base", "tuner/credentials", "tuner/core", "tuner/server/access"],
     "tuner/server/grpc": ["base", "tuner/credentials", "tuner/door", "tuner/proto", "tuner/api",
                           "tuner/server/access", "tuner/server/loop"],
-    "tuner/server/http": ["base", "tuner/credentials", "tuner/api", "tuner/server/access", "tuner/server/loop"],
-    "tuner/server": ["base", "tuner/core", "tuner/storage", "tuner/api", "tuner/server/access",
-                     "tuner/server/loop", "tuner/server/grpc", "tuner/server/http", "allocator/policies"],
+    "tuner/server/http": ["base", "tuner/credentials", "tuner/api", "tuner/web/assets", "tuner/web/feed",
+                          "tuner/server/access", "tuner/server/loop"],
+    "tuner/server": ["base", "tuner/credentials", "tuner/core", "tuner/storage", "tuner/api", "tuner/web/feed",
+                     "tuner/server/access", "tuner/server/loop", "tuner/server/grpc", "tuner/server/http", "allocator/policies"],
     # Frontends of the service, onto its own studies: it knows none of them by name.
     "adapters/adaptdl": ["base", "tuner/core", "tuner/study_file", "tuner/api",
                          "tuner/server", "tuner/server/engines"],
@@ -230,6 +231,12 @@ WALLS = {
         "sources": [*SERVER, "adapters/optuna/dashboard", "tests/e2e", "tests/fuzz"],
         "headers": ["adapters/optuna/dashboard/listener.h", "tuner/server/http/http_connection.h",
                     "tuner/server/http/http_request_server.h"],
+    },
+    # What browsers unpack: the library of HTTP packs far too hard.
+    "packing": {
+        "includes": r"^(brotli/|zlib\.h$)",
+        "sources": ["tuner/server/http", "examples"],
+        "headers": [],
     },
     "prometheus": {
         "includes": r"^prometheus/",

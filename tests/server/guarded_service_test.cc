@@ -161,6 +161,36 @@ TEST_F(GuardedService, HttpOverTlsKeepsConnectionsAndKnowsRoles) {
             400);
 }
 
+TEST_F(GuardedService, StreamsOfEventsGoOverTlsToo) {
+  Start();
+  const std::string address = OnLoopback(service_->http_address());
+  const int port = std::stoi(address.substr(address.rfind(':') + 1));
+  const auto client = [&] {
+    auto made = std::make_unique<httplib::SSLClient>("127.0.0.1", port);
+    made->set_read_timeout(std::chrono::minutes(1));
+    made->set_ca_cert_path((options_.credentials_folder + "/certificate.pem").c_str());
+    return made;
+  };
+  const auto writer = client();
+  std::string events;
+  int studies = 0;
+  client()->Get("/api/view/events", [&](const char* text, std::size_t size) {
+    events.append(text, size);
+    const std::string awaited =
+        studies == 0 ? "event: hello" : "\"studies\":[" + std::to_string(studies) + "]";
+    if (events.find(awaited) == std::string::npos) return true;
+    if (studies == 3) return false;  // the client leaves
+    const std::string name = "s" + std::to_string(++studies);
+    const std::string study =
+        R"json({"ask_and_tell": true, "sampler": "random", "search_space": {}, "name": ")json" +
+        name + "\"}";
+    EXPECT_EQ(writer->Post("/api/studies", study, "application/json")->status, 201);
+    return true;
+  });
+  EXPECT_THAT(events, HasSubstr("event: hello"));
+  EXPECT_THAT(events, HasSubstr("\"studies\":[3]"));
+}
+
 TEST_F(GuardedService, AWordAloneIsToBeShownAlsoByTheOwnUser) {
   options_.token = "secret";
   Start();

@@ -10,17 +10,20 @@
 #include "grpcpp/impl/service_type.h"
 #include "spdlog/spdlog.h"
 #include "tuner/core/studies/validate.h"
+#include "tuner/credentials/hexadecimal.h"
 #include "tuner/server/access/access_control.h"
 #include "tuner/server/access/listen_address.h"
 #include "tuner/server/disk_watch.h"
 #include "tuner/server/grpc/agents.h"
 #include "tuner/server/grpc/grpc_service.h"
+#include "tuner/server/http/event_streams.h"
 #include "tuner/server/http/http_routes.h"
 #include "tuner/server/http/http_server.h"
 #include "tuner/server/log.h"
 #include "tuner/server/loop/loop.h"
 #include "tuner/server/loop/metrics.h"
 #include "tuner/storage/storage.h"
+#include "tuner/web/feed/revision_log.h"
 
 namespace espalier {
 
@@ -57,6 +60,8 @@ absl::Status CheckPolicy(const PluginSpec& policy, const TunerState& state) {
   }
   return absl::OkStatus();
 }
+
+constexpr std::size_t kIncarnationBytes = 8;
 
 class ServiceImpl final : public Service {
  public:
@@ -129,6 +134,7 @@ class ServiceImpl final : public Service {
     // Frontends first, while the loop still answers the calls under way; then what they posted is
     // committed, and the database closed.
     if (http_) http_->Stop();
+    if (streams_) streams_->Stop();
     if (dashboard_) dashboard_->Stop();
     agents_.Stop();
     if (grpc_) grpc_->Stop();
@@ -215,6 +221,7 @@ class ServiceImpl final : public Service {
           OpenDashboard(addresses.dashboard, certificates.dashboard, options.start_dashboard));
     }
     if (!options.http_address.empty()) {
+      streams_ = std::make_unique<EventStreams>(revisions_, *loop_);
       ESPALIER_ASSIGN_OR_RETURN(http_, HttpServer::Start(addresses.http, certificates.http,
                                                          *access_, Routes(), *loop_, metrics_));
       http_address_ = http_->address();
@@ -255,6 +262,7 @@ class ServiceImpl final : public Service {
     };
     loop_options.committed = [this](const std::vector<Change>& changes, const TunerState& now) {
       access_->Take(changes);
+      revisions_.Take(changes, now);
       for (const auto& frontend : frontends_) frontend->Take(changes, now);
     };
     return loop_options;
@@ -291,7 +299,8 @@ class ServiceImpl final : public Service {
             ? ""
             : absl::StrCat(scheme(dashboard_address_), dashboard_address_, "/dashboard");
     std::vector<HttpRoute> all = OwnRoutes(
-        dashboard, [this](Tuner& tuner) { return metrics_.Text(tuner, loop_->queued()); });
+        dashboard, [this](Tuner& tuner) { return metrics_.Text(tuner, loop_->queued()); },
+        streams_.get());
     for (const auto& frontend : frontends_) {
       const std::vector<HttpRoute> more = frontend->Routes(*loop_);
       all.insert(all.end(), more.begin(), more.end());
@@ -306,8 +315,10 @@ class ServiceImpl final : public Service {
   std::unique_ptr<AccessControl> access_;
   Frontends frontends_;
   std::optional<DiskWatch> disk_;  // of the loop's thread
+  RevisionLog revisions_{RandomHexadecimal(kIncarnationBytes)};
   std::unique_ptr<Loop> loop_;
   std::unique_ptr<GrpcServer> grpc_;
+  std::unique_ptr<EventStreams> streams_;
   std::unique_ptr<HttpServer> http_;
   std::unique_ptr<DashboardServer> dashboard_;
   std::string grpc_address_;

@@ -18,7 +18,6 @@ struct Answer {
   std::string body;
   std::string type = "application/json";
   httplib::Headers headers{};
-  bool packed = false;  // the library is not to compress it again
 };
 
 inline Answer NoContent() { return {204, ""}; }

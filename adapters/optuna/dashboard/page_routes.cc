@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "adapters/optuna/dashboard/listener.h"
+#include "tuner/server/http/http_connections.h"
 
 namespace espalier::optuna_dashboard {
 
@@ -42,14 +43,14 @@ std::string TypeOf(const std::string& file) {
 // The packed one where there is one and the browser takes it.
 absl::StatusOr<Answer> File(const std::filesystem::path& folder, const std::string& name,
                             const httplib::Request& request) {
-  const bool packed = request.get_header_value("Accept-Encoding").find("gzip") != std::string::npos;
+  const bool packed =
+      request.get_header_value(kAcceptEncodingHeader).find("gzip") != std::string::npos;
   if (packed) {
     if (absl::StatusOr<std::string> content = ReadWhole(folder / (name + ".gz")); content.ok()) {
       return Answer{.status = 200,
                     .body = *std::move(content),
                     .type = TypeOf(name),
-                    .headers = {{"Content-Encoding", "gzip"}, {"Vary", "Accept-Encoding"}},
-                    .packed = true};
+                    .headers = {{"Content-Encoding", "gzip"}, {"Vary", "Accept-Encoding"}}};
     }
   }
   ESPALIER_ASSIGN_OR_RETURN(std::string content, ReadWhole(folder / name));

@@ -71,15 +71,7 @@ httplib::Server::Handler Dashboard::Listener::Route(std::string name, Act act) {
     // browsers name their page's origin, programs do not and get what they expect.
     if (answer->status == 204 && request.has_header("Origin")) answer = Answer{200, "{}"};
     response.status = answer->status;
-    if (answer->packed) {
-      // The library compresses bodies, and leaves alone what comes piece by piece.
-      auto body = std::make_shared<const std::string>(std::move(answer->body));
-      response.set_content_provider(
-          body->size(), answer->type.c_str(),
-          [body](std::size_t offset, std::size_t length, httplib::DataSink& sink) {
-            return sink.write(body->data() + offset, length);
-          });
-    } else if (answer->status != 204) {
+    if (answer->status != 204) {
       response.set_content(answer->body, answer->type.c_str());
     }
     for (const auto& [key, value] : answer->headers) response.set_header(key, value);

@@ -216,7 +216,7 @@ TEST_F(RevisionLogTest, AnyFramesAndResyncsEndInTheStateOfAFullRead) {
   std::int64_t trials = 0;
   std::map<TrialId, std::int64_t> steps;
   std::vector<Reader> readers(3);
-  for (int i = 0; i < 3000; ++i) {
+  for (int i = 0; i < 1000; ++i) {
     std::vector<Change> changes;
     const std::uint64_t kind = random.Below(10);
     std::vector<TrialId> living;

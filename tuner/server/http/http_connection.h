@@ -136,6 +136,32 @@ class HttpConnection final : public httplib::Stream {
     return Flush() && goes_on;
   }
 
+  // The value of kStreamHeader in the answer, which is not sent then.
+  std::string TakeStreamName() {
+    static const std::string kHeader = std::string("\r\n") + kStreamHeader + ": ";
+    const std::string_view answer = out_;
+    const std::string_view head = answer.substr(0, answer.find("\r\n\r\n"));
+    const std::size_t at = head.find(kHeader);
+    if (at == std::string_view::npos) return "";
+    const std::string_view rest = head.substr(at + kHeader.size());
+    std::string name(rest.substr(0, rest.find("\r\n")));
+    out_.clear();
+    return name;
+  }
+
+  // Sends what fits; -1 with EAGAIN: nothing does. See StreamConnection for what comes next.
+  ssize_t SendAtOnce(std::string_view text) { return Send(text.data(), text.size()); }
+  // Throws away what comes. False: nothing comes any more.
+  bool Hear() {
+    std::array<char, 4096> heard;
+    for (int i = 0; i < 16; ++i) {
+      const ssize_t got = ReceiveAtOnce(heard.data(), heard.size());
+      if (got == 0) return false;
+      if (got < 0) return errno == EAGAIN || errno == EINTR;
+    }
+    return true;
+  }
+
   bool is_readable() const override { return HasInput() || Await(POLLIN, 0); }
   bool is_writable() const override { return true; }
 

@@ -15,7 +15,9 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -41,6 +43,24 @@ void Try(Step step) {
   if (done.ok()) return;
   spdlog::error("event=http_connection_failed error=\"{}\"", std::string(done.message()));
 }
+
+// A connection that is handed over.
+class HandedConnection final : public StreamConnection {
+ public:
+  explicit HandedConnection(ConnectionPtr connection) : connection_(std::move(connection)) {}
+
+  int socket() const override { return connection_->socket(); }
+  std::optional<std::size_t> SendAtOnce(std::string_view text) override {
+    const ssize_t sent = connection_->SendAtOnce(text);
+    if (sent >= 0) return static_cast<std::size_t>(sent);
+    if (errno == EAGAIN || errno == EINTR) return 0;
+    return std::nullopt;
+  }
+  bool Hear() override { return connection_->Hear(); }
+
+ private:
+  const ConnectionPtr connection_;
+};
 
 // Connections between two requests. A thread of its own waits for all of them, and hands over those
 // on which something comes.
@@ -259,11 +279,21 @@ class KeepAliveServer final : public HttpRequestServer {
     return true;
   }
 
+  // As ServeOne; a connection whose answer goes on is handed over.
+  bool Answer(ConnectionPtr& connection) {
+    std::string stream;
+    if (ServeOne(*connection, &stream)) return true;
+    if (!stream.empty() && door_.streams) {
+      door_.streams(stream, std::make_unique<HandedConnection>(std::move(connection)));
+    }
+    return false;
+  }
+
   // On one of these threads, which is kept as long as what comes next is for them, too.
   void Serve(ConnectionPtr connection, const httplib::ThreadPool& own) {
     auto head = HttpConnection::Head::kWhole;
     while (head == HttpConnection::Head::kWhole && !threads_->stopping()) {
-      if (!ServeOne(*connection)) return;
+      if (!Answer(connection)) return;
       head = connection->TakeHead();
       if (head != HttpConnection::Head::kWhole) break;
       if (&threads_->ThreadsFor(*connection) != &own) {
@@ -282,7 +312,7 @@ class KeepAliveServer final : public HttpRequestServer {
       threads_->Serve(std::move(connection));
       return;
     }
-    if (!ServeOne(*connection)) return;
+    if (!Answer(connection)) return;
     const HttpConnection::Head next = connection->TakeHead();
     if (next == HttpConnection::Head::kWhole) threads_->Serve(std::move(connection));
     if (next == HttpConnection::Head::kGoesOn) threads_->Park(std::move(connection));

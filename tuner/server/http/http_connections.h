@@ -8,6 +8,7 @@
 
 #include "tuner/credentials/socket_owner.h"
 #include "tuner/credentials/tls_context.h"
+#include "tuner/server/http/stream_connection.h"
 
 namespace httplib {
 class Server;
@@ -31,8 +32,20 @@ inline constexpr std::size_t kMaxHttpHeads = 8 << 20;  // of all that have not c
 // own user. A header of this name that a client sends is removed.
 inline constexpr char kOwnUserHeader[] = "Espalier-Own-User";
 
+// The header of an answer by which a handler says that the answer goes on, and under which name
+// HttpDoor::streams finds who goes on with it. No client sees it, nor the answer.
+inline constexpr char kStreamHeader[] = "Espalier-Stream";
+
+// The request's header "Accept-Encoding", under a name that the library does not know: it would
+// pack answers far too hard (http_packing.h).
+inline constexpr char kAcceptEncodingHeader[] = "Espalier-Accept-Encoding";
+
 // What is said of a request by its first line.
 using OfRequest = std::function<bool(std::string_view method, std::string_view target)>;
+
+// Takes a connection whose answer goes on, by the value of kStreamHeader in the answer.
+using HandStream =
+    std::function<void(const std::string& name, std::unique_ptr<StreamConnection> connection)>;
 
 // How a connection is found to be a client's. Until then it is a stranger's: its requests are
 // answered by threads of their own, which take no body and wait for nothing, neither for what it
@@ -49,13 +62,14 @@ struct HttpDoor {
   // which they wait in the order in which they came, so that they keep no others waiting. Quick,
   // too.
   OfRequest waits{};
+  HandStream streams{};
 };
 
 // The library's server, changed so that a connection holds a thread only while a request is under
 // way: a client may keep its connection as long as it likes. Connections are closed that are idle
 // for kHttpIdle_s, that are too many (strangers first), or after an answer with "Connection:
 // close". The same holds with TLS (`tls` is not null): no thread waits for a handshake, or for the
-// head of a request.
+// head of a request. Answers are packed for those who accept that (http_packing.h).
 std::unique_ptr<httplib::Server> MakeHttpServer(TlsContextPtr tls, HttpDoor door);
 
 }  // namespace espalier

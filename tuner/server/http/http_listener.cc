@@ -12,7 +12,7 @@
 namespace espalier {
 
 HttpListener::HttpListener(TlsContextPtr tls, const AccessControl& access, std::size_t max_body,
-                           OfRequest opens, OfRequest waits)
+                           OfRequest opens, OfRequest waits, HandStream streams)
     : server_(MakeHttpServer(std::move(tls),
                              {.trusts = [&access](const Peer& peer) { return access.Trusts(peer); },
                               .knows =
@@ -21,7 +21,8 @@ HttpListener::HttpListener(TlsContextPtr tls, const AccessControl& access, std::
                                     return !token.empty() && access.Knows(token);
                                   },
                               .opens = std::move(opens),
-                              .waits = std::move(waits)})) {
+                              .waits = std::move(waits),
+                              .streams = std::move(streams)})) {
   // No other site may show a page of ours within its own, or take an answer for a page.
   server_->set_default_headers(
       {{"X-Content-Type-Options", "nosniff"}, {"X-Frame-Options", "SAMEORIGIN"}});
@@ -94,6 +95,16 @@ absl::Status CheckSite(const httplib::Request& request, const Shown& shown) {
   const std::string host = request.get_header_value("Host");
   const std::string origin = request.get_header_value("Origin");
   const std::size_t scheme = origin.find("://");
+  const std::string site = request.get_header_value("Sec-Fetch-Site");
+  // Only browsers say so, of what a page of another origin makes them fetch. Where a link leads
+  // them, that page reads nothing of it.
+  const bool link = request.get_header_value("Sec-Fetch-Mode") == "navigate" &&
+                    (request.method == "GET" || request.method == "HEAD");
+  if ((site == "cross-site" || site == "same-site") && !link) {
+    return absl::PermissionDeniedError(absl::StrCat(
+        "requests of other sites' pages are refused, and this one is (Sec-Fetch-Site: ", site,
+        ")"));
+  }
   if (!origin.empty() && (scheme == std::string::npos || origin.substr(scheme + 3) != host)) {
     return absl::PermissionDeniedError(
         absl::StrCat("requests of other sites' pages are refused, and this one is of ", origin));

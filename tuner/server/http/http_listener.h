@@ -23,10 +23,10 @@ namespace espalier {
 // before Listen, and calls Stop before what they use is gone.
 class HttpListener {
  public:
-  // Null `tls`: it speaks in the clear. Bodies of more than max_body bytes are refused. `opens` and
-  // `waits` are those of HttpDoor. AccessControl must outlive it.
+  // Null `tls`: it speaks in the clear. Bodies of more than max_body bytes are refused. `opens`,
+  // `waits` and `streams` are those of HttpDoor. AccessControl must outlive it.
   HttpListener(TlsContextPtr tls, const AccessControl& access, std::size_t max_body,
-               OfRequest opens = {}, OfRequest waits = {});
+               OfRequest opens = {}, OfRequest waits = {}, HandStream streams = {});
   ~HttpListener();
 
   httplib::Server& server() { return *server_; }

@@ -5,10 +5,13 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <string>
+#include <utility>
 
 #include "httplib.h"
 #include "tuner/server/http/http_connection.h"
 #include "tuner/server/http/http_connections.h"
+#include "tuner/server/http/http_packing.h"
 
 namespace espalier {
 
@@ -16,8 +19,15 @@ namespace espalier {
 // number of threads, one for each connection.
 class HttpRequestServer : public httplib::Server {
  public:
-  // Whether the connection may be used for another request.
-  bool ServeOne(HttpConnection& connection) {
+  HttpRequestServer() {
+    set_post_routing_handler([](const httplib::Request& request, httplib::Response& response) {
+      PackAnswer(request, response);
+    });
+  }
+
+  // Whether the connection may be used for another request. False with a `stream`: it is to be
+  // handed over.
+  bool ServeOne(HttpConnection& connection, std::string* stream = nullptr) {
     connection.BeginRequest();
     bool closed = false;
     const bool answered =
@@ -27,7 +37,12 @@ class HttpRequestServer : public httplib::Server {
           BeginBody(request, connection);
           TakeNoRanges(request);
           TakeNoForms(request);
+          RenameAcceptEncoding(request);
         });
+    if (std::string name = connection.TakeStreamName(); !name.empty()) {
+      if (stream != nullptr) *stream = std::move(name);
+      return false;
+    }
     return connection.FinishRequest() && answered && !closed;
   }
 
@@ -61,6 +76,13 @@ class HttpRequestServer : public httplib::Server {
     if (request.get_header_value("Content-Type").starts_with("application/x-www-form-urlencoded")) {
       request.headers.erase("Content-Type");
     }
+  }
+
+  static void RenameAcceptEncoding(httplib::Request& request) {
+    const std::string accepted = request.get_header_value("Accept-Encoding");
+    request.headers.erase("Accept-Encoding");
+    request.headers.erase(kAcceptEncodingHeader);
+    if (!accepted.empty()) request.headers.emplace(kAcceptEncodingHeader, accepted);
   }
 
   static constexpr std::uint64_t kMaxSkippedBody = 8 << 20;  // of one that is refused

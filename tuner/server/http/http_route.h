@@ -4,9 +4,12 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "base/status.h"
 #include "tuner/api/tuner.h"
+#include "tuner/server/http/stream_connection.h"
 
 namespace espalier {
 
@@ -17,7 +20,9 @@ struct HttpCall {
   std::map<std::string, std::string> query;  // the first of each name
   std::string request_key;                   // header Idempotency-Key, without quotes around it
   const std::string& body;
-  std::string service_url;  // where the client has reached the service, without a path
+  std::string service_url;        // where the client has reached the service, without a path
+  std::string accept_encoding{};  // header Accept-Encoding
+  std::string last_event_id{};    // header Last-Event-ID: how far a stream that broke had come
 };
 
 struct HttpAnswer {
@@ -25,6 +30,9 @@ struct HttpAnswer {
   std::string body;
   const char* type = "application/json";
   int code = 200;
+  std::vector<std::pair<std::string, std::string>> headers{};  // besides the usual ones
+  // Not null: goes on with the answer, whose head it sends too; the rest here says nothing.
+  TakeStream stream{};
 };
 
 // The row "METHOD PATH" of the table of permissions (tuner/server/access/permissions.h) says which
@@ -38,6 +46,8 @@ struct HttpRoute {
   // Of a call that needs no role: what else opens it, such as a secret in its path, looked at
   // before the body is read. Null: nothing, and no body of a stranger is read.
   std::function<absl::Status(const HttpCall& call)> open{};
+  // The last name in `path` stands for all that follows, of any number of segments, or of none.
+  bool below = false;
   // Its answer may take long, whatever the service does: such calls have threads of their own.
   bool waits = false;
 };

@@ -4,25 +4,15 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/check.h"
 #include "tuner/api/json.h"
+#include "tuner/server/http/event_streams.h"
 #include "tuner/server/http/http_message.h"
+#include "tuner/server/http/http_page_routes.h"
 
 namespace espalier {
 
 namespace {
-
-constexpr char kIndexPage[] =
-    "<!doctype html><html><head><meta charset=\"utf-8\"><title>Espalier</title></head><body>"
-    "<h1>Espalier</h1><ul><li><a href=\"api/studies\">studies</a></li>"
-    "<li><a href=\"api/pool\">pool</a></li><li><a href=\"metrics\">metrics</a></li>"
-    "<li><a href=\"healthz\">health</a></li><li><a href=\"api/openapi.json\">interface</a></li>";
-
-HttpAnswer Index(const std::string& dashboard) {
-  const std::string link =
-      dashboard.empty() ? ""
-                        : absl::StrCat("<li><a href=\"", dashboard, "\">optuna-dashboard</a></li>");
-  return {absl::OkStatus(), absl::StrCat(kIndexPage, link, "</ul></body></html>\n"), "text/html"};
-}
 
 HttpAnswer Health(const HttpCall& call) {
   return {call.tuner.Read([](const View&) {}), "ok\n", "text/plain"};
@@ -64,12 +54,17 @@ std::string_view TakeSegment(std::string_view& path) {
   return segment;
 }
 
-// What stands for the names in `pattern`; nullopt where the path is another.
+// What stands for the names in `pattern`, of which the last is all the rest where `below` says so;
+// nullopt where the path is another.
 std::optional<std::map<std::string, std::string>> Match(std::string_view pattern,
-                                                        std::string_view path) {
+                                                        std::string_view path, bool below) {
   std::map<std::string, std::string> names;
   while (!pattern.empty() && !path.empty()) {
     const std::string_view wanted = TakeSegment(pattern);
+    if (below && pattern.empty()) {
+      names.emplace(wanted.substr(1, wanted.size() - 2), Decoded(path));
+      return names;
+    }
     const std::string_view given = TakeSegment(path);
     if (wanted.starts_with('{')) {
       if (given.empty()) return std::nullopt;
@@ -85,21 +80,30 @@ std::optional<std::map<std::string, std::string>> Match(std::string_view pattern
 }  // namespace
 
 std::vector<HttpRoute> ServiceRoutes(std::string dashboard, MetricsText metrics) {
-  const auto index = [dashboard = std::move(dashboard)](const HttpCall&) {
-    return Index(dashboard);
-  };
   const auto text = [metrics = std::move(metrics)](const HttpCall& call) {
     return AnswerMetrics(metrics(call.tuner));
   };
-  return {{"GET", "/", "index", index},
-          {"GET", "/healthz", "healthz", Health},
-          {"GET", "/metrics", "metrics", text},
-          {"GET", "/api/openapi.json", "openapi", OpenApi}};
+  std::vector<HttpRoute> routes = PageRoutes(std::move(dashboard), WebAssets());
+  for (HttpRoute& route :
+       std::vector<HttpRoute>{{"GET", "/healthz", "healthz", Health},
+                              {"GET", "/metrics", "metrics", text},
+                              {"GET", "/api/openapi.json", "openapi", OpenApi}}) {
+    routes.push_back(std::move(route));
+  }
+  return routes;
 }
 
-std::vector<HttpRoute> OwnRoutes(std::string dashboard, MetricsText metrics) {
+std::vector<HttpRoute> EventRoutes(EventStreams* streams) {
+  return {{"GET", "/api/view/events", "events", [streams](const HttpCall& call) {
+             ESPALIER_CHECK(streams != nullptr, "a service that answers has streams");
+             return streams->Open(call);
+           }}};
+}
+
+std::vector<HttpRoute> OwnRoutes(std::string dashboard, MetricsText metrics,
+                                 EventStreams* streams) {
   std::vector<HttpRoute> all = ServiceRoutes(std::move(dashboard), std::move(metrics));
-  for (const auto& routes : {OperationRoutes(), SlotRoutes()}) {
+  for (const auto& routes : {OperationRoutes(), SlotRoutes(), EventRoutes(streams)}) {
     all.insert(all.end(), routes.begin(), routes.end());
   }
   return all;
@@ -111,7 +115,7 @@ FoundRoute FindRoute(const std::vector<HttpRoute>& routes, std::string_view meth
   if (method == "HEAD") method = "GET";
   FoundRoute found;
   for (const HttpRoute& route : routes) {
-    auto names = Match(route.path, path);
+    auto names = Match(route.path, path, route.below);
     if (!names) continue;
     if (route.method == method) return {&route, *std::move(names), ""};
     absl::StrAppend(&found.allowed, found.allowed.empty() ? "" : ", ", std::string(route.method));

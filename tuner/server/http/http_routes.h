@@ -19,11 +19,16 @@ std::vector<HttpRoute> SlotRoutes();
 // The text of the metrics, of a tuner.
 using MetricsText = std::function<absl::StatusOr<std::string>(Tuner&)>;
 
-// `dashboard` is the URL of its pages; empty: they are not served.
+// `dashboard` is the URL of optuna-dashboard's pages; empty: they are not served.
 std::vector<HttpRoute> ServiceRoutes(std::string dashboard, MetricsText metrics);
 
-// All of the routes above.
-std::vector<HttpRoute> OwnRoutes(std::string dashboard, MetricsText metrics);
+class EventStreams;
+std::vector<HttpRoute> EventRoutes(EventStreams* streams);
+
+// All of the routes above. Those who call them, and not only read the list, give all that they use;
+// it outlives the routes.
+std::vector<HttpRoute> OwnRoutes(std::string dashboard, MetricsText metrics,
+                                 EventStreams* streams = nullptr);
 
 // The route of a request, with the decoded values of the names in its path. 404: there is no such
 // path; 405: it takes other methods, `allowed`.

@@ -1,6 +1,10 @@
 #include "tuner/server/http/http_server.h"
 
+#include <cstdint>
+#include <functional>
 #include <map>
+#include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -85,6 +89,9 @@ class HttpServerImpl final : public HttpServer {
             [this](std::string_view method, std::string_view target) {
               const FoundRoute found = FindRoute(routes_, method, target);
               return found.route != nullptr && found.route->waits;
+            },
+            [this](const std::string& name, std::unique_ptr<StreamConnection> connection) {
+              HandOver(name, std::move(connection));
             }) {}
   ~HttpServerImpl() override { Stop(); }
 
@@ -161,9 +168,40 @@ class HttpServerImpl final : public HttpServer {
                   .query = {},
                   .request_key = RequestKey(request),
                   .body = request.body,
-                  .service_url = ServiceUrl(request)};
+                  .service_url = ServiceUrl(request),
+                  .accept_encoding = request.get_header_value(kAcceptEncodingHeader),
+                  .last_event_id = request.get_header_value("Last-Event-ID")};
     for (const auto& [name, value] : request.params) call.query.emplace(name, value);
-    Answer(found.route->operation, found.route->answer(call), response);
+    HttpAnswer answer = found.route->answer(call);
+    if (answer.status.ok() && answer.stream && request.method == "GET") {
+      BeginStream(*found.route, ShownBy(request), std::move(answer.stream), response);
+    }
+    if (request.path.starts_with("/api")) response.set_header("Cache-Control", "no-store");
+    Answer(found.route->operation, answer, response);
+  }
+
+  // The connection is handed over as soon as the library has done its part.
+  void BeginStream(const HttpRoute& route, const Shown& shown, TakeStream take,
+                   httplib::Response& response) {
+    const auto admitted =
+        [this, shown,
+         call = absl::StrCat(std::string(route.method), " ", std::string(route.path))] {
+          return access_.Admit(call, shown);
+        };
+    const std::lock_guard lock(streams_mutex_);
+    const std::string name = absl::StrCat(++last_stream_);
+    streams_.emplace(
+        name, [take = std::move(take), admitted](std::unique_ptr<StreamConnection> connection) {
+          take(std::move(connection), admitted);
+        });
+    response.set_header(kStreamHeader, name);
+  }
+  void HandOver(const std::string& name, std::unique_ptr<StreamConnection> connection) {
+    auto stream = [&] {
+      const std::lock_guard lock(streams_mutex_);
+      return streams_.extract(name);
+    }();
+    if (!stream.empty()) stream.mapped()(std::move(connection));
   }
 
   std::string ServiceUrl(const httplib::Request& request) const {
@@ -180,6 +218,7 @@ class HttpServerImpl final : public HttpServer {
       response.status = HttpStatus(answer.status.code());
       SetError(answer.status, response);
     }
+    for (const auto& [name, value] : answer.headers) response.set_header(name, value);
   }
 
   // Before the body is read.
@@ -224,6 +263,9 @@ class HttpServerImpl final : public HttpServer {
   MaskingTuner masking_;
   Metrics& metrics_;
   const std::vector<HttpRoute> routes_;
+  std::mutex streams_mutex_;  // guards what follows
+  std::map<std::string, std::function<void(std::unique_ptr<StreamConnection>)>> streams_;
+  std::int64_t last_stream_ = 0;
   HttpListener listener_;
   httplib::Server& server_ = listener_.server();
 };

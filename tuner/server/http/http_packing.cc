@@ -1,0 +1,129 @@
+#include "tuner/server/http/http_packing.h"
+
+#include <brotli/encode.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "httplib.h"
+#include "tuner/server/http/http_connections.h"
+
+namespace espalier {
+
+namespace {
+
+constexpr int kGzipLevel = 1;
+constexpr int kBrotliQuality = 1;
+constexpr int kGzipWindowBits = 15 + 16;  // with gzip's head and tail
+
+// Whether the element of the header, "br;q=0.5", has a weight above 0.
+bool Wanted(const std::vector<absl::string_view>& parts) {
+  for (std::size_t i = 1; i < parts.size(); ++i) {
+    absl::string_view part = absl::StripAsciiWhitespace(parts[i]);
+    double weight = 0;
+    if (!absl::StartsWithIgnoreCase(part, "q=")) continue;
+    return absl::SimpleAtod(part.substr(2), &weight) && weight > 0;
+  }
+  return true;
+}
+
+bool IsText(const std::string& type) {
+  return (type.starts_with("text/") && !type.starts_with("text/event-stream")) ||
+         type.starts_with("application/json") || type.starts_with("application/javascript") ||
+         type.starts_with("image/svg+xml");
+}
+
+void SetOnly(httplib::Response& response, const char* name, const std::string& value) {
+  response.headers.erase(name);
+  response.set_header(name, value);
+}
+
+}  // namespace
+
+Packing AcceptedPacking(std::string_view accept_encoding) {
+  Packing best = Packing::kNone;
+  const absl::string_view header(accept_encoding.data(), accept_encoding.size());
+  for (const absl::string_view element : absl::StrSplit(header, ',')) {
+    const std::vector<absl::string_view> parts = absl::StrSplit(element, ';');
+    const absl::string_view name = absl::StripAsciiWhitespace(parts.front());
+    if (!Wanted(parts)) continue;
+    if (absl::EqualsIgnoreCase(name, "br")) return Packing::kBrotli;
+    if (absl::EqualsIgnoreCase(name, "gzip")) best = Packing::kGzip;
+  }
+  return best;
+}
+
+void PackAnswer(const httplib::Request& request, httplib::Response& response) {
+  if (response.body.size() < kMinPackedBytes || response.has_header("Content-Encoding")) return;
+  if (!IsText(response.get_header_value("Content-Type"))) return;
+  if (!response.has_header("Vary")) response.set_header("Vary", "Accept-Encoding");
+  const Packing packing = AcceptedPacking(request.get_header_value(kAcceptEncodingHeader));
+  if (packing == Packing::kNone) return;
+  const bool brotli = packing == Packing::kBrotli;
+  std::optional<std::string> packed = brotli ? PackBrotli(response.body) : PackGzip(response.body);
+  if (!packed) return;
+  response.body = *std::move(packed);
+  SetOnly(response, "Content-Encoding", brotli ? "br" : "gzip");
+  SetOnly(response, "Content-Length", std::to_string(response.body.size()));
+}
+
+std::optional<std::string> PackBrotli(std::string_view text) {
+  std::size_t size = BrotliEncoderMaxCompressedSize(text.size());
+  std::string packed(size, '\0');
+  if (size == 0 ||
+      BrotliEncoderCompress(kBrotliQuality, BROTLI_DEFAULT_WINDOW, BROTLI_MODE_TEXT, text.size(),
+                            reinterpret_cast<const std::uint8_t*>(text.data()), &size,
+                            reinterpret_cast<std::uint8_t*>(packed.data())) == BROTLI_FALSE) {
+    return std::nullopt;
+  }
+  packed.resize(size);
+  return packed;
+}
+
+std::optional<std::string> PackGzip(std::string_view text) {
+  z_stream stream{};
+  constexpr int kMemory = 8;  // zlib's default
+  if (deflateInit2(&stream, kGzipLevel, Z_DEFLATED, kGzipWindowBits, kMemory, Z_DEFAULT_STRATEGY) !=
+      Z_OK) {
+    return std::nullopt;
+  }
+  std::string packed(deflateBound(&stream, text.size()), '\0');
+  // zlib takes what it does not write to as if it did.
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
+  stream.avail_in = static_cast<uInt>(text.size());
+  stream.next_out = reinterpret_cast<Bytef*>(packed.data());
+  stream.avail_out = static_cast<uInt>(packed.size());
+  const bool done = deflate(&stream, Z_FINISH) == Z_STREAM_END;
+  packed.resize(stream.total_out);
+  deflateEnd(&stream);
+  return done ? std::optional(std::move(packed)) : std::nullopt;
+}
+
+std::optional<std::string> UnpackGzip(std::string_view packed) {
+  z_stream stream{};
+  if (inflateInit2(&stream, kGzipWindowBits) != Z_OK) return std::nullopt;
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(packed.data()));
+  stream.avail_in = static_cast<uInt>(packed.size());
+  std::string text;
+  std::array<char, 16 << 10> piece;
+  int state = Z_OK;
+  while (state == Z_OK) {
+    stream.next_out = reinterpret_cast<Bytef*>(piece.data());
+    stream.avail_out = static_cast<uInt>(piece.size());
+    state = inflate(&stream, Z_NO_FLUSH);
+    if (state == Z_OK || state == Z_STREAM_END)
+      text.append(piece.data(), piece.size() - stream.avail_out);
+  }
+  inflateEnd(&stream);
+  return state == Z_STREAM_END ? std::optional(std::move(text)) : std::nullopt;
+}
+
+}  // namespace espalier

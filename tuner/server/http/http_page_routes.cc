@@ -1,0 +1,105 @@
+#include "tuner/server/http/http_page_routes.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "tuner/server/http/http_packing.h"
+
+namespace espalier {
+
+namespace {
+
+constexpr char kLinks[] =
+    "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><title>Espalier</title></head>"
+    "<body><h1>Espalier</h1><ul><li><a href=\"api/studies\">studies</a></li>"
+    "<li><a href=\"api/pool\">pool</a></li><li><a href=\"metrics\">metrics</a></li>"
+    "<li><a href=\"healthz\">health</a></li><li><a href=\"api/openapi.json\">interface</a></li>";
+constexpr char kHowToGetThePages[] =
+    "<p>This tuner was built without its pages for browsers. To get them, run "
+    "<code>scripts/setup.sh</code>, which installs what they are built with, and build again.</p>";
+
+// Only what this service itself has sent runs, and it speaks to nobody else.
+constexpr char kPolicy[] =
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; "
+    "require-trusted-types-for 'script'; trusted-types 'none'";
+
+// Their names change with what is in them.
+constexpr char kForever[] = "public, max-age=31536000, immutable";
+constexpr char kAskAgain[] = "no-cache";
+
+// The page's own address among the files, and that below which the others are.
+constexpr std::string_view kPageAddress = "/";
+constexpr std::string_view kBelow = "/ui-assets/";
+
+using Headers = std::vector<std::pair<std::string, std::string>>;
+
+Headers PageHeaders(const char* cached) {
+  return {{"Content-Security-Policy", kPolicy},
+          {"Referrer-Policy", "no-referrer"},
+          {"Cross-Origin-Opener-Policy", "same-origin"},
+          {"Cross-Origin-Resource-Policy", "same-origin"},
+          {"Cache-Control", cached}};
+}
+
+const WebAsset* FindFile(std::span<const WebAsset> files, std::string_view path) {
+  const auto found = std::ranges::find(files, path, &WebAsset::path);
+  return found == files.end() ? nullptr : &*found;
+}
+
+// As well packed as the client takes it.
+HttpAnswer Send(const WebAsset& file, const HttpCall& call, const char* cached) {
+  HttpAnswer answer{absl::OkStatus(), "", file.type.data()};
+  answer.headers = PageHeaders(cached);
+  answer.headers.emplace_back("Vary", "Accept-Encoding");
+  const Packing packing = AcceptedPacking(call.accept_encoding);
+  if (packing == Packing::kNone) {
+    std::optional<std::string> plain = UnpackGzip(file.gzip);
+    if (!plain) return {absl::InternalError("this tuner was built with a broken page"), ""};
+    answer.body = *std::move(plain);
+    return answer;
+  }
+  const bool brotli = packing == Packing::kBrotli;
+  answer.body = std::string(brotli ? file.br : file.gzip);
+  answer.headers.emplace_back("Content-Encoding", brotli ? "br" : "gzip");
+  return answer;
+}
+
+HttpAnswer Links(const std::string& dashboard) {
+  const std::string link =
+      dashboard.empty() ? ""
+                        : absl::StrCat("<li><a href=\"", dashboard, "\">optuna-dashboard</a></li>");
+  HttpAnswer answer{absl::OkStatus(),
+                    absl::StrCat(kLinks, link, "</ul>", kHowToGetThePages, "</body></html>\n"),
+                    "text/html; charset=utf-8"};
+  answer.headers = PageHeaders(kAskAgain);
+  return answer;
+}
+
+}  // namespace
+
+std::vector<HttpRoute> PageRoutes(std::string dashboard, std::span<const WebAsset> files) {
+  const WebAsset* page = FindFile(files, kPageAddress);
+  const auto home = [page, dashboard = std::move(dashboard)](const HttpCall& call) {
+    return page == nullptr ? Links(dashboard) : Send(*page, call, kAskAgain);
+  };
+  const auto file = [files](const HttpCall& call) -> HttpAnswer {
+    const std::string& name = call.path.at("file");
+    const WebAsset* found = FindFile(files, absl::StrCat(std::string(kBelow), name));
+    if (found != nullptr) return Send(*found, call, kForever);
+    return {absl::NotFoundError(absl::StrCat("no file \"", name, "\" of this tuner's page")), ""};
+  };
+  // The page itself reads the rest of its address.
+  return {{"GET", "/", "index", home},
+          {"GET", "/ui", "page", home},
+          {.method = "GET",
+           .path = "/ui/{page}",
+           .operation = "pageBelow",
+           .answer = home,
+           .below = true},
+          {"GET", "/ui-assets/{file}", "pageFile", file}};
+}
+
+}  // namespace espalier

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tuner/server/http/http_route.h"
+#include "tuner/web/assets/web_assets.h"
+
+namespace espalier {
+
+// The page at "/" and below "/ui", and its files. Without any, "/" is a list of links that says how
+// to get the page. `dashboard`: see ServiceRoutes. The files outlive the routes.
+std::vector<HttpRoute> PageRoutes(std::string dashboard, std::span<const WebAsset> files);
+
+}  // namespace espalier
