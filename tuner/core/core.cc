@@ -105,6 +105,9 @@ class Core::Impl {
     for (const auto& [id, replica] : pool_.replicas) held += replica.slots();
     return held;
   }
+  int SlotsAwaited() const {
+    return client_slots_.SlotsWanted() - static_cast<int>(pool_.held_by_clients.size());
+  }
 
   // Events that take two parts.
   void On(const AgentHello& event);
@@ -197,6 +200,7 @@ std::vector<NodeFault> Core::Faults() const { return impl_->Faults(); }
 std::optional<PluginSpec> Core::PoolPolicy() const { return impl_->OwnPolicy(); }
 int Core::SlotsTotal() const { return impl_->SlotsTotal(); }
 int Core::SlotsHeld() const { return impl_->SlotsHeld(); }
+int Core::SlotsAwaited() const { return impl_->SlotsAwaited(); }
 
 // ---- stepping ---------------------------------------------------------------------------------
 

@@ -80,6 +80,7 @@ class Core {
   std::optional<PluginSpec> PoolPolicy() const;
   int SlotsTotal() const;  // of connected nodes
   int SlotsHeld() const;
+  int SlotsAwaited() const;  // that clients have asked for and do not have yet
 
  private:
   class Impl;

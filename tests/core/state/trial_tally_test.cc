@@ -7,6 +7,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -64,6 +65,7 @@ void ExpectAsWalked(const TunerState& state, Time now) {
   double slot_s = 0;
   double paid = 0;
   std::map<std::string, TrialTally::Readers> readers;
+  std::set<TrialTally::Failure> failures;
   state.ForEachTrial(study, [&](const Trial& trial) {
     ++counts[trial.state];
     in_group = in_group || trial.generation > 0;
@@ -76,7 +78,15 @@ void ExpectAsWalked(const TunerState& state, Time now) {
       readers[parameter.name].unread += unread ? 1 : 0;
     }
     for (const Payment& payment : PaymentsFor(state, trial, now)) paid += payment.cost;
+    TrialTally::HeldTime held{};
+    if (!trial.spans.empty()) held = {trial.spans.front().from, trial.spans.back().to};
+    EXPECT_EQ(tally.held_times().at(static_cast<std::size_t>(trial.number)), held);
+    if (trial.state == TrialState::kFail && !trial.cancelled)
+      failures.insert({trial.ended, trial.id});
   });
+  while (failures.size() > TrialTally::kFailuresKept) failures.erase(failures.begin());
+  EXPECT_TRUE(std::equal(failures.begin(), failures.end(), tally.failures().begin(),
+                         tally.failures().end()));
   for (const TrialState of : {TrialState::kWaiting, TrialState::kRunning, TrialState::kPaused,
                               TrialState::kComplete, TrialState::kPruned, TrialState::kFail}) {
     EXPECT_EQ(tally.count(of), counts[of]) << ToString(of);
@@ -182,6 +192,27 @@ class Changes {
 
   Random random_;
 };
+
+TEST(TrialTally, KeepsTheNewestFailures) {
+  TunerState state;
+  StudySpec spec;
+  spec.name = "s";
+  state.Apply(StudyCreated{kTallied, spec, TimeFromSeconds(1)});
+  constexpr int kFailed = 3 + static_cast<int>(TrialTally::kFailuresKept);
+  for (int i = 1; i <= kFailed; ++i) {
+    state.Apply(TrialCreated{TrialId(i), kTallied, i - 1, {}, TimeFromSeconds(i)});
+    TrialStateChanged failed{TrialId(i), TrialState::kFail, TimeFromSeconds(i)};
+    failed.cancelled = i == kFailed;
+    state.Apply(failed);
+  }
+  // What is said of one that has dropped out, and of one that is there, brings neither back twice.
+  for (const int i : {1, 10}) state.Apply(TrialAttributeSet{TrialId(i), false, "why", "1"});
+  const auto& failures = state.tallies.at(kTallied).failures();
+  EXPECT_EQ(failures.size(), TrialTally::kFailuresKept);
+  EXPECT_EQ(failures.front().trial, TrialId(3));
+  EXPECT_EQ(failures.back().trial, TrialId(kFailed - 1)) << "one that was cancelled is no failure";
+  ExpectAsWalked(state, TimeFromSeconds(100));
+}
 
 TEST(TrialTally, SaysWhatAWalkWouldFindAfterEachChange) {
   int with_best = 0;

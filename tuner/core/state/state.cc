@@ -22,7 +22,7 @@ TrialTally CountAgain(const TunerState& state, StudyId id) {
     tally.Add(trial);
     tally.Rank(trial);
     for (const SlotSpan& span : trial.spans) tally.AddSpan(span, state.node_terms);
-    if (!trial.spans.empty()) tally.SetHolder(trial.id, trial.spans.back().to == Time{});
+    tally.NoteSpans(trial);
   });
   return tally;
 }
@@ -229,7 +229,7 @@ class Applier {
       }
     }
     if (!c.slots.empty()) spans.push_back({c.at, Time{}, c.slots});
-    if (tally != nullptr) tally->SetHolder(c.id, !c.slots.empty());
+    if (tally != nullptr) tally->NoteSpans(trial);
   }
 
   void operator()(const ResizeMeasured& c) { TrialAt(c.id).resizes.push_back(c.resize); }

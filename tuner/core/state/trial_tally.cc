@@ -37,6 +37,9 @@ void TrialTally::Count(const Trial& trial, int sign) {
     // Clients of Optuna may give any step.
     steps_ += sign * std::clamp<std::int64_t>(trial.values.back().step, 0, max_step_);
   }
+  const auto number = static_cast<std::size_t>(trial.number);
+  if (held_times_.size() <= number) held_times_.resize(number + 1);
+  if (trial.state == TrialState::kFail && !trial.cancelled) CountFailure(trial, sign);
   if (trial.generation > 0) in_group_ += sign;
   if (!trial.values.empty() || trial.state == TrialState::kComplete) at_work_ += sign;
   if (of_pool_ && trial.state == TrialState::kComplete) CountReaders(trial, sign);
@@ -50,6 +53,19 @@ void TrialTally::CountReaders(const Trial& trial, int sign) {
       at->second.unread += sign;
     }
     if (at->second.complete == 0) readers_.erase(at);
+  }
+}
+
+// A failed trial never leaves that state, so one that is left out comes back, and none that was
+// dropped for it is missed.
+void TrialTally::CountFailure(const Trial& trial, int sign) {
+  const Failure failure{trial.ended, trial.id};
+  const auto at = std::lower_bound(failures_.begin(), failures_.end(), failure);
+  if (sign > 0) {
+    failures_.insert(at, failure);
+    if (failures_.size() > kFailuresKept) failures_.erase(failures_.begin());
+  } else if (at != failures_.end() && *at == failure) {
+    failures_.erase(at);
   }
 }
 
@@ -95,12 +111,15 @@ void TrialTally::AddSpan(const SlotSpan& span, const TermsOfNodes& terms) {
   }
 }
 
-void TrialTally::SetHolder(TrialId trial, bool holds) {
+void TrialTally::NoteSpans(const Trial& trial) {
+  const bool holds = !trial.spans.empty() && trial.spans.back().to == Time{};
   if (holds) {
-    holders_.insert(trial);
+    holders_.insert(trial.id);
   } else {
-    holders_.erase(trial);
+    holders_.erase(trial.id);
   }
+  held_times_[static_cast<std::size_t>(trial.number)] =
+      trial.spans.empty() ? HeldTime{} : HeldTime{trial.spans.front().from, trial.spans.back().to};
 }
 
 bool TrialTally::HeldAfter(NodeId node, Time moment) const {

@@ -56,6 +56,22 @@ class TrialTally {
     friend bool operator==(const Readers&, const Readers&) = default;
   };
 
+  // When a trial held slots at all: from its first span to its newest one, whose end is zero while
+  // it lasts. Both are zero for one that never has.
+  struct HeldTime {
+    Time from;
+    Time to;
+
+    friend bool operator==(const HeldTime&, const HeldTime&) = default;
+  };
+  struct Failure {
+    Time at;
+    TrialId trial;
+
+    friend auto operator<=>(const Failure&, const Failure&) = default;
+  };
+  static constexpr std::size_t kFailuresKept = 20;
+
   TrialTally() = default;
   explicit TrialTally(const StudySpec& spec);
 
@@ -74,6 +90,10 @@ class TrialTally {
   const std::map<NodeId, Held>& held() const { return held_; }
   // Those that hold slots, by their newest span.
   const std::set<TrialId>& holders() const { return holders_; }
+  // By trial number.
+  const std::vector<HeldTime>& held_times() const { return held_times_; }
+  // The newest ones, kFailuresKept at the most, oldest first; without trials that were cancelled.
+  const std::vector<Failure>& failures() const { return failures_; }
 
   // A trial that is new, or has been changed since it was left out.
   void Add(const Trial& trial) { Count(trial, 1); }
@@ -86,7 +106,8 @@ class TrialTally {
   void ForgetBest() { best_.reset(); }
   // The span has ended, or was there before.
   void AddSpan(const SlotSpan& span, const TermsOfNodes& terms);
-  void SetHolder(TrialId trial, bool holds);
+  // Whether the trial holds slots, and since when it has: its spans have changed.
+  void NoteSpans(const Trial& trial);
   // Whether slots of the node were held after that moment: what was held is then divided otherwise
   // by terms that hold from there on.
   bool HeldAfter(NodeId node, Time moment) const;
@@ -96,6 +117,7 @@ class TrialTally {
  private:
   void Count(const Trial& trial, int sign);
   void CountReaders(const Trial& trial, int sign);
+  void CountFailure(const Trial& trial, int sign);
   bool Beats(const Best& one) const;
 
   Direction direction_ = Direction::kMinimize;
@@ -111,6 +133,8 @@ class TrialTally {
   std::int64_t slot_us_ = 0;
   std::map<NodeId, Held> held_;
   std::set<TrialId> holders_;
+  std::vector<HeldTime> held_times_;
+  std::vector<Failure> failures_;
 };
 
 }  // namespace espalier
