@@ -104,13 +104,6 @@ void AddCurves(const Trial& trial, v1::Trial& out) {
   }
 }
 
-std::string StudyText(const Study& study, bool shows_secrets) {
-  const std::string& kept = study.spec.wording.text;
-  std::string text = kept.empty() ? WriteStudy(DefinitionOf(study)) : kept;
-  const bool masked = !shows_secrets && !study.spec.environment.empty();
-  return masked ? MaskEnvironment(text) : text;
-}
-
 std::string_view PhaseName(GroupPhase phase) {
   switch (phase) {
     case GroupPhase::kNone:
@@ -209,6 +202,13 @@ Parameters ParametersOf(const Trial& trial, const Study& study) {
   return parameters;
 }
 
+std::string DefinitionText(const Study& study, bool shows_secrets) {
+  const std::string& kept = study.spec.wording.text;
+  std::string text = kept.empty() ? WriteStudy(DefinitionOf(study)) : kept;
+  const bool masked = !shows_secrets && !study.spec.environment.empty();
+  return masked ? MaskEnvironment(text) : text;
+}
+
 v1::Study ToProto(const Study& study, const View& view) {
   const TunerState& state = view.core.state();
   v1::Study out;
@@ -245,7 +245,7 @@ v1::Study ToProto(const Study& study, const View& view) {
   }
   out.set_created_at(SecondsOrZero(study.created));
   out.set_ended_at(SecondsOrZero(study.ended));
-  out.set_study_json(StudyText(study, view.shows_secrets));
+  out.set_study_json(DefinitionText(study, view.shows_secrets));
   out.set_directory(study.spec.directory);
   return out;
 }

@@ -22,6 +22,9 @@ v1::TrialRecord ToRecord(const Trial& trial, const View& view);
 // The parameters that the trial runs with, whether the study's sampler or a client drew them.
 Parameters ParametersOf(const Trial& trial, const Study& study);
 
+// The study file. Values of environment variables are masked for those who may not see secrets.
+std::string DefinitionText(const Study& study, bool shows_secrets);
+
 v1::Pool PoolToProto(const View& view);
 
 // Seconds until the study ends: what is left of its time limit, or the trials still to run at the

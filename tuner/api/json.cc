@@ -221,6 +221,12 @@ std::string MessageToJson(const Message& message) {
   return out;
 }
 
+std::string JsonOrQuoted(const std::string& text) {
+  std::string out;
+  AppendJson(text, out);
+  return out;
+}
+
 std::string QuoteJson(std::string_view text) {
   std::string out;
   AppendString(text, out);

@@ -18,6 +18,10 @@ std::string MessageToJson(const google::protobuf::Message& message);
 // The text as a JSON string, with its quotes.
 std::string QuoteJson(std::string_view text);
 
+// The text as it is, if it is JSON; else as a JSON string: what JSON does not know, as Python's
+// NaN, or what nests too deep for readers. null for an empty one.
+std::string JsonOrQuoted(const std::string& text);
+
 // The message of a JSON text. Infinities may be "inf" and "-inf" too, in any case; enums lower case
 // and without their prefix; null is as if the key were absent. INVALID_ARGUMENT names the key, what
 // it needs and what was given; keys that are unknown, or in `elsewhere` (a path gives them), are

@@ -167,13 +167,17 @@ std::string GrowthNotice(const Study& study, const View& view) {
 
 }  // namespace
 
-std::string StudyNotice(const Study& study, const View& view) {
+std::vector<std::string> StudyNotices(const Study& study, const View& view) {
   std::vector<std::string> notices;
   for (const auto& notice : {PolicyNotice, RoomNotice, TurnNotice, SlotsNotice, ProgramNotice,
                              OldAgentsNotice, ParametersNotice, GrowthNotice}) {
     if (std::string text = notice(study, view); !text.empty()) notices.push_back(std::move(text));
   }
-  return absl::StrJoin(notices, "; ");
+  return notices;
+}
+
+std::string StudyNotice(const Study& study, const View& view) {
+  return absl::StrJoin(StudyNotices(study, view), "; ");
 }
 
 }  // namespace espalier

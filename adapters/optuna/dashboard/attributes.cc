@@ -35,13 +35,6 @@ std::optional<std::int64_t> Integer(std::string_view text) {
   return value;
 }
 
-std::string NoteKey(std::optional<TrialId> trial, std::string_view what) {
-  return absl::StrCat("dashboard:", trial ? absl::StrCat(trial->value, ":") : "",
-                      std::string(what));
-}
-constexpr std::string_view kVersion = "note_ver";
-constexpr std::string_view kBody = "note_str:";
-
 // Pieces by their numbers, from 0.
 std::string Joined(const Texts& pieces) {
   std::string text;
@@ -77,26 +70,6 @@ Texts WithPrefix(const Texts& attributes, std::string_view prefix) {
 const std::string* FindText(const Texts& attributes, std::string_view key) {
   const auto it = attributes.find(std::string(key));
   return it == attributes.end() ? nullptr : &it->second;
-}
-
-Note NoteOf(const Texts& study_attributes, std::optional<TrialId> trial) {
-  const std::string* version = FindText(study_attributes, NoteKey(trial, kVersion));
-  if (version == nullptr) return {};
-  return {Integer(*version).value_or(0),
-          Joined(WithPrefix(study_attributes, NoteKey(trial, kBody)))};
-}
-
-std::vector<std::pair<std::string, std::string>> NoteAttributes(const Texts& study_attributes,
-                                                                std::optional<TrialId> trial,
-                                                                const Note& note) {
-  std::vector<std::pair<std::string, std::string>> attributes;
-  const std::string prefix = NoteKey(trial, kBody);
-  attributes.emplace_back(prefix + "0", QuoteJson(note.body));
-  for (const auto& [piece, text] : WithPrefix(study_attributes, prefix)) {
-    if (piece != "0") attributes.emplace_back(prefix + piece, "\"\"");
-  }
-  attributes.emplace_back(NoteKey(trial, kVersion), absl::StrCat(note.version));
-  return attributes;
 }
 
 std::vector<Artifact> ArtifactsOf(const Texts& study_attributes) {

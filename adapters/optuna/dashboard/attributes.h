@@ -8,25 +8,15 @@
 #include <vector>
 
 #include "adapters/optuna/dashboard/study_reader.h"
+#include "tuner/api/notes.h"
 
 namespace espalier::optuna_dashboard {
 
 // What the dashboard and optuna.artifacts keep in the attributes of programs. The keys are theirs;
-// so what either writes the other reads.
+// so what either writes the other reads. Notes are in tuner/api/notes.h, as our own pages show them
+// too.
 
 using Texts = std::map<std::string, std::string>;  // JSON by key
-
-// A note in Markdown, of the study or of one trial; both are kept in the study's attributes, as
-// those of an ended trial cannot be changed.
-struct Note {
-  std::int64_t version = 0;
-  std::string body;
-};
-Note NoteOf(const Texts& study_attributes, std::optional<TrialId> trial);
-// What must be set for it, the version last. Replaces all of a longer note before.
-std::vector<std::pair<std::string, std::string>> NoteAttributes(const Texts& study_attributes,
-                                                                std::optional<TrialId> trial,
-                                                                const Note& note);
 
 // A file that belongs to a study or trial; its content is where artifacts are kept.
 struct Artifact {
