@@ -48,20 +48,19 @@ FOLDERS = {
     "tuner/proto": [],
     "tuner/api": ["base", "tuner/credentials", "tuner/messages/wire", "search_spaces",
                   "search_spaces/formats", "tuner/core", "tuner/study_file", "tuner/proto"],
-    # The pages for browsers, as bytes. Their sources beside it, tuner/web/page, are no C++.
-    # What pages follow: what has changed since they looked.
-    "tuner/web/feed": ["base", "tuner/core"],
-    "tuner/web/assets": [],
+    # What pages show, as JSON.
+    "tuner/web/view": ["base", "tuner/credentials", "tuner/messages", "search_spaces", "search_spaces/formats",
+                       "tuner/core", "tuner/api"],
     "tuner/server/access": ["base", "tuner/credentials", "tuner/messages", "tuner/core", "tuner/api"],
     # The owner's thread of the core, and what is counted of it.
     "tuner/server/loop": ["base", "tuner/messages", "tuner/core", "tuner/study_file", "tuner/storage", "tuner/api"],
     "tuner/server/engines": ["base", "tuner/credentials", "tuner/core", "tuner/server/access"],
     "tuner/server/grpc": ["base", "tuner/credentials", "tuner/door", "tuner/proto", "tuner/api",
                           "tuner/server/access", "tuner/server/loop"],
-    "tuner/server/http": ["base", "tuner/credentials", "tuner/api", "tuner/web/assets", "tuner/web/feed",
-                          "tuner/server/access", "tuner/server/loop"],
-    "tuner/server": ["base", "tuner/credentials", "tuner/core", "tuner/storage", "tuner/api", "tuner/web/feed",
-                     "tuner/server/access", "tuner/server/loop", "tuner/server/grpc", "tuner/server/http", "allocator/policies"],
+    "tuner/server/http": ["base", "tuner/credentials", "tuner/api", "tuner/web/view", "tuner/server/access",
+                          "tuner/server/loop"],
+    "tuner/server": ["base", "tuner/core", "tuner/storage", "tuner/api", "tuner/server/access",
+                     "tuner/server/loop", "tuner/server/grpc", "tuner/server/http", "allocator/policies"],
     # Frontends of the service, onto its own studies: it knows none of them by name.
     "adapters/adaptdl": ["base", "tuner/core", "tuner/study_file", "tuner/api",
                          "tuner/server", "tuner/server/engines"],
@@ -180,7 +179,7 @@ WALLS = {
     },
     "protobuf": {
         "includes": r"^google/protobuf/|\.pb\.h$",
-        "sources": ["tuner/messages/wire", "tuner/api", *SERVER, *CLI, "trial_runner/agent",
+        "sources": ["tuner/messages/wire", "tuner/api", "tuner/web/view", *SERVER, *CLI, "trial_runner/agent",
                     "trial_runner/control", "adapters/nni", "adapters/optuna", "tests/contract",
                     "tests/e2e", "tests/benchmarks", "tests/fuzz", "tests/protocol", "tests/adapters/adaptdl"],
         "headers": ["tuner/messages/wire", "tuner/api", *SERVER, "tuner/cli",
@@ -196,7 +195,7 @@ WALLS = {
     "json": {
         "includes": r"^nlohmann/",
         "sources": ["base/json", "search_spaces", "search_spaces/formats", "tuner/study_file", "tuner/storage",
-                    "tuner/api", *SERVER, *CLI, "trial_runner/agent", "trial_runner/control",
+                    "tuner/api", "tuner/web/view", *SERVER, *CLI, "trial_runner/agent", "trial_runner/control",
                     "adapters/adaptdl", "adapters/nni", "adapters/optuna", "adapters/optuna/file",
                     "examples",
                     "tests/e2e", "tests/benchmarks", "tests/fuzz", "tests/protocol",

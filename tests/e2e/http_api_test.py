@@ -92,10 +92,10 @@ class OpenApi(HttpTest):
         """A path whose names are those of things that are there."""
         if "{trial_id}" in path:
             trial = trial or (self.enqueue() if path.endswith(("/cancel", "/pin")) else self.ask())["trial_id"]
-        names = {"{study}": study, "{trial_id}": str(trial), "{node}": "absent", "{page}": "studies/1", "{file}": "absent"}
-        for name, value in names.items():
-            path = path.replace(name, value)
-        return path
+        if "{study_id}" in path:
+            ids = {known["name"]: known["id"] for known in self.call("GET", "/api/studies")["studies"]}
+            path = path.replace("{study_id}", str(ids.get(study, 10**12)))
+        return path.replace("{study}", study).replace("{trial_id}", str(trial)).replace("{node}", "absent")
 
     def test_the_service_shows_the_file(self):
         self.assertEqual(self.call("GET", "/api/openapi.json"), OPENAPI)

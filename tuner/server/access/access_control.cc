@@ -93,9 +93,13 @@ absl::Status AccessControl::AdmitToken(const Permission* permission,
 }
 
 bool AccessControl::SeesSecrets(const Shown& shown) const {
-  if (shown.token.empty()) return shown.own_user;
+  return Allows(RoleOf(shown), Role::kSubmit);
+}
+
+Role AccessControl::RoleOf(const Shown& shown) const {
+  if (shown.token.empty()) return shown.own_user ? Role::kAdminister : Role::kNobody;
   const absl::StatusOr<Caller> caller = Recognise(shown.token);
-  return caller.ok() && Allows(caller->role, Role::kSubmit);
+  return caller.ok() ? caller->role : Role::kNobody;
 }
 
 absl::StatusOr<AccessControl::Caller> AccessControl::Recognise(const std::string& token) const {

@@ -66,6 +66,9 @@ class AccessControl {
   // the values of environment variables: it may submit itself.
   bool SeesSecrets(const Shown& shown) const;
 
+  // What a caller that was admitted may do.
+  Role RoleOf(const Shown& shown) const;
+
   // The token that a replica of a trial has to show, which is good for its trial until that ends.
   std::string TrialToken(TrialId trial, ReplicaId replica,
                          const std::string& certificate_hash) const;

@@ -9,7 +9,7 @@
 
 #include "base/status.h"
 #include "tuner/api/tuner.h"
-#include "tuner/server/http/stream_connection.h"
+#include "tuner/credentials/roles.h"
 
 namespace espalier {
 
@@ -20,9 +20,8 @@ struct HttpCall {
   std::map<std::string, std::string> query;  // the first of each name
   std::string request_key;                   // header Idempotency-Key, without quotes around it
   const std::string& body;
-  std::string service_url;        // where the client has reached the service, without a path
-  std::string accept_encoding{};  // header Accept-Encoding
-  std::string last_event_id{};    // header Last-Event-ID: how far a stream that broke had come
+  std::string service_url;    // where the client has reached the service, without a path
+  Role role = Role::kNobody;  // what the caller may do
 };
 
 struct HttpAnswer {

@@ -103,7 +103,7 @@ std::vector<HttpRoute> EventRoutes(EventStreams* streams) {
 std::vector<HttpRoute> OwnRoutes(std::string dashboard, MetricsText metrics,
                                  EventStreams* streams) {
   std::vector<HttpRoute> all = ServiceRoutes(std::move(dashboard), std::move(metrics));
-  for (const auto& routes : {OperationRoutes(), SlotRoutes(), EventRoutes(streams)}) {
+  for (const auto& routes : {OperationRoutes(), SlotRoutes(), ViewRoutes()}) {
     all.insert(all.end(), routes.begin(), routes.end());
   }
   return all;

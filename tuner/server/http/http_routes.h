@@ -15,6 +15,7 @@ namespace espalier {
 // each.
 std::vector<HttpRoute> OperationRoutes();  // those of tuner/api/operations.h
 std::vector<HttpRoute> SlotRoutes();
+std::vector<HttpRoute> ViewRoutes();  // what pages show: tuner/web/view
 
 // The text of the metrics, of a tuner.
 using MetricsText = std::function<absl::StatusOr<std::string>(Tuner&)>;

@@ -163,14 +163,14 @@ class HttpServerImpl final : public HttpServer {
       response.set_header("Allow", found.allowed);
       return;
     }
-    HttpCall call{.tuner = access_.SeesSecrets(ShownBy(request)) ? tuner_ : masking_,
+    const Shown shown = ShownBy(request);
+    HttpCall call{.tuner = access_.SeesSecrets(shown) ? tuner_ : masking_,
                   .path = std::move(found.path),
                   .query = {},
                   .request_key = RequestKey(request),
                   .body = request.body,
                   .service_url = ServiceUrl(request),
-                  .accept_encoding = request.get_header_value(kAcceptEncodingHeader),
-                  .last_event_id = request.get_header_value("Last-Event-ID")};
+                  .role = access_.RoleOf(shown)};
     for (const auto& [name, value] : request.params) call.query.emplace(name, value);
     HttpAnswer answer = found.route->answer(call);
     if (answer.status.ok() && answer.stream && request.method == "GET") {

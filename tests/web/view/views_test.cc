@@ -1,0 +1,304 @@
+#include "tuner/web/view/views.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/api/direct_tuner.h"
+#include "tuner/api/masking_tuner.h"
+#include "tuner/api/operations.h"
+
+namespace espalier::view {
+namespace {
+
+using Json = nlohmann::json;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr char kAskStudy[] = R"json({
+  "name": "digits", "ask_and_tell": true, "sampler": "random",
+  "metric": {"name": "loss", "direction": "minimize"},
+  "search_space": {"lr": {"_type": "loguniform", "_value": [0.001, 1]},
+                   "opt": {"_type": "choice", "_value": ["sgd", "adam"]},
+                   "layers": {"_type": "choice", "_value": [2, 4]}}
+})json";
+
+// A study whose trials clients run, and one of the pool.
+class Views : public testing::Test {
+ protected:
+  Json Shown(const absl::StatusOr<std::string>& json) {
+    EXPECT_TRUE(json.ok()) << json.status();
+    return json.ok() ? Json::parse(*json) : Json();
+  }
+
+  void Create(const std::string& json) {
+    const auto created = api::CreateStudy(tuner_, CreateRequest(json));
+    ASSERT_TRUE(created.ok()) << created.status();
+  }
+
+  // The id of a new trial of the study of clients.
+  std::int64_t Ask() {
+    v1::AskRequest request;
+    request.set_study("digits");
+    const auto trial = api::Ask(tuner_, request);
+    EXPECT_TRUE(trial.ok()) << trial.status();
+    return trial->trial_id();
+  }
+
+  void Report(std::int64_t trial, std::int64_t step, double value) {
+    v1::ReportRequest request;
+    request.set_trial_id(trial);
+    request.set_step(step);
+    request.set_value(value);
+    ASSERT_TRUE(api::Report(tuner_, request).ok());
+  }
+
+  void Tell(std::int64_t trial, v1::TrialState state, std::optional<double> value = {}) {
+    v1::TellRequest request;
+    request.set_trial_id(trial);
+    request.set_state(state);
+    if (value) request.set_value(*value);
+    const auto told = api::Tell(tuner_, request);
+    ASSERT_TRUE(told.ok()) << told.status();
+  }
+
+  StudyId Id(const std::string& study) { return tuner_.core.state().FindStudy(study)->id; }
+
+  DirectTuner tuner_;
+  Source source_{tuner_, Role::kSubmit};
+};
+
+// What a column says, with words in place of their numbers.
+std::vector<Json> Cells(const Json& trials, const std::string& name) {
+  std::vector<Json> cells;
+  for (const Json& cell : trials.at("columns").at(name)) {
+    const bool word = !cell.is_null() && trials.at("words").contains(name);
+    cells.push_back(word ? trials.at("words").at(name).at(cell.get<std::size_t>()) : cell);
+  }
+  return cells;
+}
+
+TEST_F(Views, OverviewCountsWithoutAWalk) {
+  Create(kAskStudy);
+  Create(kStudyJson);
+  ASSERT_TRUE(tuner_.Post(AgentHello{"oak", 2, {}}).status.ok());
+  const auto good = Ask();
+  Tell(good, v1::TRIAL_COMPLETE, 0.25);
+  Tell(Ask(), v1::TRIAL_FAIL);
+  Ask();
+  const Json overview = Shown(OverviewJson(source_));
+  EXPECT_EQ(overview["version"], 1);
+  EXPECT_EQ(overview["role"], "submit");
+  EXPECT_EQ(overview["now"], 1000);
+  const Json& digits = overview["studies"][0];
+  EXPECT_EQ(digits["name"], "digits");
+  EXPECT_EQ(digits["kind"], "ask");
+  EXPECT_EQ(digits["state"], "running");
+  EXPECT_EQ(digits["trials"],
+            Json::parse(R"({"waiting": 0, "running": 1, "paused": 0, "complete": 1, "pruned": 0,
+                            "failed": 1})"));
+  EXPECT_EQ(digits["best"], (Json{{"trial_id", good}, {"trial", 0}, {"value", 0.25}}));
+  EXPECT_TRUE(digits["remaining_s"].is_null());
+  const Json& pool = overview["pool"];
+  EXPECT_EQ(pool["slots"], 2);
+  EXPECT_EQ(pool["held"], 2);
+  const Json& node = pool["nodes"][0];
+  EXPECT_EQ(node["name"], "oak");
+  EXPECT_EQ(node["up"], true);
+  ASSERT_EQ(node["slot_use"].size(), 2U);
+  EXPECT_EQ(node["slot_use"][1]["slot"], 1);
+  EXPECT_EQ(node["slot_use"][0]["study_id"], Id("mnist").value);
+  EXPECT_EQ(overview["studies"][1]["slots"], 0) << "held by processes that have not begun";
+  EXPECT_EQ(overview["studies"][1]["kind"], "pool");
+  EXPECT_EQ(overview["studies"][1]["total"], 2);
+  const Json& alert = overview["alerts"].back();
+  EXPECT_EQ(alert["level"], "error");
+  EXPECT_EQ(alert["study"], "digits");
+  EXPECT_EQ(alert["trial"], 1);
+}
+
+TEST_F(Views, OverviewTellsOfNodesThatAreAwayOrDrained) {
+  ASSERT_TRUE(tuner_.Post(AgentHello{"oak", 1, {}}).status.ok());
+  ASSERT_TRUE(tuner_.Post(DrainNode{"oak", false, 0}).status.ok());
+  const Json overview = Shown(OverviewJson(source_));
+  EXPECT_THAT(overview["alerts"].dump(), HasSubstr("node oak is being drained"));
+  EXPECT_EQ(overview["pool"]["nodes"][0]["draining"], true);
+}
+
+TEST_F(Views, AStudyHasItsParametersAndNoSecrets) {
+  Create(
+      R"json({"name": "a.b", "command": ["/bin/true"], "sampler": "random", "env": {"KEY": "hush"},
+                 "search_space": {"lr": {"_type": "loguniform", "_value": [0.001, 1]},
+                                  "units": {"_type": "randint", "_value": [8, 65]},
+                                  "opt": {"_type": "choice", "_value": ["sgd", 1]}}})json");
+  MaskingTuner masking(tuner_);
+  const Json study = Shown(StudyJson({masking, Role::kView}, Id("a.b")));
+  EXPECT_EQ(study["name"], "a.b");
+  EXPECT_EQ(study["definition"]["name"], "a.b");
+  EXPECT_THAT(study.dump(), testing::Not(HasSubstr("hush")));
+  EXPECT_THAT(Shown(StudyJson(source_, Id("a.b"))).dump(), HasSubstr("hush"));
+  const Json& parameters = study["parameters"];
+  EXPECT_EQ(parameters[0], Json::parse(R"({"name": "lr", "kind": "float", "low": 0.001, "high": 1,
+                                           "log": true, "choices": []})"));
+  EXPECT_EQ(parameters[1]["kind"], "int");
+  EXPECT_EQ(parameters[1]["high"], 64);
+  EXPECT_EQ(parameters[2]["choices"], (Json{"sgd", "1"}));
+  EXPECT_TRUE(absl::IsNotFound(StudyJson(source_, StudyId(77)).status()));
+}
+
+TEST_F(Views, TrialsAreColumnsNewestFirst) {
+  Create(kAskStudy);
+  const auto first = Ask();
+  Report(first, 1, 0.5);
+  Report(first, 3, 0.4);
+  Report(first, 4, 0.7);
+  Tell(Ask(), v1::TRIAL_COMPLETE, 0.125);
+  Ask();
+  v1::SetAttributesRequest attributes;
+  attributes.set_trial_id(first);
+  (*attributes.mutable_user())["host"] = "\"oak\"";
+  ASSERT_TRUE(api::SetAttributes(tuner_, attributes).ok());
+  const Json trials = Shown(TrialsJson(source_, Id("digits"), {}));
+  EXPECT_EQ(trials["total"], 3);
+  EXPECT_EQ(trials["rows"], 3);
+  EXPECT_THAT(Cells(trials, "number"), ElementsAre(2, 1, 0));
+  EXPECT_THAT(Cells(trials, "state"), ElementsAre("running", "complete", "running"));
+  EXPECT_THAT(Cells(trials, "value"), ElementsAre(nullptr, 0.125, 0.4));
+  EXPECT_THAT(Cells(trials, "best_step"), ElementsAre(nullptr, nullptr, 3));
+  EXPECT_THAT(Cells(trials, "step"), ElementsAre(nullptr, nullptr, 4));
+  EXPECT_THAT(Cells(trials, "u:host"), ElementsAre(nullptr, nullptr, "oak"));
+  for (const Json& option : Cells(trials, "p:opt")) {
+    EXPECT_TRUE(option == "sgd" || option == "adam") << option;
+  }
+  EXPECT_FALSE(trials["words"].contains("p:layers")) << "a choice of numbers is a number";
+  for (const auto& [name, cells] : trials["columns"].items()) EXPECT_EQ(cells.size(), 3U) << name;
+
+  const Json part = Shown(TrialsJson(source_, Id("digits"), {.from = 1, .rows = 1}));
+  EXPECT_THAT(Cells(part, "number"), ElementsAre(1));
+  EXPECT_EQ(part["total"], 3);
+  EXPECT_EQ(Shown(TrialsJson(source_, Id("digits"), {.from = 99}))["rows"], 0);
+}
+
+// Nobody else is kept waiting: what is looked at between two commits has a bound.
+TEST_F(Views, ManyTrialsAreReadInSlices) {
+  class CountedReads final : public Tuner {
+   public:
+    explicit CountedReads(DirectTuner& tuner) : tuner_(tuner) {}
+    Reply Post(Event event) override { return tuner_.Post(std::move(event)); }
+    absl::Status Read(const std::function<void(const View&)>& look) override {
+      ++reads;
+      return tuner_.Read(look);
+    }
+    int reads = 0;
+
+   private:
+    DirectTuner& tuner_;
+  };
+  Create(kAskStudy);
+  for (int i = 0; i < 2500; ++i) {
+    ASSERT_TRUE(tuner_.Post(CreateTrial{Id("digits"), nullptr}).status.ok());
+  }
+  CountedReads counted(tuner_);
+  const Json trials = Shown(TrialsJson({counted, Role::kView}, Id("digits"), {}));
+  EXPECT_EQ(trials["rows"], 2500);
+  EXPECT_THAT(Cells(trials, "number").front(), 2499);
+  EXPECT_GT(counted.reads, 2);
+}
+
+TEST_F(Views, CurvesOfTheBestAndOfThoseThatAreNamed) {
+  Create(kAskStudy);
+  std::vector<std::int64_t> ids;
+  for (int i = 0; i < 4; ++i) {
+    ids.push_back(Ask());
+    for (int step = 1; step <= 500; ++step) {
+      tuner_.now = After(tuner_.now, 1);
+      Report(ids[i], step, step == 250 && i == 2 ? 1e9 : 10.0 - i);
+    }
+  }
+  const Json best = Shown(CurvesJson(source_, Id("digits"), {.best = 2, .width = 10}));
+  ASSERT_EQ(best["curves"].size(), 2U);
+  EXPECT_EQ(best["curves"][0]["trial_id"], ids[3]);
+  EXPECT_EQ(best["curves"][1]["trial_id"], ids[2]);
+  EXPECT_EQ(best["metric"], "loss");
+  EXPECT_EQ(best["curves"][1]["points"], 500);
+  EXPECT_LE(best["curves"][1]["y"].size(), 40U);
+  EXPECT_THAT(best["curves"][1]["y"].dump(), HasSubstr("1000000000")) << "a spike is never lost";
+
+  CurvesWanted wanted{.trials = {TrialId(ids[1])}, .x = CurvesWanted::Axis::kTime};
+  wanted.from = 1600;
+  wanted.to = 1700;
+  const Json window = Shown(CurvesJson(source_, Id("digits"), wanted));
+  EXPECT_EQ(window["curves"][0]["points"], 101);
+  EXPECT_EQ(window["curves"][0]["x"].size(), 105U) << "with those the line goes on to";
+  wanted.from = 1800;
+  EXPECT_TRUE(absl::IsInvalidArgument(CurvesJson(source_, Id("digits"), wanted).status()));
+  wanted = {.trials = {TrialId(99)}};
+  EXPECT_TRUE(absl::IsNotFound(CurvesJson(source_, Id("digits"), wanted).status()));
+}
+
+TEST_F(Views, LanesShowWhoHeldWhatAndWhatHappened) {
+  Create(kStudyJson);
+  ASSERT_TRUE(tuner_.Post(AgentHello{"oak", 2, {}}).status.ok());
+  tuner_.now = After(tuner_.now, 100);
+  const Json lanes = Shown(LanesJson(source_, {}));
+  EXPECT_EQ(lanes["from"], 1000);
+  EXPECT_EQ(lanes["to"], 1100);
+  EXPECT_EQ(lanes["nodes"][0]["name"], "oak");
+  EXPECT_EQ(lanes["studies"][0]["name"], "mnist");
+  ASSERT_EQ(lanes["spans"]["slot"].size(), 2U);
+  EXPECT_EQ(lanes["spans"]["node"], (Json{0, 0}));
+  EXPECT_EQ(lanes["spans"]["to"], (Json{nullptr, nullptr}));
+  EXPECT_EQ(lanes["use"]["held"][200], 2);
+  EXPECT_EQ(lanes["marks"][0]["kind"], "start");
+  EXPECT_EQ(lanes["marks"][0]["count"], 2) << "two trials of one moment";
+  EXPECT_EQ(lanes["marks"][0]["node"], 0);
+  const Json before = Shown(LanesJson(source_, {.from = 10, .to = 20}));
+  EXPECT_TRUE(before["spans"]["slot"].empty());
+  EXPECT_TRUE(before["marks"].empty());
+  EXPECT_TRUE(absl::IsNotFound(LanesJson(source_, {.study = StudyId(9)}).status()));
+}
+
+TEST_F(Views, DecisionsComeInPagesNewestFirst) {
+  Create(kStudyJson);
+  ASSERT_TRUE(tuner_.Post(AgentHello{"oak", 2, {}}).status.ok());
+  const Json all = Shown(DecisionsJson(source_, {}));
+  ASSERT_GE(all["decisions"].size(), 2U);
+  EXPECT_TRUE(all["next"].is_null());
+  Json pages = Json::array();
+  DecisionsWanted wanted;
+  wanted.rows = 1;
+  for (Json page = Shown(DecisionsJson(source_, wanted));;
+       page = Shown(DecisionsJson(source_, wanted))) {
+    pages.insert(pages.end(), page["decisions"].begin(), page["decisions"].end());
+    if (page["next"].is_null()) break;
+    wanted.before = page["next"];
+  }
+  EXPECT_EQ(pages, all["decisions"]);
+  const Json starts = Shown(DecisionsJson(source_, {.trial = TrialId(2), .kind = "start"}));
+  ASSERT_EQ(starts["decisions"].size(), 1U);
+  EXPECT_EQ(starts["decisions"][0]["trial"], 1);
+  EXPECT_EQ(starts["decisions"][0]["to_slots"], 1);
+  const auto unknown = DecisionsJson(source_, {.kind = "sing"});
+  EXPECT_THAT(std::string(unknown.status().message()),
+              HasSubstr("kind \"sing\": needs one of start, grow"));
+  EXPECT_TRUE(absl::IsInvalidArgument(DecisionsJson(source_, {.before = "x"}).status()));
+}
+
+TEST_F(Views, ATrialHasItsPlacesAndItsDecisions) {
+  Create(kStudyJson);
+  ASSERT_TRUE(tuner_.Post(AgentHello{"oak", 2, {}}).status.ok());
+  const Json shown = Shown(TrialJson(source_, TrialId(1)));
+  const Json& trial = shown["trial"];
+  EXPECT_EQ(trial["study"], "mnist");
+  EXPECT_EQ(trial["spans"][0]["slots"][0], (Json{{"node", "oak"}, {"slot", 0}}));
+  EXPECT_EQ(trial["replicas"].size(), 1U);
+  EXPECT_TRUE(trial["parameters"]["lr"].is_number());
+  EXPECT_EQ(shown["decisions"][0]["kind"], "start");
+  EXPECT_TRUE(absl::IsNotFound(TrialJson(source_, TrialId(9)).status()));
+}
+
+}  // namespace
+}  // namespace espalier::view

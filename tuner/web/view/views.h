@@ -1,0 +1,88 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/status.h"
+#include "tuner/api/tuner.h"
+#include "tuner/credentials/roles.h"
+
+namespace espalier::view {
+
+// What a page shows of the service, as JSON: docs/http.md ("For pages") and docs/openapi.json say
+// what is in each answer. All is copied from the core a slice at a time (slices.h) and written as
+// JSON on the caller's thread, so that the owner of the core never has to wait for a page. Times
+// are seconds since 1970, and what is not known is null. To be called from any thread but the
+// owner's.
+
+// Raised in a version that takes something away or gives it another meaning.
+inline constexpr int kVersion = 1;
+
+// Who asks, and where the answer comes from.
+struct Source {
+  Tuner& tuner;
+  Role role = Role::kView;  // what the caller may do
+};
+
+// The pool, all studies by what is counted of them, and what needs a look.
+absl::StatusOr<std::string> OverviewJson(const Source& source);
+
+// What a study is: its definition, its parameters, its limits.
+absl::StatusOr<std::string> StudyJson(const Source& source, StudyId id);
+
+// A study's trials as columns, those with the highest numbers first.
+struct TrialsWanted {
+  static constexpr std::int64_t kMaxRows = 10'000;
+
+  std::int64_t from = 0;  // so many are left out
+  std::int64_t rows = kMaxRows;
+};
+absl::StatusOr<std::string> TrialsJson(const Source& source, StudyId study,
+                                       const TrialsWanted& wanted);
+
+// What was decided, newest first: of all studies, or of what is given here. Reaches back as far as
+// the service keeps decisions in memory (kDecisionsShown of each study).
+struct DecisionsWanted {
+  static constexpr std::int64_t kMaxRows = 1000;
+
+  std::optional<StudyId> study{};
+  std::optional<TrialId> trial{};
+  std::string kind{};    // empty: of all kinds
+  std::string before{};  // a cursor; empty: from the newest one on
+  std::int64_t rows = 200;
+};
+absl::StatusOr<std::string> DecisionsJson(const Source& source, const DecisionsWanted& wanted);
+
+// Curves of some of a study's trials, cut to what the pixels can show.
+struct CurvesWanted {
+  static constexpr std::size_t kMaxTrials = 300;
+  static constexpr int kMaxWidth = 4096;
+  enum class Axis { kStep, kTime, kProgress, kSlotSeconds };
+
+  std::vector<TrialId> trials{};
+  std::int64_t best = 20;  // so many of the best ones, where no trials are named
+  Axis x = Axis::kStep;
+  std::optional<double> from{}, to{};  // of the axis; none: as far as there are points
+  int width = 1200;
+  bool log = false;  // the axis is of the logarithm
+};
+absl::StatusOr<std::string> CurvesJson(const Source& source, StudyId study,
+                                       const CurvesWanted& wanted);
+
+// Who has held which slot when, and what happened, cut to what the pixels can show.
+struct LanesWanted {
+  static constexpr int kMaxWidth = 4096;
+
+  std::optional<double> from{}, to{};  // none: from the first span on, and until now
+  int width = 1200;
+  std::optional<StudyId> study{};  // its spans and marks alone
+};
+absl::StatusOr<std::string> LanesJson(const Source& source, const LanesWanted& wanted);
+
+// All of one trial, but for its curve.
+absl::StatusOr<std::string> TrialJson(const Source& source, TrialId id);
+
+}  // namespace espalier::view
