@@ -94,18 +94,39 @@ void ExplainGiving(Board& board, std::size_t giver, const std::map<std::size_t, 
   why.push_back(absl::StrFormat("%s, here %.2f are lost", absl::StrJoin(gains, ", "), lost));
 }
 
+// `from`: slots by holder.
+void SetFigures(Board& board, std::size_t j, const std::map<std::size_t, int>& from) {
+  Holder& holder = board.holder(j);
+  const Shares& before = board.HeldAtFirst(j);
+  const double then = board.SpeedupWith(j, before);
+  const double now = board.SpeedupNow(j);
+  AllocationFigures& figures = holder.figures.emplace();
+  figures.promise = KeptFigure(holder.job->promise);
+  figures.speedup_before = KeptFigure(then);
+  figures.speedup_after = KeptFigure(now);
+  figures.gain = KeptFigure(holder.weight * (now - then));
+  figures.resize_cost_s = before.empty() ? 0 : KeptFigure(holder.job->resize_cost_s);
+  for (const auto& [giver, slots] : from) {
+    const Job& job = *board.holder(giver).job;
+    figures.from.push_back({.trial = job.id, .slots = slots, .promise = KeptFigure(job.promise)});
+  }
+}
+
 }  // namespace
 
 void ExplainChanges(Board& board) {
   const Flows flows = Match(board);
+  std::map<std::size_t, std::map<std::size_t, int>> from;  // by receiver, then by giver
   for (const auto& [giver, receivers] : flows) {
     for (const auto& [receiver, slots] : receivers) {
       board.holder(receiver).slots_from[NameOf(*board.holder(giver).job)] += slots;
+      from[receiver][giver] += slots;
     }
   }
   for (std::size_t j = 0; j < board.size(); ++j) {
     Holder& holder = board.holder(j);
     const Shares& before = board.HeldAtFirst(j);
+    if (!board.AsShown(j, holder.shares)) SetFigures(board, j, from[j]);
     if (before.empty() || holder.shares == before) continue;
     const int total = TotalSlots(before);
     const double then = board.SpeedupWith(j, before);

@@ -55,6 +55,7 @@ class Corrections {
     absl::StrAppend(&decision.reason, "; ", SlotsText(TotalSlots(corrected)), " of ", total,
                     ", as its sizes and nodes allow");
     decision.placement = std::move(corrected);
+    decision.figures.reset();  // they are of another placement
     return true;
   }
 

@@ -413,7 +413,10 @@ std::vector<AllocationDecision> Board::Decisions() {
   for (std::size_t j = 0; j < holders_.size(); ++j) {
     Placement placement = PlacementOf(holders_[j]);
     if (placement == holders_[j].job->current) continue;
-    decisions.push_back({holders_[j].job->id, std::move(placement), Reason(j)});
+    decisions.push_back({.trial = holders_[j].job->id,
+                         .placement = std::move(placement),
+                         .reason = Reason(j),
+                         .figures = holders_[j].figures});
   }
   return decisions;
 }

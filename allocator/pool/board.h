@@ -44,6 +44,7 @@ struct Holder {
   int free_slots_taken = 0;
   std::map<std::string, int> slots_from;  // taken from other trials
   std::vector<std::string> lost;          // why slots were lost, each reason once
+  std::optional<AllocationFigures> figures;
 };
 
 // The promise as a weight: within [0, 1], and 0 for a NaN.

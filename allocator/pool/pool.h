@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "allocator/goodput/goodput.h"
+#include "allocator/pool/allocation_figures.h"
 #include "base/ids.h"
 
 namespace espalier {
@@ -101,6 +102,7 @@ struct AllocationDecision {
   TrialId trial;
   Placement placement;
   std::string reason;
+  std::optional<AllocationFigures> figures{};  // none: the policy has no model
 };
 
 }  // namespace espalier

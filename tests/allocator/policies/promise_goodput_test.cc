@@ -1,3 +1,5 @@
+#include <limits>
+
 #include "allocator/policies/policy.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -95,6 +97,27 @@ TEST(PromiseGoodput, MovesASlotFromLowToHighPromise) {
   EXPECT_EQ(decisions[1].reason,
             "grows 1 -> 2: promise 0.80, speedup 1.00 -> 2.00 (+0.80 weighted), 1 slot comes from "
             "trial 1");
+  EXPECT_EQ(decisions[0].figures, (AllocationFigures{.promise = 0.1F,
+                                                     .speedup_before = 2,
+                                                     .speedup_after = 1,
+                                                     .gain = -0.1F,
+                                                     .resize_cost_s = 0.1F}));
+  EXPECT_EQ(decisions[1].figures, (AllocationFigures{.promise = 0.8F,
+                                                     .speedup_before = 1,
+                                                     .speedup_after = 2,
+                                                     .gain = 0.8F,
+                                                     .resize_cost_s = 0.1F,
+                                                     .from = {{TrialId(1), 1, 0.1F}}}));
+}
+
+TEST(PromiseGoodput, KeepsNoFigureThatIsNoNumber) {
+  Pool pool{{Node(1, 3)}, {RunningJob(1, {{kOne, 2}}, 0.5), WaitingJob(2)}};
+  pool.jobs[1].promise = std::numeric_limits<double>::quiet_NaN();
+  const auto decisions = Allocate(pool);
+  ASSERT_FALSE(decisions.empty());
+  ASSERT_TRUE(decisions.back().figures);
+  EXPECT_EQ(decisions.back().trial, TrialId(2));
+  EXPECT_EQ(decisions.back().figures->promise, 0);
 }
 
 TEST(PromiseGoodput, MovesNothingWithinTheHysteresis) {
