@@ -31,7 +31,8 @@ TEST(Convert, ATrialKeepsItsCurveSpansAndResizes) {
   state.Apply(StudyCreated{StudyId(1), {}, TimeFromSeconds(1)});
   state.Apply(TrialCreated{TrialId(5), StudyId(1), 0, {{"lr", 0.5}}, TimeFromSeconds(2)});
   state.Apply(TrialStateChanged{TrialId(5), TrialState::kRunning, TimeFromSeconds(3), "", {}, ""});
-  state.Apply(ValueReported{TrialId(5), {1, 0.75, 10, TimeFromSeconds(4), 64}, {{"loss", 1.5}}});
+  state.Apply(
+      ValueReported{TrialId(5), {1, 0.75, 10, TimeFromSeconds(4), 64, 0.5F, 300}, {{"loss", 1.5}}});
   state.Apply(SlotsHeldChanged{TrialId(5), TimeFromSeconds(5), {{NodeId(2), 1}}});
   state.Apply(ResizeMeasured{TrialId(5), {TimeFromSeconds(6), 2, 1, 2, 0.01, true, 0.003, 0.002}});
   TrainingFigures figures;
@@ -48,6 +49,8 @@ TEST(Convert, ATrialKeepsItsCurveSpansAndResizes) {
   const v1::Trial trial = ToProto(state.trials.at(TrialId(5)), view);
   EXPECT_EQ(trial.id(), 5);
   EXPECT_EQ(trial.values(0).extra().at("loss"), 1.5);
+  EXPECT_EQ(trial.values(0).promise(), 0.5F);
+  EXPECT_EQ(trial.values(0).goodput(), 300);
   EXPECT_EQ(trial.state(), v1::TRIAL_RUNNING);
   ASSERT_EQ(trial.parameters_size(), 1);
   EXPECT_EQ(trial.parameters(0).json(), "0.5");
@@ -73,6 +76,27 @@ TEST(Convert, ATrialKeepsItsCurveSpansAndResizes) {
   const v1::Trial brief = ToProto(state.trials.at(TrialId(5)), view, /*with_curves=*/false);
   EXPECT_EQ(brief.values_size() + brief.spans_size() + brief.resizes_size(), 0);
   EXPECT_EQ(brief.value(), 0.75);
+}
+
+TEST(Convert, ADecisionHasItsFiguresWhereItHasAny) {
+  Decision decision;
+  EXPECT_FALSE(ToProto(decision).has_figures());
+  decision.figures = AllocationFigures{.promise = 0.5F,
+                                       .speedup_before = 1,
+                                       .speedup_after = 1.75F,
+                                       .gain = 0.375F,
+                                       .resize_cost_s = 0.1F,
+                                       .from = {{TrialId(7), 2, 0.25F}}};
+  const v1::DecisionFigures figures = ToProto(decision).figures();
+  EXPECT_EQ(figures.promise(), 0.5F);
+  EXPECT_EQ(figures.speedup_before(), 1);
+  EXPECT_EQ(figures.speedup_after(), 1.75F);
+  EXPECT_EQ(figures.gain(), 0.375F);
+  EXPECT_EQ(figures.resize_cost_s(), 0.1F);
+  ASSERT_EQ(figures.from_size(), 1);
+  EXPECT_EQ(figures.from(0).trial_id(), 7);
+  EXPECT_EQ(figures.from(0).slots(), 2);
+  EXPECT_EQ(figures.from(0).promise(), 0.25F);
 }
 
 TEST(Convert, ATrialShowsTheCommandThatItRunsOnceItHasStarted) {

@@ -31,6 +31,15 @@ TEST(MessageToJson, KeepsNanAndInfinitiesAsStrings) {
   EXPECT_NE(MessageToJson(at).find("\"at\":\"-Infinity\""), std::string::npos);
 }
 
+TEST(MessageToJson, PrintsSmallNumbersAsShortAsTheyAre) {
+  v1::SlotsTaken taken;
+  taken.set_promise(0.41F);
+  EXPECT_EQ(MessageToJson(taken), R"({"trial_id":0,"slots":0,"promise":0.41})");
+  taken.set_promise(std::numeric_limits<float>::infinity());
+  EXPECT_NE(MessageToJson(taken).find("\"promise\":\"Infinity\""), std::string::npos);
+  EXPECT_NE(MessageToJson(v1::Decision()).find("\"figures\":null"), std::string::npos);
+}
+
 TEST(MessageToJson, EscapesTextAndSortsMaps) {
   v1::Study study;
   study.set_reason("a \"quote\" \\ and\na line\x01");
@@ -72,6 +81,11 @@ TEST(MessageToJson, IsReadByTheProtobufReader) {
   trial.set_number(3);
   trial.set_value(1.5e-7);
   trial.add_values()->set_value(-2.25);
+  trial.mutable_values(0)->set_goodput(1234.56F);
+  v1::Decision& decision = *details.add_decisions();
+  decision.mutable_figures()->set_gain(-0.41F);
+  decision.mutable_figures()->add_from()->set_promise(0.1F);
+  details.add_decisions()->set_kind("fail");
   trial.add_spans()->add_slots()->set_index(2);
   v1::StudyDetails read;
   ASSERT_TRUE(MessageFromJson(MessageToJson(details), read).ok());
@@ -94,6 +108,11 @@ TEST(MessageFromJson, ReadsWhatItIsGiven) {
   EXPECT_EQ(tell.value(), 1.5);
   EXPECT_TRUE(tell.final());
   EXPECT_EQ(tell.values_size(), 2);
+  v1::SlotsTaken taken;
+  ASSERT_TRUE(MessageFromJson(R"({"promise": 0.41, "slots": 2})", taken).ok());
+  EXPECT_EQ(taken.promise(), 0.41F);
+  EXPECT_THAT(ErrorOf(R"({"promise": 1e39})", taken),
+              HasSubstr("\"promise\": needs a number from"));
   v1::TellRequest absent;
   ASSERT_TRUE(MessageFromJson(R"({"value": null, "step": null})", absent).ok());
   EXPECT_FALSE(absent.has_value());

@@ -209,6 +209,23 @@ TEST_P(StorageContract, KeepsValuesThatComeOutOfOrderAscending) {
   EXPECT_THAT(steps, testing::ElementsAre(2, 3, 5));
 }
 
+TEST_P(StorageContract, KeepsTheNewestEventsOfNodes) {
+  constexpr auto kMost = static_cast<std::int64_t>(kNodeEventsKept);
+  std::vector<Change> changes = {NodeRegistered{NodeId(1), "oak"}};
+  for (std::int64_t i = 1; i <= kMost + 3; ++i) {
+    NodeSeen event{.id = NodeId(1), .up = i % 2 == 1};
+    event.terms.since = Time{i};
+    changes.emplace_back(event);
+  }
+  Commit(changes);
+  Reopen();
+  const absl::StatusOr<TunerState> state = storage().Load();
+  ASSERT_TRUE(state.ok()) << state.status();
+  ASSERT_EQ(state->node_events.size(), kNodeEventsKept);
+  EXPECT_EQ(state->node_events.front().terms.since, Time{4});
+  EXPECT_EQ(state->node_events.back().terms.since, Time{kMost + 3});
+}
+
 TEST_P(StorageContract, KeepsParametersOfAnySize) {
   Parameters many;
   for (int i = 0; i < 2000; ++i) many.push_back({"p" + std::to_string(i), std::int64_t{i}});

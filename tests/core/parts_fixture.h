@@ -72,7 +72,7 @@ class PartsFixture : public ::testing::Test {
   Joins joins_{turn_, pool_};
   Groups groups_{turn_, pool_, options_, copies_, speeds_};
   RankReports ranks_{turn_};
-  Trials trials_{turn_, pool_, groups_, ranks_, plugins_, curves_};
+  Trials trials_{turn_, pool_, groups_, ranks_, plugins_, curves_, promises_};
   std::function<void(const Change&)> observe_;  // of the part that is tested
 };
 

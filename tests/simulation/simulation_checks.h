@@ -7,7 +7,8 @@
 
 namespace espalier {
 
-// Every trial of every study has ended, and nothing holds a slot.
+// Every trial of every study has ended, nothing holds a slot, and what decisions say of themselves
+// in figures fits what they were.
 void ExpectAllEnded(const SimulatedPool& pool, std::uint64_t seed);
 
 // How many decisions of all studies have the text in their reason.

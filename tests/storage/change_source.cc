@@ -84,6 +84,16 @@ double ChangeSource::AnyDouble() {
   }
 }
 
+float ChangeSource::AnyFigure() { return KeptFigure(AnyDouble()); }
+
+NodeTerms ChangeSource::AnyTerms() {
+  return {.since = LaterTime(),
+          .slots = 1 + Small(8),
+          .gpu_type = AnyText(),
+          .spot = Small(2) > 0,
+          .price_per_hour = static_cast<double>(Small(1000)) / 7};
+}
+
 std::int64_t ChangeSource::AnyInteger() {
   switch (random_.Below(4)) {
     case 0:
@@ -268,10 +278,11 @@ std::optional<Change> ChangeSource::Make(Draw<ValueReported>) {
   const std::int64_t step = Small(60) - 10;
   const bool known = std::any_of(trial->values.begin(), trial->values.end(),
                                  [&](const IntermediateValue& v) { return v.step == step; });
-  ValueReported change{trial->id,
-                       {step, AnyDouble(), AnyDouble(), LaterTime(), AnyInteger()},
-                       {},
-                       known || Small(2) > 0};
+  ValueReported change{
+      trial->id,
+      {step, AnyDouble(), AnyDouble(), LaterTime(), AnyInteger(), AnyFigure(), AnyFigure()},
+      {},
+      known || Small(2) > 0};
   for (int i = known ? 0 : Small(3); i > 0; --i) change.extra[AnyText()] = AnyDouble();
   return change;
 }
@@ -377,9 +388,19 @@ std::optional<Change> ChangeSource::Make(Draw<DecisionMade>) {
   const Study* study = AnyStudy();
   if (study == nullptr) return std::nullopt;
   constexpr int kDecisionKinds = static_cast<int>(DecisionKind::kStudy) + 1;
-  return DecisionMade{study->id,
-                      {LaterTime(), AnyInteger(), static_cast<DecisionKind>(Small(kDecisionKinds)),
-                       Small(9), Small(9), AnyText()}};
+  DecisionMade made{study->id,
+                    {LaterTime(), AnyInteger(), static_cast<DecisionKind>(Small(kDecisionKinds)),
+                     Small(9), Small(9), AnyText()}};
+  if (Small(2) == 0) return made;
+  AllocationFigures& figures = made.decision.figures.emplace();
+  for (float* figure : {&figures.promise, &figures.speedup_before, &figures.speedup_after,
+                        &figures.gain, &figures.resize_cost_s}) {
+    *figure = AnyFigure();
+  }
+  for (int i = Small(3); i > 0; --i) {
+    figures.from.push_back({TrialId(AnyInteger()), Small(9), AnyFigure()});
+  }
+  return made;
 }
 
 std::optional<Change> ChangeSource::Make(Draw<NodeRegistered>) {
@@ -390,12 +411,13 @@ std::optional<Change> ChangeSource::Make(Draw<NodeRegistered>) {
 std::optional<Change> ChangeSource::Make(Draw<NodeTermsTold>) {
   const NodeId* node = AnyNode();
   if (node == nullptr) return std::nullopt;
-  return NodeTermsTold{*node,
-                       {.since = LaterTime(),
-                        .slots = 1 + Small(8),
-                        .gpu_type = AnyText(),
-                        .spot = Small(2) > 0,
-                        .price_per_hour = static_cast<double>(Small(1000)) / 7}};
+  return NodeTermsTold{*node, AnyTerms()};
+}
+
+std::optional<Change> ChangeSource::Make(Draw<NodeSeen>) {
+  const NodeId* node = AnyNode();
+  if (node == nullptr) return std::nullopt;
+  return NodeSeen{.id = *node, .up = Small(2) > 0, .terms = AnyTerms(), .why = AnyText()};
 }
 
 std::optional<Change> ChangeSource::Make(Draw<NodeDrained>) {

@@ -69,6 +69,7 @@ class ChangeSource {
   std::optional<Change> Make(Draw<DecisionMade>);
   std::optional<Change> Make(Draw<NodeRegistered>);
   std::optional<Change> Make(Draw<NodeTermsTold>);
+  std::optional<Change> Make(Draw<NodeSeen>);
   std::optional<Change> Make(Draw<NodeDrained>);
   std::optional<Change> Make(Draw<PoolPolicySet>);
   std::optional<Change> Make(Draw<TokenKept>);
@@ -87,6 +88,8 @@ class ChangeSource {
   const Trial* AnyTrial();
   const NodeId* AnyNode();
   CheckpointLabel AnyLabel();
+  NodeTerms AnyTerms();
+  float AnyFigure();  // as the core keeps them: finite
   double AnyDouble();
   std::int64_t AnyInteger();
   std::string AnyText();

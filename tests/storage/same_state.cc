@@ -85,6 +85,7 @@ void ExpectSameStudy(Study actual, Study expected) {
 void ExpectSame(const TunerState& actual, const TunerState& expected) {
   EXPECT_EQ(actual.nodes, expected.nodes);
   EXPECT_EQ(actual.node_terms, expected.node_terms);
+  EXPECT_EQ(actual.node_events, expected.node_events);
   EXPECT_EQ(actual.drained, expected.drained);
   EXPECT_EQ(actual.policy, expected.policy);
   EXPECT_EQ(actual.tokens, expected.tokens);

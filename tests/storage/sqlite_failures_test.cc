@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "tests/storage/change_source.h"
 #include "tests/storage/same_state.h"
 #include "tests/storage/scratch_folder.h"
@@ -156,8 +157,18 @@ TEST_F(SqliteFailures, NameAnUnknownState) {
 
 TEST_F(SqliteFailures, NameRowsOfATrialThatIsMissing) {
   ASSERT_TRUE(storage_->Commit(StudyAndTrial()).ok());
-  EXPECT_THAT(LoadErrorAfter("INSERT INTO trial_values VALUES (77, 1, 0.5, 0, 0, 0)"),
+  EXPECT_THAT(LoadErrorAfter("INSERT INTO trial_values VALUES (77, 1, 0.5, 0, 0, 0, 0, 0)"),
               AllOf(HasSubstr("trial 77"), HasSubstr("no such trial")));
+}
+
+TEST_F(SqliteFailures, NameFiguresThatAreNotThoseOfADecision) {
+  ASSERT_TRUE(storage_->Commit(StudyAndTrial()).ok());
+  const std::vector<Change> decision = {DecisionMade{StudyId(1), {}}};
+  ASSERT_TRUE(storage_->Commit(decision).ok());
+  for (const char* figures : {"{", "[]", "{\"promise\": \"high\"}"}) {
+    EXPECT_THAT(LoadErrorAfter(absl::StrCat("UPDATE decisions SET figures = '", figures, "'")),
+                AllOf(HasSubstr("decision of study 1"), HasSubstr(figures)));
+  }
 }
 
 TEST_F(SqliteFailures, NameATrialWhoseNumberIsNotNext) {

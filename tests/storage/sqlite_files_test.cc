@@ -222,6 +222,8 @@ TEST_F(SqliteFiles, BringsEveryOlderSchemaUpToTheLatest) {
         "FROM trials");
     ExecuteRaw(
         "SELECT node, number, since_us, slots, gpu_type, spot, price_per_hour FROM node_terms");
+    ExecuteRaw("SELECT d.figures, v.promise, v.goodput FROM decisions d, trial_values v");
+    ExecuteRaw("SELECT node, up, at_us, slots, spot, price_per_hour, why FROM node_events");
   }
 }
 

@@ -7,6 +7,9 @@ namespace espalier {
 
 // What each schema added, undone: the row of 9 takes a database of version 10 to 9.
 inline const std::pair<int, std::string> kUndoSql[] = {
+    {15,
+     "ALTER TABLE decisions DROP COLUMN figures; ALTER TABLE trial_values DROP COLUMN promise; "
+     "ALTER TABLE trial_values DROP COLUMN goodput; DROP TABLE node_events; "},
     {14,
      "ALTER TABLE trials DROP COLUMN saving_go_on; ALTER TABLE trials DROP COLUMN saving_stop; "},
     {13,

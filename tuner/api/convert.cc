@@ -58,6 +58,8 @@ v1::IntermediateValue ToProto(const IntermediateValue& value, const Trial& trial
   point.set_at(Seconds(value.at));
   point.set_progress(value.progress);
   point.set_batch_size(value.batch_size);
+  point.set_promise(value.promise);
+  point.set_goodput(value.goodput);
   if (const auto extra = trial.extra.find(value.step); extra != trial.extra.end()) {
     point.mutable_extra()->insert(extra->second.begin(), extra->second.end());
   }
@@ -171,6 +173,19 @@ v1::Decision ToProto(const Decision& decision) {
   out.set_from_slots(decision.from_slots);
   out.set_to_slots(decision.to_slots);
   out.set_reason(decision.reason);
+  if (!decision.figures) return out;
+  v1::DecisionFigures& figures = *out.mutable_figures();
+  figures.set_promise(decision.figures->promise);
+  figures.set_speedup_before(decision.figures->speedup_before);
+  figures.set_speedup_after(decision.figures->speedup_after);
+  figures.set_gain(decision.figures->gain);
+  figures.set_resize_cost_s(decision.figures->resize_cost_s);
+  for (const SlotsTaken& taken : decision.figures->from) {
+    v1::SlotsTaken& added = *figures.add_from();
+    added.set_trial_id(taken.trial.value);
+    added.set_slots(taken.slots);
+    added.set_promise(taken.promise);
+  }
   return out;
 }
 

@@ -67,7 +67,9 @@ void AppendString(std::string_view text, std::string& out) {
   out += '"';
 }
 
-void AppendDouble(double value, std::string& out) {
+// As few digits as tell it from others of its type.
+template <typename Floating>
+void AppendFloating(Floating value, std::string& out) {
   if (std::isnan(value)) {
     out += "\"NaN\"";
   } else if (std::isinf(value)) {
@@ -116,14 +118,14 @@ void AppendValue(const Message& message, const FieldDescriptor& field, int index
                                      : in.GetUInt64(message, &field));
       return;
     case FieldDescriptor::CPPTYPE_DOUBLE:
-      AppendDouble(
+      AppendFloating(
           repeated ? in.GetRepeatedDouble(message, &field, index) : in.GetDouble(message, &field),
           out);
       return;
     case FieldDescriptor::CPPTYPE_FLOAT:
-      AppendDouble(static_cast<double>(repeated ? in.GetRepeatedFloat(message, &field, index)
-                                                : in.GetFloat(message, &field)),
-                   out);
+      AppendFloating(
+          repeated ? in.GetRepeatedFloat(message, &field, index) : in.GetFloat(message, &field),
+          out);
       return;
     case FieldDescriptor::CPPTYPE_BOOL:
       out += (repeated ? in.GetRepeatedBool(message, &field, index) : in.GetBool(message, &field))

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -148,6 +149,11 @@ class Reader {
         repeated ? to.AddDouble(&message, &field, value) : to.SetDouble(&message, &field, value);
         return absl::OkStatus();
       }
+      case FieldDescriptor::CPPTYPE_FLOAT: {
+        ESPALIER_ASSIGN_OR_RETURN(const float value, SmallNumber(json, place));
+        repeated ? to.AddFloat(&message, &field, value) : to.SetFloat(&message, &field, value);
+        return absl::OkStatus();
+      }
       case FieldDescriptor::CPPTYPE_BOOL: {
         if (!json.is_boolean()) return Needs(place, "true or false", json);
         const bool value = json.get<bool>();
@@ -175,7 +181,6 @@ class Reader {
             repeated ? *to.AddMessage(&message, &field) : *to.MutableMessage(&message, &field));
       case FieldDescriptor::CPPTYPE_UINT32:
       case FieldDescriptor::CPPTYPE_UINT64:
-      case FieldDescriptor::CPPTYPE_FLOAT:
         break;
     }
     return absl::UnimplementedError(absl::StrCat("\"", place, "\": no message has such a field"));
@@ -201,6 +206,15 @@ class Reader {
       if (word == "-inf" || word == "-infinity") return -kInfinity;
     }
     return Needs(place, R"(a number, "NaN", "Infinity" or "-Infinity")", json);
+  }
+
+  static absl::StatusOr<float> SmallNumber(const Json& json, const std::string& place) {
+    ESPALIER_ASSIGN_OR_RETURN(const double value, Number(json, place));
+    constexpr float kMost = std::numeric_limits<float>::max();
+    if (std::isfinite(value) && std::abs(value) > double{kMost}) {
+      return Needs(place, absl::StrCat("a number from ", -kMost, " to ", kMost), json);
+    }
+    return static_cast<float>(value);
   }
 
   const std::vector<std::string_view> elsewhere_;

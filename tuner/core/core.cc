@@ -135,7 +135,7 @@ class Core::Impl {
   LaunchedGroups launched_{turn_, pool_, groups_};
   Limits limits_{turn_, pool_, plugins_};
   RankReports ranks_{turn_};
-  Trials trials_{turn_, pool_, groups_, ranks_, plugins_, curves_};
+  Trials trials_{turn_, pool_, groups_, ranks_, plugins_, curves_, promises_};
   Checkpoints checkpoints_{turn_, pool_, options_, copies_, groups_, trials_};
   Studies studies_{turn_, pool_, options_, plugins_, joins_, limits_, trials_, checkpoints_};
   ClientTrials clients_{turn_, options_, plugins_, draws_, ranks_, trials_};

@@ -117,8 +117,10 @@ class ChangeWriter::Impl {
   absl::Status operator()(const JoinsFailed& c) { return ChangeTrial(c.id, c); }
   absl::Status operator()(const DecisionMade& c) {
     const Decision& d = c.decision;
+    const std::string figures = FiguresToText(d.figures);
     return insert_decision_
-        .Bind(c.study, d.at, d.trial_number, ToString(d.kind), d.from_slots, d.to_slots, d.reason)
+        .Bind(c.study, d.at, d.trial_number, ToString(d.kind), d.from_slots, d.to_slots, d.reason,
+              figures)
         .Run();
   }
   absl::Status operator()(const NodeRegistered& c) { return insert_node_.Bind(c.id, c.name).Run(); }
@@ -128,6 +130,14 @@ class ChangeWriter::Impl {
         .Bind(c.id, terms.since, terms.slots, terms.gpu_type, terms.spot ? 1 : 0,
               terms.price_per_hour)
         .Run();
+  }
+  absl::Status operator()(const NodeSeen& c) {
+    const NodeTerms& terms = c.terms;
+    ESPALIER_RETURN_IF_ERROR(insert_node_event_
+                                 .Bind(c.id, c.up ? 1 : 0, terms.since, terms.slots, terms.gpu_type,
+                                       terms.spot ? 1 : 0, terms.price_per_hour, c.why)
+                                 .Run());
+    return forget_node_events_.Bind(static_cast<std::int64_t>(kNodeEventsKept)).Run();
   }
   absl::Status operator()(const NodeDrained& c) {
     ESPALIER_RETURN_IF_ERROR(delete_drained_.Bind(c.id).Run());
@@ -166,7 +176,10 @@ class ChangeWriter::Impl {
   }
 
   static absl::Status WriteValue(Statement& statement, TrialId id, const IntermediateValue& v) {
-    return statement.Bind(id, v.step, v.value, v.progress, v.at, v.batch_size).Run();
+    return statement
+        .Bind(id, v.step, v.value, v.progress, v.at, v.batch_size, double{v.promise},
+              double{v.goodput})
+        .Run();
   }
 
   absl::Status ChangeStudy(StudyId id, const Change& change) {
@@ -189,7 +202,8 @@ class ChangeWriter::Impl {
   Statement insert_trial_, select_trial_, update_trial_;
   Statement insert_extra_;
   Statement insert_value_, insert_resize_, insert_decision_, insert_node_, set_replica_ids_;
-  Statement insert_terms_, insert_drained_, delete_drained_;
+  Statement insert_terms_, insert_node_event_, forget_node_events_;
+  Statement insert_drained_, delete_drained_;
   Statement delete_policy_, insert_policy_, set_token_;
   Statement set_value_, select_study_text_, rename_study_, set_study_attribute_,
       set_trial_attribute_;
@@ -219,8 +233,8 @@ absl::Status ChangeWriter::Impl::Prepare(Database& database) {
       {&select_trial_, SelectHead(kTrialHead, "trials")},
       {&update_trial_, UpdateHead(kTrialHead, "trials")},
       {&insert_value_,
-       "INSERT INTO trial_values (trial, step, value, progress, at_us, batch_size) "
-       "VALUES (?, ?, ?, ?, ?, ?)"},
+       "INSERT INTO trial_values (trial, step, value, progress, at_us, batch_size, promise, "
+       "goodput) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"},
       {&insert_extra_, "INSERT INTO extra_figures (trial, step, name, value) VALUES (?, ?, ?, ?)"},
       {&insert_resize_,
        "INSERT INTO resizes (trial, number, at_us, generation, from_replicas, to_replicas, "
@@ -231,14 +245,20 @@ absl::Status ChangeWriter::Impl::Prepare(Database& database) {
       {&insert_figure_, "INSERT INTO figures (trial, name, value) VALUES (?, ?, ?)"},
       {&insert_decision_,
        "INSERT INTO decisions (study, number, at_us, trial_number, kind, from_slots, to_slots, "
-       "reason) VALUES "
+       "reason, figures) VALUES "
        "(?1, (SELECT ifnull(max(number), -1) + 1 FROM decisions WHERE study = ?1), "
-       "?2, ?3, ?4, ?5, ?6, ?7)"},
+       "?2, ?3, ?4, ?5, ?6, ?7, ?8)"},
       {&insert_node_, "INSERT INTO nodes (id, name) VALUES (?, ?)"},
       {&insert_terms_,
        "INSERT INTO node_terms (node, number, since_us, slots, gpu_type, spot, price_per_hour) "
        "VALUES (?1, (SELECT ifnull(max(number), -1) + 1 FROM node_terms WHERE node = ?1), "
        "?2, ?3, ?4, ?5, ?6)"},
+      {&insert_node_event_,
+       "INSERT INTO node_events (number, node, up, at_us, slots, gpu_type, spot, price_per_hour, "
+       "why) VALUES ((SELECT ifnull(max(number), -1) + 1 FROM node_events), ?, ?, ?, ?, ?, ?, ?, "
+       "?)"},
+      {&forget_node_events_,
+       "DELETE FROM node_events WHERE number <= (SELECT max(number) FROM node_events) - ?"},
       {&delete_drained_, "DELETE FROM drained_nodes WHERE node = ?"},
       {&insert_drained_, "INSERT INTO drained_nodes (node, ends_us) VALUES (?, ?)"},
       {&delete_policy_, "DELETE FROM pool_policy"},
@@ -254,8 +274,9 @@ absl::Status ChangeWriter::Impl::Prepare(Database& database) {
        "INSERT OR REPLACE INTO meta (key, value) VALUES ('replica_ids_below', ?)"},
       {&set_meta_, "INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)"},
       {&set_value_,
-       "INSERT OR REPLACE INTO trial_values (trial, step, value, progress, at_us, batch_size) "
-       "VALUES (?, ?, ?, ?, ?, ?)"},
+       "INSERT OR REPLACE INTO trial_values (trial, step, value, progress, at_us, batch_size, "
+       "promise, "
+       "goodput) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"},
       {&select_study_text_, "SELECT json FROM studies WHERE id = ?"},
       {&rename_study_, "UPDATE studies SET name = ?, json = ? WHERE id = ?"},
       {&set_study_attribute_,

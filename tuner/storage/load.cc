@@ -183,11 +183,30 @@ class Loader {
                        .price_per_hour = row.Double(5)});
                   return absl::OkStatus();
                 }));
+    ESPALIER_RETURN_IF_ERROR(LoadNodeEvents());
     ESPALIER_RETURN_IF_ERROR(LoadPolicy());
     ESPALIER_RETURN_IF_ERROR(LoadTokens());
     return ForEach("drained node", "SELECT node, ends_us FROM drained_nodes",
                    [&](const Statement& row) {
                      state_.drained.emplace(row.Integer(0), row.Moment(1));
+                     return absl::OkStatus();
+                   });
+  }
+
+  absl::Status LoadNodeEvents() {
+    return ForEach("event of node",
+                   "SELECT node, up, at_us, slots, gpu_type, spot, price_per_hour, why "
+                   "FROM node_events ORDER BY number",
+                   [&](const Statement& row) {
+                     const NodeTerms terms{.since = row.Moment(2),
+                                           .slots = row.Int(3),
+                                           .gpu_type = row.Text(4),
+                                           .spot = row.Integer(5) != 0,
+                                           .price_per_hour = row.Double(6)};
+                     state_.node_events.push_back({.id = NodeId(row.Integer(0)),
+                                                   .up = row.Integer(1) != 0,
+                                                   .terms = terms,
+                                                   .why = row.Text(7)});
                      return absl::OkStatus();
                    });
   }
@@ -244,7 +263,8 @@ class Loader {
   absl::Status LoadDecisions() {
     return ForEachOfStudies(
         "decision of study",
-        "SELECT study, at_us, trial_number, kind, from_slots, to_slots, reason FROM decisions",
+        "SELECT study, at_us, trial_number, kind, from_slots, to_slots, reason, figures "
+        "FROM decisions",
         "study", "study, number", [&](const Statement& row) {
           ESPALIER_ASSIGN_OR_RETURN(Study* const study, StudyOf(row));
           Decision decision{.at = row.Moment(1),
@@ -254,6 +274,7 @@ class Loader {
                             .to_slots = row.Int(5),
                             .reason = row.Text(6)};
           ESPALIER_ASSIGN_OR_RETURN(decision.kind, DecisionKindFromText(row.Text(3)));
+          ESPALIER_ASSIGN_OR_RETURN(decision.figures, FiguresFromText(row.Text(7)));
           study->decisions.push_back(std::move(decision));
           ++study->decisions_made;
           if (study->decisions.size() > decisions_of_a_study_) study->decisions.pop_front();
@@ -288,18 +309,30 @@ class Loader {
         /*study_at=*/1);
   }
 
+  // A study may have a million of them: each trial's take no more memory than they need.
   absl::Status LoadValues() {
-    return ForEachOfTrials("value of trial",
-                           "SELECT trial, step, value, progress, at_us, batch_size "
-                           "FROM trial_values",
-                           ", step", [](const Statement& row, Trial& trial) {
-                             trial.values.push_back({.step = row.Integer(1),
-                                                     .value = row.Double(2),
-                                                     .progress = row.Double(3),
-                                                     .at = row.Moment(4),
-                                                     .batch_size = row.Integer(5)});
-                             return absl::OkStatus();
-                           });
+    std::vector<IntermediateValue> values;
+    Trial* of = nullptr;
+    ESPALIER_RETURN_IF_ERROR(
+        ForEachOfTrials("value of trial",
+                        "SELECT trial, step, value, progress, at_us, batch_size, promise, goodput "
+                        "FROM trial_values",
+                        ", step", [&values, &of](const Statement& row, Trial& trial) {
+                          if (of != &trial && of != nullptr)
+                            of->values.assign(values.begin(), values.end());
+                          if (of != &trial) values.clear();
+                          of = &trial;
+                          values.push_back({.step = row.Integer(1),
+                                            .value = row.Double(2),
+                                            .progress = row.Double(3),
+                                            .at = row.Moment(4),
+                                            .batch_size = row.Integer(5),
+                                            .promise = static_cast<float>(row.Double(6)),
+                                            .goodput = static_cast<float>(row.Double(7))});
+                          return absl::OkStatus();
+                        }));
+    if (of != nullptr) of->values.assign(values.begin(), values.end());
+    return absl::OkStatus();
   }
 
   absl::Status LoadExtra() {

@@ -1,6 +1,7 @@
 #include "tuner/storage/rows.h"
 
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -65,6 +66,42 @@ absl::StatusOr<std::vector<Slot>> SlotsFromText(std::string_view text) {
     slots.push_back(slot);
   }
   return slots;
+}
+
+std::string FiguresToText(const std::optional<AllocationFigures>& figures) {
+  if (!figures) return "";
+  nlohmann::json from = nlohmann::json::array();
+  for (const SlotsTaken& taken : figures->from) {
+    from.push_back(
+        {{"trial", taken.trial.value}, {"slots", taken.slots}, {"promise", taken.promise}});
+  }
+  const nlohmann::json json = {{"promise", figures->promise},
+                               {"speedup_before", figures->speedup_before},
+                               {"speedup_after", figures->speedup_after},
+                               {"gain", figures->gain},
+                               {"resize_cost_s", figures->resize_cost_s},
+                               {"from", std::move(from)}};
+  return json.dump();
+}
+
+absl::StatusOr<std::optional<AllocationFigures>> FiguresFromText(const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  const nlohmann::json json = ParseJson(text);
+  try {
+    AllocationFigures figures{.promise = json.at("promise").get<float>(),
+                              .speedup_before = json.at("speedup_before").get<float>(),
+                              .speedup_after = json.at("speedup_after").get<float>(),
+                              .gain = json.at("gain").get<float>(),
+                              .resize_cost_s = json.at("resize_cost_s").get<float>()};
+    for (const nlohmann::json& taken : json.at("from")) {
+      figures.from.push_back({.trial = TrialId(taken.at("trial").get<std::int64_t>()),
+                              .slots = taken.at("slots").get<int>(),
+                              .promise = taken.at("promise").get<float>()});
+    }
+    return figures;
+  } catch (const nlohmann::json::exception&) {
+    return absl::DataLossError(absl::StrCat("figures \"", text, "\" are not those of a decision"));
+  }
 }
 
 std::string EnvironmentToText(const ProcessVariables& environment) {

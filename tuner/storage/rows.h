@@ -3,6 +3,7 @@
 // What single columns mean. Together with load.cc and change_writer.cc this is the mapping from
 // rows to core.
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,6 +21,10 @@ absl::StatusOr<DecisionKind> DecisionKindFromText(std::string_view text);
 // "1:0,1:1,2:0": node and index.
 std::string SlotsToText(const std::vector<Slot>& slots);
 absl::StatusOr<std::vector<Slot>> SlotsFromText(std::string_view text);
+
+// "{"promise":0.5,...}" with all of them, each to the bit; empty: none.
+std::string FiguresToText(const std::optional<AllocationFigures>& figures);
+absl::StatusOr<std::optional<AllocationFigures>> FiguresFromText(const std::string& text);
 
 // "{"A":"b"}"; empty: none. Values that are no texts are left out.
 std::string EnvironmentToText(const ProcessVariables& environment);

@@ -284,6 +284,24 @@ CREATE TABLE rank_values (
 ALTER TABLE trials ADD COLUMN saving_go_on INTEGER NOT NULL DEFAULT -1;
 ALTER TABLE trials ADD COLUMN saving_stop INTEGER NOT NULL DEFAULT -1;
 )sql",
+    R"sql(
+-- What was known when a decision was made and when a value was reported, and the newest of when
+-- nodes came and went. Figures are an object; empty: none.
+ALTER TABLE decisions ADD COLUMN figures TEXT NOT NULL DEFAULT '';
+ALTER TABLE trial_values ADD COLUMN promise REAL NOT NULL DEFAULT 0;
+ALTER TABLE trial_values ADD COLUMN goodput REAL NOT NULL DEFAULT 0;
+CREATE TABLE node_events (
+  number INTEGER PRIMARY KEY,
+  node INTEGER NOT NULL REFERENCES nodes (id),
+  up INTEGER NOT NULL,
+  at_us INTEGER NOT NULL,
+  slots INTEGER NOT NULL,
+  gpu_type TEXT NOT NULL,
+  spot INTEGER NOT NULL,
+  price_per_hour REAL NOT NULL,
+  why TEXT NOT NULL
+);
+)sql",
 };
 constexpr std::int64_t kLatestVersion = std::ssize(kMigrations);
 static_assert(kLatestVersion == kLatestSchema);

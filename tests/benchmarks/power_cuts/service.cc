@@ -198,8 +198,8 @@ bool SameStudies(const TunerState& a, const TunerState& b) {
 }  // namespace
 
 bool Same(const TunerState& a, const TunerState& b) {
-  return a.nodes == b.nodes && a.node_terms == b.node_terms && a.drained == b.drained &&
-         a.policy == b.policy && a.tokens == b.tokens &&
+  return a.nodes == b.nodes && a.node_terms == b.node_terms && a.node_events == b.node_events &&
+         a.drained == b.drained && a.policy == b.policy && a.tokens == b.tokens &&
          a.replica_ids_below == b.replica_ids_below && a.replica_ids_from == b.replica_ids_from &&
          a.last_study == b.last_study && a.last_trial == b.last_trial &&
          a.study_ids == b.study_ids && SameStudies(a, b) && a.trials == b.trials;

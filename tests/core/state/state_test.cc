@@ -112,6 +112,16 @@ TEST_F(State, KeepsValuesAscendingByStep) {
   EXPECT_THAT(steps, ElementsAre(1, 2, 3, 7));
 }
 
+TEST_F(State, AnEndedTrialHoldsNoMoreMemoryThanItsValuesNeed) {
+  Enter(TrialState::kRunning, 12);
+  for (std::int64_t step = 1; step <= 20; ++step) {
+    Apply(ValueReported{kTrial, {step, 0.5, 0, At(13), 0}});
+  }
+  EXPECT_GT(trial().values.capacity(), 20u);
+  Enter(TrialState::kComplete, 15, 0.9);
+  EXPECT_EQ(trial().values.capacity(), 20u);
+}
+
 TEST_F(State, ClosesASpanOfSlotsWhenTheNextOpens) {
   const Slot a{NodeId(1), 0};
   const Slot b{NodeId(1), 1};

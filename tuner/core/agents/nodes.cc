@@ -28,6 +28,12 @@ void RecordTerms(Turn& turn, NodeId id, const AgentHello& event) {
   turn.Emit(NodeTermsTold{id, terms});
 }
 
+std::string WhyGone(const Node& node, double lease_s) {
+  if (node.released) return "the pool has given it back to its engine";
+  if (node.leaving) return "its agent said that it goes away";
+  return absl::StrCat("no word from its agent for ", lease_s, " s");
+}
+
 }  // namespace
 
 void Nodes::Join(const AgentHello& event) {
@@ -112,6 +118,7 @@ void Nodes::TakeNode(NodeId id, const AgentHello& event) {
   fresh.keeps_checkpoints = event.checkpoints.has_value();
   fresh.shared_folder = event.shared_folder;
   node = std::move(fresh);
+  events_.Came(node);
   away_.erase(id);
   heard_.insert(id);
   pool_.UpdateDrain(node, "its agent says that it goes away");
@@ -268,7 +275,9 @@ void Nodes::On(const AgentGone& event) {
 }
 
 void Nodes::LoseNode(NodeId id) {
-  client_slots_.GiveBackOn(id, 0, absl::StrCat("node ", pool_.nodes.at(id).name, " was lost"));
+  const Node& node = pool_.nodes.at(id);
+  events_.Went(node, WhyGone(node, options_.lease_s));
+  client_slots_.GiveBackOn(id, 0, absl::StrCat("node ", node.name, " was lost"));
   pool_.nodes.erase(id);
   away_.erase(id);
   pool_.draining.erase(id);
@@ -292,6 +301,7 @@ void Nodes::CheckLeases() {
 
   if (pool_.recovery_ends && *pool_.recovery_ends <= turn_.now()) {
     pool_.recovery_ends.reset();
+    events_.EndRecovery();
     for (const TrialId id : std::set<TrialId>(pool_.recovering)) TryRecover(id);
   }
 }
@@ -305,7 +315,7 @@ std::optional<Time> Nodes::Next() const {
       if (leaves && *leaves > turn_.now()) next = Earlier(next, leaves);
     }
   }
-  if (!pool_.recovering.empty()) next = Earlier(next, pool_.recovery_ends);
+  if (!pool_.recovering.empty() || events_.waits()) next = Earlier(next, pool_.recovery_ends);
   return next;
 }
 

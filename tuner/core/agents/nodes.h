@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "tuner/core/agents/node_events.h"
 #include "tuner/core/agents/replica_watch.h"
 #include "tuner/core/checkpoints/checkpoints.h"
 #include "tuner/core/client_slots/client_slot_desk.h"
@@ -82,6 +83,7 @@ class Nodes {
   Checkpoints& checkpoints_;
   ClientSlotDesk& client_slots_;
   ReplicaWatch& watch_;
+  NodeEvents events_{turn_};
   std::set<NodeId> away_;   // not connected
   std::set<NodeId> heard_;  // that have said Hello to this core
 };

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "allocator/pool/allocation_figures.h"
 #include "allocator/pool/job_check.h"
 #include "allocator/pool/slot_ledger.h"
 #include "base/check.h"
@@ -159,6 +160,10 @@ void Groups::FinishForming(TrialId id) {
   group.form_timeouts = 0;
   group.stragglers.Reset(turn_.now());
   turn_.Wake();
+}
+
+float Groups::GoodputIn(const TrainingFigures& figures) {
+  return KeptFigure(figures[Figure::kGoodput]);
 }
 
 // Requires that the group has told its progress.

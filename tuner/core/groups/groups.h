@@ -57,6 +57,8 @@ class Groups {
   ReplicaForming FormingOf(TrialId id, const Group& group) const;
   // What the group trains with and how fast. Requires that it has told its progress.
   TrainingFigures FiguresOf(TrialId id, const Group& group) const;
+  // Finite; 0: unknown.
+  static float GoodputIn(const TrainingFigures& figures);
 
  private:
   ReplicaId NewReplicaId();

@@ -151,6 +151,7 @@ std::vector<AllocationDecision> Scheduler::WithoutVainMoves(
     changed = true;
     const Trial& trial = turn_.TrialAt(decision.trial);
     decision.placement = std::move(kept);
+    decision.figures.reset();  // they are of another placement
     return decision.placement == group->second.target ||
            TotalSlots(decision.placement) < turn_.StudyAt(trial.study).spec.min_slots;
   });

@@ -272,13 +272,16 @@ void Scheduler::TakeAllocation(const AllocationDecision& decision) {
   }
   const DecisionKind kind = KindOfChange(trial, from, to);
   if (to == 0) {
-    trials_.PauseTrial(trial.id, decision.reason);
+    trials_.PauseTrial(trial.id, decision.reason, decision.figures);
     return;
   }
   group.target = placement;
   pool_.reconcile.insert(trial.id);
-  turn_.Decide(trial, kind, from, to,
-               cut ? absl::StrCat(decision.reason, "; no two of one GPU") : decision.reason);
+  if (cut) {
+    turn_.Decide(trial, kind, from, to, absl::StrCat(decision.reason, "; no two of one GPU"));
+  } else {
+    turn_.Decide(trial, kind, from, to, decision.reason, decision.figures);
+  }
 }
 
 }  // namespace espalier

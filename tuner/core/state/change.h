@@ -1,6 +1,8 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
+#include <deque>
 #include <functional>
 #include <map>
 #include <optional>
@@ -195,6 +197,17 @@ struct NodeTermsTold {
   NodeId id;
   NodeTerms terms;
 };
+// A node has come, or come back otherwise than it was, or (where `up` is false) is gone.
+struct NodeSeen {
+  NodeId id;
+  bool up = false;
+  NodeTerms terms{};  // since when; what it was until it went
+  std::string why{};  // it is gone
+
+  friend bool operator==(const NodeSeen&, const NodeSeen&) = default;
+};
+// The newest ones, of all nodes together; older ones are forgotten, in the database too.
+inline constexpr std::size_t kNodeEventsKept = 10'000;
 // A user wants the node emptied or, where `drained` is false, used again.
 struct NodeDrained {
   NodeId id;
@@ -214,15 +227,14 @@ struct ReplicaIdsReserved {
   std::int64_t below;
 };
 
-using Change =
-    std::variant<StudyCreated, StudyStateChanged, StudyLimitsChanged, StudyClockSet, StudyDeleted,
-                 StudyRenamed, StudyAttributeSet, SuggestionAdded, TrialCreated, TrialStateChanged,
-                 TrialTold, ParameterSuggested, TrialAttributeSet, TrialHeld, TrialEnvironmentSet,
-                 FinalValueReported, ValueReported, RankValueTold, RankValuesForgotten,
-                 VerdictAgreed, GenerationAdvanced, SlotsHeldChanged, ResizeMeasured,
-                 FiguresRecorded, CheckpointRecorded, CheckpointCopySet, CheckpointCopyGone,
-                 TrialPinned, TrialRestarted, JoinsFailed, DecisionMade, NodeRegistered,
-                 NodeTermsTold, NodeDrained, PoolPolicySet, TokenKept, ReplicaIdsReserved>;
+using Change = std::variant<
+    StudyCreated, StudyStateChanged, StudyLimitsChanged, StudyClockSet, StudyDeleted, StudyRenamed,
+    StudyAttributeSet, SuggestionAdded, TrialCreated, TrialStateChanged, TrialTold,
+    ParameterSuggested, TrialAttributeSet, TrialHeld, TrialEnvironmentSet, FinalValueReported,
+    ValueReported, RankValueTold, RankValuesForgotten, VerdictAgreed, GenerationAdvanced,
+    SlotsHeldChanged, ResizeMeasured, FiguresRecorded, CheckpointRecorded, CheckpointCopySet,
+    CheckpointCopyGone, TrialPinned, TrialRestarted, JoinsFailed, DecisionMade, NodeRegistered,
+    NodeTermsTold, NodeSeen, NodeDrained, PoolPolicySet, TokenKept, ReplicaIdsReserved>;
 
 // For parts that keep something beside the state: the trial that the change ends, and the study
 // that it ends or deletes, with all its trials. None: it ends nothing. A study that has ended may
@@ -261,6 +273,7 @@ struct TunerState {
   std::map<TrialId, Trial> trials;
   std::map<NodeId, std::string> nodes;  // every node ever seen, by name
   TermsOfNodes node_terms;              // in the order in which they were told
+  std::deque<NodeSeen> node_events;     // in the order in which they happened, kNodeEventsKept
   std::map<NodeId, Time> drained;       // by a user, and when they must be empty; zero: whenever
   std::optional<PluginSpec> policy;     // of the pool; none: none has been set
   std::map<std::string, KeptToken> tokens;  // by id

@@ -32,6 +32,9 @@ struct IntermediateValue {
   double progress = 0;    // scale-invariant iterations, 0: unknown
   Time at;
   std::int64_t batch_size = 0;  // global batch size then in use, 0: unknown
+  // Of the trial when it was reported; finite, and small, for there may be a million of them.
+  float promise = 0;  // that it ends among the best, 0: unknown
+  float goodput = 0;  // samples a second that count, 0: unknown
 
   friend bool operator==(const IntermediateValue&, const IntermediateValue&) = default;
 };

@@ -135,7 +135,10 @@ class Applier {
     CheckMayFollow(TrialAt(c.id), c.state, c.source);
     Rank(Tallied(c.id, [&c](Trial& trial) {
       trial.state = c.state;
-      if (Ended(c.state)) trial.rank_values.clear();
+      if (Ended(c.state)) {
+        trial.rank_values.clear();
+        trial.values.shrink_to_fit();
+      }
       if (!c.values.empty()) {
         trial.value = c.values.front();
         trial.other_values.assign(c.values.begin() + 1, c.values.end());
@@ -159,7 +162,10 @@ class Applier {
     CheckMayFollow(TrialAt(c.id), c.state, StateSource::kPool);
     Rank(Tallied(c.id, [&c](Trial& trial) {
       if (c.state == TrialState::kRunning && trial.started == Time{}) trial.started = c.at;
-      if (Ended(c.state)) trial.ended = c.at;
+      if (Ended(c.state)) {
+        trial.ended = c.at;
+        trial.values.shrink_to_fit();
+      }
       // Its program begins anew, or is gone.
       if (c.state == TrialState::kRunning) trial.verdict = trial.saving = {};
       trial.rank_values.clear();
@@ -276,6 +282,12 @@ class Applier {
     for (auto& [study, tally] : state_.tallies) {
       if (tally.HeldAfter(c.id, c.terms.since)) tally = CountAgain(state_, study);
     }
+  }
+
+  void operator()(const NodeSeen& c) {
+    ESPALIER_CHECK(state_.nodes.contains(c.id), absl::StrCat("no node with id ", c.id.value));
+    state_.node_events.push_back(c);
+    if (state_.node_events.size() > kNodeEventsKept) state_.node_events.pop_front();
   }
 
   void operator()(const NodeDrained& c) {

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "allocator/pool/allocation_figures.h"
 #include "base/clock.h"
 #include "base/ids.h"
 #include "base/options.h"
@@ -414,6 +415,7 @@ struct Decision {
   int from_slots = 0;
   int to_slots = 0;
   std::string reason;
+  std::optional<AllocationFigures> figures{};  // none: nobody who decided this has a model
 
   friend bool operator==(const Decision&, const Decision&) = default;
 };

@@ -36,8 +36,16 @@ void Turn::Decide(StudyId study, std::int64_t number, DecisionKind kind, int fro
                      .reason = std::move(reason)}});
 }
 
-void Turn::Decide(const Trial& trial, DecisionKind kind, int from, int to, std::string reason) {
-  Decide(trial.study, trial.number, kind, from, to, std::move(reason));
+void Turn::Decide(const Trial& trial, DecisionKind kind, int from, int to, std::string reason,
+                  std::optional<AllocationFigures> figures) {
+  Emit(DecisionMade{trial.study,
+                    {.at = now_,
+                     .trial_number = trial.number,
+                     .kind = kind,
+                     .from_slots = from,
+                     .to_slots = to,
+                     .reason = std::move(reason),
+                     .figures = std::move(figures)}});
 }
 
 }  // namespace espalier

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -43,7 +44,8 @@ class Turn {
   // Writes a decision and its reason to the study's record; `number` -1: about no trial.
   void Decide(StudyId study, std::int64_t number, DecisionKind kind, int from, int to,
               std::string reason);
-  void Decide(const Trial& trial, DecisionKind kind, int from, int to, std::string reason);
+  void Decide(const Trial& trial, DecisionKind kind, int from, int to, std::string reason,
+              std::optional<AllocationFigures> figures = std::nullopt);
 
   // To an agent, once the changes are committed.
   void Send(Command command) { result_.commands.push_back(std::move(command)); }

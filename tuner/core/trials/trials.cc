@@ -87,7 +87,7 @@ void Trials::EndTrial(TrialId id, TrialState state, const std::string& reason,
   ESPALIER_CHECK(MayFollow(trial.state, state, StateSource::kPool),
                  std::string(ToString(trial.state)) + " to " + std::string(ToString(state)));
   turn_.Decide(trial, KindOfEnd(state), pool_.SlotsHeldBy(id), 0, reason);
-  RecordFigures(id);
+  RecordFigures(id, FiguresOf(id));
   const auto group = pool_.groups.find(id);
   const bool elastic = group != pool_.groups.end() && group->second.elastic;
   // One whose output alone is read, as at the target, is not told that it may end.
@@ -154,7 +154,8 @@ void Trials::EndWell(TrialId id, std::optional<double> value, const std::string&
   }
 }
 
-void Trials::PauseTrial(TrialId id, const std::string& reason) {
+void Trials::PauseTrial(TrialId id, const std::string& reason,
+                        const std::optional<AllocationFigures>& figures) {
   const Trial& trial = turn_.TrialAt(id);
   const auto it = pool_.groups.find(id);
   if (trial.state != TrialState::kRunning) {
@@ -169,7 +170,7 @@ void Trials::PauseTrial(TrialId id, const std::string& reason) {
   group.target.clear();
   pool_.reconcile.insert(id);
   const double grace_s = turn_.StudyAt(trial.study).spec.stop_grace_s;
-  turn_.Decide(trial, DecisionKind::kPause, pool_.SlotsHeldBy(id), 0, reason);
+  turn_.Decide(trial, DecisionKind::kPause, pool_.SlotsHeldBy(id), 0, reason, figures);
   const std::vector<ReplicaId> members = std::exchange(group.members, {});
   if (group.elastic && !members.empty()) {
     // A regroup to nobody: rank 0 saves a checkpoint, then all leave. There is no step boundary to
@@ -245,12 +246,14 @@ bool Trials::RecordValue(TrialId id, IntermediateValue value, std::map<std::stri
   // checkpoint. The first one stands.
   if (ValueAt(trial, value.step) != nullptr) return false;
   if (std::ssize(trial.values) >= kMaxReportsPerTrial) return false;
-  if (const auto group = pool_.groups.find(id);
-      group != pool_.groups.end() && group->second.progress) {
-    value.batch_size = group->second.progress->global_batch_size;
+  const std::optional<TrainingFigures> figures = FiguresOf(id);
+  if (figures) {
+    value.batch_size = pool_.groups.at(id).progress->global_batch_size;
+    value.goodput = Groups::GoodputIn(*figures);
   }
+  value.promise = KeptFigure(promises_.Find(id).value_or(0));
   turn_.Emit(ValueReported{id, value, std::move(extra)});
-  RecordFigures(id);
+  RecordFigures(id, figures);
   turn_.LookAgain();
   const Study& study = turn_.StudyAt(trial.study);
   if (study.state != StudyState::kRunning) return false;
@@ -266,11 +269,15 @@ bool Trials::RecordValue(TrialId id, IntermediateValue value, std::map<std::stri
   return true;
 }
 
-void Trials::RecordFigures(TrialId id) {
+// None: no group of the trial has told its progress.
+std::optional<TrainingFigures> Trials::FiguresOf(TrialId id) const {
   const auto group = pool_.groups.find(id);
-  if (group == pool_.groups.end() || !group->second.progress) return;
-  TrainingFigures figures = groups_.FiguresOf(id, group->second);
-  if (figures != turn_.TrialAt(id).figures) turn_.Emit(FiguresRecorded{id, figures});
+  if (group == pool_.groups.end() || !group->second.progress) return std::nullopt;
+  return groups_.FiguresOf(id, group->second);
+}
+
+void Trials::RecordFigures(TrialId id, const std::optional<TrainingFigures>& figures) {
+  if (figures && *figures != turn_.TrialAt(id).figures) turn_.Emit(FiguresRecorded{id, *figures});
 }
 
 PruneVerdict Trials::JudgeNewest(const Trial& trial) {

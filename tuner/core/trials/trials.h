@@ -6,6 +6,7 @@
 #include <string>
 
 #include "tuner/core/estimates/compared_curves.h"
+#include "tuner/core/estimates/promises.h"
 #include "tuner/core/groups/groups.h"
 #include "tuner/core/pool/pool_state.h"
 #include "tuner/core/pruners/pruner.h"
@@ -20,13 +21,14 @@ namespace espalier {
 class Trials {
  public:
   Trials(Turn& turn, PoolState& pool, Groups& groups, const RankReports& ranks,
-         PluginsOfStudies& plugins, CurvesOfStudies& curves)
+         PluginsOfStudies& plugins, CurvesOfStudies& curves, const Promises& promises)
       : turn_(turn),
         pool_(pool),
         groups_(groups),
         ranks_(ranks),
         plugins_(plugins),
-        curves_(curves) {}
+        curves_(curves),
+        promises_(promises) {}
 
   void Observe(const Change& change);
 
@@ -37,7 +39,8 @@ class Trials {
   // Ends a trial whose program came to its own end, perhaps with a value.
   void EndWell(TrialId id, std::optional<double> value, const std::string& last_output);
   // Takes the trial's slots away; where its program takes checkpoints, after one more.
-  void PauseTrial(TrialId id, const std::string& reason);
+  void PauseTrial(TrialId id, const std::string& reason,
+                  const std::optional<AllocationFigures>& figures = std::nullopt);
   // Pauses a trial that cannot go on with the replicas that it has, as `what` says, so that it
   // starts again from its checkpoint; fails it when it has been restarted as often as it may be.
   void StartAgain(TrialId id, const std::string& what);
@@ -69,7 +72,8 @@ class Trials {
   void EndUnpromoted(StudyId id);
 
  private:
-  void RecordFigures(TrialId id);
+  std::optional<TrainingFigures> FiguresOf(TrialId id) const;
+  void RecordFigures(TrialId id, const std::optional<TrainingFigures>& figures);
   // False: it is known already, or the study has ended, perhaps with it.
   bool RecordValue(TrialId id, IntermediateValue value, std::map<std::string, double> extra);
   void JudgeTrial(TrialId id);
@@ -86,6 +90,7 @@ class Trials {
   const RankReports& ranks_;
   PluginsOfStudies& plugins_;
   CurvesOfStudies& curves_;
+  const Promises& promises_;
   // Both follow from what is durable, so that they are the same after a restart. A trial may be in
   // both, and goes on when it is in neither.
   std::set<TrialId> held_by_pruner_;
