@@ -13,8 +13,8 @@ export interface Versioned {
 export interface SlotUse {
   slot: number;
   trial_id: number;
-  trial: number;
-  study_id: number;
+  trial: number | null;
+  study_id: number | null;
 }
 
 export interface PoolNode {
@@ -35,7 +35,8 @@ export interface PoolNode {
 export interface Pool {
   slots: number;
   held: number;
-  policy: string;
+  /** null: each study has its own. */
+  policy: string | null;
   waiting_slots: number;
   nodes: PoolNode[];
 }
@@ -63,7 +64,8 @@ export interface StudyRow {
   name: string;
   state: StudyState;
   kind: "pool" | "ask" | "queue";
-  metric: string;
+  /** null: its trials have none. */
+  metric: string | null;
   direction: Direction;
   directions: Direction[];
   trials: TrialCounts;
@@ -117,7 +119,8 @@ export interface Study extends Versioned {
   state: StudyState;
   definition: unknown;
   parameters: Parameter[];
-  metric: string;
+  /** null: its trials have none. */
+  metric: string | null;
   direction: Direction;
   directions: Direction[];
   policy: string;
@@ -158,7 +161,8 @@ export interface Curve {
 
 export interface Curves extends Versioned {
   x: string;
-  metric: string;
+  /** null: its trials have none. */
+  metric: string | null;
   curves: Curve[];
 }
 

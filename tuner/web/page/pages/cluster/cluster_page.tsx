@@ -35,7 +35,7 @@ function Nodes({overview}: {overview: Overview}) {
       <div className="tiles">
         <Tile value={`${count(up.length)} of ${count(pool.nodes.length)}`} name="nodes up" />
         <Tile value={`${count(pool.held)} of ${count(pool.slots)}`} name="slots held" />
-        <Tile value={pool.policy} name="policy" />
+        {pool.policy !== null && <Tile value={pool.policy} name="policy" />}
         {price !== null && <Tile value={money(price)} name="an hour, all that is up" />}
         {pool.waiting_slots > 0 && <Tile value={count(pool.waiting_slots)} name="slots that clients wait for" />}
       </div>
@@ -139,7 +139,7 @@ function NodeState({node, now}: {node: PoolNode; now: number}) {
 
 /** Trials and the slots that each holds here. */
 function Holders({node, studies}: {node: PoolNode; studies: readonly StudyRow[]}) {
-  const byTrial = new Map<number, {trial: number; study_id: number; slots: number}>();
+  const byTrial = new Map<number, {trial: number | null; study_id: number | null; slots: number}>();
   for (const use of node.slot_use) {
     const one = byTrial.get(use.trial_id) ?? {trial: use.trial, study_id: use.study_id, slots: 0};
     byTrial.set(use.trial_id, {...one, slots: one.slots + 1});
@@ -149,9 +149,11 @@ function Holders({node, studies}: {node: PoolNode; studies: readonly StudyRow[]}
     <ul className="holders">
       {[...byTrial].map(([id, one]) => (
         <li key={id}>
-          <Link to={addressOf.trial(one.study_id, one.trial)}>
-            trial {one.trial} of <Name of={studies.find((study) => study.id === one.study_id)?.name ?? "?"} most={28} />
-          </Link>
+          {one.trial === null || one.study_id === null ? "a trial that is gone" : (
+            <Link to={addressOf.trial(one.study_id, one.trial)}>
+              trial {one.trial} of <Name of={studies.find((study) => study.id === one.study_id)?.name ?? "?"} most={28} />
+            </Link>
+          )}
           {one.slots > 1 && <span className="muted"> × {one.slots}</span>}
         </li>
       ))}

@@ -98,7 +98,7 @@ function StudyCurves({study: id, trials, colors, hovered, onHover}: StudyCurvesP
       <h2>Curves of <Link to={addressOf.study(id, {chosen: key})}><Name of={name} most={40} /></Link></h2>
       {error !== null && <Problem error={error} what="Curves" />}
       <CurvesPlot
-        label={`${metric} of the compared trials`} curves={curves} metric={metric} maximize={direction === "maximize"} axis={axis} xlog={false}
+        label={`${metric ?? "value"} of the compared trials`} curves={curves} metric={metric ?? "value"} maximize={direction === "maximize"} axis={axis} xlog={false}
         ylog={logs === "y" && possible} whole smooth={false} height={260} view={view} onView={setView} chosen={chosen} best={null}
         colors={colors} hovered={hovered} onHover={onHover} onOpen={(curve) => go(addressOf.trial(id, curve.trial))}
         tools={

@@ -64,10 +64,14 @@ function Row({study, now, withMoney}: {study: StudyRow; now: number; withMoney: 
         {study.best && study.best.value !== null ? (
           <Link to={addressOf.trial(study.id, study.best.trial)}>{number(study.best.value)}</Link>
         ) : "–"}
-        <span className="muted" title={`${visible(study.metric)} is ${study.direction}d`} aria-hidden="true">
-          {study.direction === "maximize" ? " ↑" : " ↓"}
-        </span>
-        <div className="muted small"><Name of={study.metric} most={20} /></div>
+        {study.metric !== null && (
+          <>
+            <span className="muted" title={`${visible(study.metric)} is ${study.direction}d`} aria-hidden="true">
+              {study.direction === "maximize" ? " ↑" : " ↓"}
+            </span>
+            <div className="muted small"><Name of={study.metric} most={20} /></div>
+          </>
+        )}
       </td>
       <td className="number">{count(study.slots)}</td>
       <td className="number">{study.remaining_s === null || study.ended_at !== null ? "–" : duration(study.remaining_s)}</td>

@@ -87,7 +87,7 @@ export function CurvesPanel({study, row, hovered, onHover, onOpen}: CurvesPanelP
       {several ? (
         <p className="empty">Trials of several objectives report no values on the way: their values are in the table.</p>
       ) : (
-        <CurvesPlot label={`${study.metric} of the trials`} curves={curves} metric={study.metric} maximize={study.direction === "maximize"}
+        <CurvesPlot label={`${study.metric ?? "value"} of the trials`} curves={curves} metric={study.metric ?? "value"} maximize={study.direction === "maximize"}
                     axis={axis} xlog={xlog} ylog={ylog} whole={range === "all"} smooth={weight > 0} height={320} view={view}
                     onView={setView} chosen={chosen} best={row.best?.trial_id ?? null} hovered={hovered} onHover={onHover}
                     onOpen={(curve) => onOpen(curve.trial)} tools={tools} />

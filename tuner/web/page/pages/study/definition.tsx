@@ -17,7 +17,7 @@ export function DefinitionTab({study}: {study: Study}) {
         <h2>How it is run</h2>
         <dl className="facts">
           <Fact name={study.directions.length > 1 ? "objectives" : "metric"}>
-            <Name of={study.metric} />, {study.directions.join(", ")}
+            {study.metric === null ? "none" : <><Name of={study.metric} />, {study.directions.join(", ")}</>}
           </Fact>
           <Fact name="sampler">{visible(study.sampler)}</Fact>
           <Fact name="pruner">{visible(study.pruner)}</Fact>

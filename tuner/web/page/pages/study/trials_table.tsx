@@ -43,7 +43,7 @@ export function TrialsTable(props: TrialsTableProps) {
   const [acted, setActed] = useState<ActedOn | null>(null);
   const [choosing, setChoosing] = useState(false);
   const [copy, copied] = useCopy();
-  const label = useCallback((column: string) => labelOf(column, study.metric, study.directions.length),
+  const label = useCallback((column: string) => labelOf(column, study.metric ?? "value", study.directions.length),
                             [study.metric, study.directions.length]);
   const idOf = useCallback((at: number) => trials.store.number("id", at), [trials.store]);
   const numberOf = useCallback((at: number) => trials.store.number("number", at), [trials.store]);

@@ -13,7 +13,7 @@ export function TrialFacts({trial, study, onPool}: {trial: Trial; study: Study; 
     <div className="tiles">
       {several ? trial.values.map((value, i) => (
         <Tile key={i} value={number(value, 4)} what={`objective ${i + 1}, ${study.directions[i] ?? ""}`} />
-      )) : <Tile value={number(trial.value, 4)} what={visible(study.metric)} />}
+      )) : <Tile value={number(trial.value, 4)} what={visible(study.metric ?? "value")} />}
       <Tile value={count(trial.step)} what="step" />
       {onPool && (
         <>

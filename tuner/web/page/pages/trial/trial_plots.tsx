@@ -35,7 +35,7 @@ export function TrialCurve({trial, study}: {trial: Trial; study: Study}) {
       <h2>Curve</h2>
       {error !== null && <Problem error={error} what="The curve" />}
       <CurvesPlot
-        label={`${study.metric} of trial ${trial.number}`} curves={curves} metric={study.metric} maximize={study.direction === "maximize"}
+        label={`${study.metric ?? "value"} of trial ${trial.number}`} curves={curves} metric={study.metric ?? "value"} maximize={study.direction === "maximize"}
         axis={axis} xlog={false} ylog={logs === "y" && possible} whole={false} smooth={weight > 0} height={HEIGHT} view={view}
         onView={setView} chosen={only} best={null} hovered={null} onHover={() => undefined} onOpen={() => undefined}
         tools={
