@@ -1,6 +1,6 @@
 // Who held which slot when: the pool's lanes, or those of one study.
 
-import {useMemo, useRef} from "react";
+import {useCallback, useMemo, useRef} from "react";
 
 import type {LaneNode, Lanes as LanesAnswer} from "../contract";
 import {clock, count, duration, number, shortened, time, visible} from "../format";
@@ -12,7 +12,7 @@ import {setQuery, useQuery, useRange} from "../url";
 import {nodesInUse} from "./lane_nodes";
 import {type ColorBy, type Promises, paintLaneCursor, paintLanes} from "./lane_painter";
 import {type LaneHit, type Layout, endOf, hit, layOut, rowOf, spanAt} from "./lane_rows";
-import {type Frame, type Move, Plot} from "./plot";
+import {type Frame, type Move, type Painter, Plot} from "./plot";
 import type {AxisOf} from "./scales";
 
 /** Above so many slots nodes are folded until they are opened. */
@@ -121,6 +121,8 @@ function LanesPlot({lanes, now, window, color, view, setView, onWhy}: {
   // A young pool fills its picture.
   const begun = view ? Math.min(view[0], lanes.from) : earliest(lanes);
   const first = window === "all" ? begun : Math.max(begun, now - Number(window));
+  const paint = useCallback<Painter>((context, frame, style) => paintLanes(context, frame, style, layout, color, promises),
+    [layout, color, promises]);
   const x = useMemo<AxisOf>(() => ({kind: "time", domain: [first, now], label: ""}), [first, now]);
   return (
     <Plot<LaneHit>
@@ -131,7 +133,7 @@ function LanesPlot({lanes, now, window, color, view, setView, onWhy}: {
       x={x}
       view={view}
       onView={setView}
-      paint={(context, frame, style) => paintLanes(context, frame, style, layout, color, promises)}
+      paint={paint}
       paintCursor={(context, frame, style, at) => paintLaneCursor(context, frame, style, layout, at)}
       find={(px, py, frame) => hit(layout, px, py, frame.x, frame.x.invert)}
       step={(at, move, frame) => step(layout, at, move, frame)}

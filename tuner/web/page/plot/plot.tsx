@@ -37,6 +37,7 @@ export interface PlotProps<M> {
   view?: Range | null;
   /** After a gesture. Without it nothing can be zoomed. */
   onView?: (view: [number, number] | null) => void;
+  /** The marks are painted again when this is another function. */
   paint: Painter;
   paintCursor?: (context: CanvasRenderingContext2D, frame: Frame, style: Style, mark: M) => void;
   /** The mark at a pixel. */
@@ -79,8 +80,8 @@ function useWidth(): [React.RefObject<HTMLDivElement>, number] {
   return [ref, width];
 }
 
-/** Paints in the next frame, once for all changes until then. */
-function useCanvas(width: number, height: number, paint: (context: CanvasRenderingContext2D) => void) {
+/** Paints in the next frame after one of `causes` has changed, once for all changes until then. */
+function useCanvas(width: number, height: number, causes: readonly unknown[], paint: (context: CanvasRenderingContext2D) => void) {
   const ref = useRef<HTMLCanvasElement>(null);
   const newest = useRef(paint);
   newest.current = paint;
@@ -99,7 +100,7 @@ function useCanvas(width: number, height: number, paint: (context: CanvasRenderi
       newest.current(context);
     });
     return () => cancelAnimationFrame(frame);
-  });
+  }, [width, height, ...causes]); // eslint-disable-line react-hooks/exhaustive-deps
   return ref;
 }
 
@@ -125,12 +126,12 @@ export function Plot<M>(props: PlotProps<M>) {
 
   const zoomTo = useZoom(overlay, props, all, props.view ?? null, width, height, asTable, setGesture);
 
-  const marks = useCanvas(width, height, (context) => {
+  const marks = useCanvas(width, height, [frame, style, props.paint, asTable], (context) => {
     paintGrid(context, frame, style, props.y !== undefined);
     props.paint(context, frame, style);
   });
   const shown = mark ? mark.mark : props.marked ?? null;
-  const cursor = useCanvas(width, height, (context) => {
+  const cursor = useCanvas(width, height, [frame, style, props.paint, asTable, mark, props.marked], (context) => {
     if (shown !== null) props.paintCursor?.(context, frame, style, shown);
   });
 

@@ -1,10 +1,10 @@
 // Learning curves of several trials in one picture.
 
-import {useMemo} from "react";
+import {useCallback, useMemo} from "react";
 
 import {number, time} from "../../format";
 import {type CurveStyle, nearestPoint, paintCurves} from "../../painters/curves";
-import {type Frame, type Move, Plot} from "../../plot/plot";
+import {type Frame, type Move, type Painter, Plot} from "../../plot/plot";
 import {type Style, seriesColor} from "../../plot/style";
 import {type ShownCurve, type XAxis, X_LABELS, lastFinite, xRange, yRange} from "./curve_set";
 
@@ -70,18 +70,19 @@ export function CurvesPlot(props: CurvesPlotProps) {
     () => ({kind: ylog ? "log" as const : "linear" as const, domain: [y.low, y.high] as const, label: metric}),
     [ylog, y.low, y.high, metric],
   );
-  const paint = (context: CanvasRenderingContext2D, frame: Frame, style: Style) => {
+  const {chosen, best, smooth, colors} = props;
+  const paint = useCallback<Painter>((context, frame, style) => {
     context.save();
     context.beginPath();
     context.rect(0, 0, frame.width, frame.height);
     context.clip();
-    const strong = (curve: ShownCurve) => curve.id === props.best || props.chosen.has(curve.id);
-    const styles = order.map((curve) => curveStyle(curve, style, order.length, strong(curve), props.colors?.get(curve.id)));
+    const strong = (curve: ShownCurve) => curve.id === best || chosen.has(curve.id);
+    const styles = order.map((curve) => curveStyle(curve, style, order.length, strong(curve), colors?.get(curve.id)));
     const scales = scalesOf(frame);
-    if (props.smooth) paintCurves(context, order, scales, styles.map((own) => ({...own, width: 1, alpha: own.alpha * 0.3})));
+    if (smooth) paintCurves(context, order, scales, styles.map((own) => ({...own, width: 1, alpha: own.alpha * 0.3})));
     paintCurves(context, lines, scales, styles);
     context.restore();
-  };
+  }, [order, lines, chosen, best, smooth, colors]);
   const paintCursor = (context: CanvasRenderingContext2D, frame: Frame, style: Style, mark: CurvePoint) => {
     const curve = byId.get(mark.id);
     if (curve !== undefined) paintPointed(context, frame, style, curve, mark.point, props.colors?.get(curve.id));

@@ -1,6 +1,6 @@
 // One study: its curves, whose slots are where, its trials; what was decided; what it is.
 
-import {useEffect, useMemo, useState} from "react";
+import {memo, useEffect, useMemo, useState} from "react";
 
 import type {Overview, Study, StudyRow} from "../../contract";
 import {duration, visible} from "../../format";
@@ -109,7 +109,8 @@ function OverviewTab({study, row, overview, trials}: OverviewTabProps) {
   );
 }
 
-function SlotsPanel({study}: {study: number}) {
+/** What is pointed at elsewhere does not concern it. */
+const SlotsPanel = memo(function SlotsPanel({study}: {study: number}) {
   const now = useNow();
   const [why, setWhy] = useQuery("why", "");
   const chosen = /^(\d+)@(\d+(?:\.\d+)?)$/.exec(why);
@@ -120,4 +121,4 @@ function SlotsPanel({study}: {study: number}) {
       {chosen && <WhyCard trial_id={Number(chosen[1])} at={Number(chosen[2])} now={now} onClose={() => setWhy("")} />}
     </section>
   );
-}
+});

@@ -1,10 +1,10 @@
 // The slots that a trial held over time, with what was decided.
 
-import {useMemo} from "react";
+import {useCallback, useMemo} from "react";
 
 import type {Decision, Trial} from "../../contract";
 import {time, visible} from "../../format";
-import {type Frame, type Move, Plot} from "../../plot/plot";
+import {type Frame, type Move, type Painter, Plot} from "../../plot/plot";
 import {type Style, seriesColor} from "../../plot/style";
 import {store} from "../../store";
 import {useRange} from "../../url";
@@ -28,14 +28,14 @@ export function SlotsOverTime({trial, decisions}: {trial: Trial; decisions: read
   const x = useMemo(() => ({kind: "time" as const, domain: [first, last] as const, label: ""}), [first, last]);
   const y = useMemo(() => ({kind: "linear" as const, domain: [0, most + 0.5] as const, label: "",
                             format: (value: number) => (Number.isInteger(value) ? String(value) : "")}), [most]);
-  if (trial.spans.length === 0) return null;
-  const times = [...new Set([...steps.at, ...decisions.map(({at}) => at)])].sort((a, b) => a - b);
-  const paint = (context: CanvasRenderingContext2D, frame: Frame, style: Style) => {
+  const paint = useCallback<Painter>((context, frame, style) => {
     context.fillStyle = seriesColor(style, trial.id);
     paintSteps(context, frame, steps.at, steps.slots, last);
     context.fillStyle = style.text;
     for (const decision of decisions) paintDecision(context, frame, decision);
-  };
+  }, [steps, last, decisions, trial.id]);
+  if (trial.spans.length === 0) return null;
+  const times = [...new Set([...steps.at, ...decisions.map(({at}) => at)])].sort((a, b) => a - b);
   const find = (px: number, _: number, frame: Frame): Mark | null => {
     const near = times.map((at) => ({at, far: Math.abs(frame.x(at) - px)})).sort((a, b) => a.far - b.far)[0];
     return near !== undefined && near.far <= REACH ? {at: near.at} : {at: frame.x.invert(px)};
