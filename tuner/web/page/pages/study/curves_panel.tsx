@@ -44,7 +44,8 @@ export function CurvesPanel({study, row, hovered, onHover, onOpen}: CurvesPanelP
   const possible = canBeLog(curves.map((curve) => curve.y));
   const ylog = logs.includes("y") && possible;
   const toggleLog = (of: string) => setLogs(logs.includes(of) ? logs.replace(of, "") : [...logs, of].sort().join(""));
-  const several = study.directions.length > 1;
+  const none = study.directions.length > 1 ? "Trials of several objectives report no values on the way: their values are in the table."
+    : study.metric === null ? "Its trials have no metric, and so no curves." : null;
   const topIds = (k: number) => curves.slice(0, k).map((curve) => curve.id);
   const compareTop = () => topIds(5).length > 1 && go(addressOf.compare(topIds(5)));
   useNewestKeys([{key: "5 c", does: "compare the best five", run: compareTop}]);
@@ -81,12 +82,10 @@ export function CurvesPanel({study, row, hovered, onHover, onOpen}: CurvesPanelP
     <section className="panel" aria-label="Curves" ref={picture}>
       <header className="panel-head">
         <h2>Curves</h2>
-        {!several && <button type="button" disabled={topIds(5).length < 2} onClick={compareTop}>Compare top 5</button>}
+        {none === null && <button type="button" disabled={topIds(5).length < 2} onClick={compareTop}>Compare top 5</button>}
       </header>
       {error !== null && <Problem error={error} what="Curves" />}
-      {several ? (
-        <p className="empty">Trials of several objectives report no values on the way: their values are in the table.</p>
-      ) : (
+      {none !== null ? <p className="empty">{none}</p> : (
         <CurvesPlot label={`${study.metric ?? "value"} of the trials`} curves={curves} metric={study.metric ?? "value"} maximize={study.direction === "maximize"}
                     axis={axis} xlog={xlog} ylog={ylog} whole={range === "all"} smooth={weight > 0} height={320} view={view}
                     onView={setView} chosen={chosen} best={row.best?.trial_id ?? null} hovered={hovered} onHover={onHover}

@@ -42,6 +42,7 @@ function BestTile({row, onCopy}: {row: StudyRow; onCopy: (() => void) | null}) {
   if (row.directions.length > 1) {
     return <div className="tile"><b>{row.directions.length}</b><span>objectives, so that no trial is the best alone</span></div>;
   }
+  if (row.metric === null) return null;
   if (row.best === null) return <div className="tile"><b>–</b><span>no value of {row.metric} yet</span></div>;
   return (
     <div className="tile">

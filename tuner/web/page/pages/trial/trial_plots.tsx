@@ -28,7 +28,7 @@ export function TrialCurve({trial, study}: {trial: Trial; study: Study}) {
   const possible = canBeLog(curves.map((curve) => curve.y));
   const [picture, pictureButton] = usePictureButton(`${study.name}-trial-${trial.number}`);
   if (curves.length === 0 && answer !== null) {
-    return <section className="panel" aria-label="Curve"><h2>Curve</h2><p className="empty">It has reported no value.</p></section>;
+    return <section className="panel" aria-label="Curve"><h2>Curve</h2><p className="empty">{study.metric === null ? "It has no metric, and so no curve." : "It has reported no value."}</p></section>;
   }
   return (
     <section className="panel" aria-label="Curve" ref={picture}>
