@@ -309,6 +309,7 @@ class Curves(StudyTest):
         trial = fixture.world.trials[37]
         points = fixture.world.curve(trial)
         self.wait_text(f"of {len(points)} values")
+        fixture.broken["/api/view/studies/1/curves"] = 503
         fixture.send("values", {"trial_id": [38], "study_id": [1], "number": [37], "step": [points[-1][0] + 1], "value": [0.9],
                                 "at": [fixture.world.now()], "batch_size": [64], "promise": [0.5], "goodput": [900]})
         self.wait_text(f"of {len(points) + 1} values")
