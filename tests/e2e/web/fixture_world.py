@@ -100,7 +100,7 @@ class World:
         return max(time.time(), self.start + self.held_s)
 
     def answer(self, **values):
-        return {"version": 1, "revision": self.revision, **values}
+        return {"version": 1, "revision": self.revision, "incarnation": self.incarnation, **values}
 
     def held_now(self):
         return [(span, trial) for trial in self.trials for span in trial["spans"] if span["to"] is None]
@@ -116,7 +116,7 @@ class World:
                           "warnings": [] if node["up"] else ["has not answered for 3:10"], "slot_use": use})
         pool = {"slots": sum(node["slots"] for node in nodes if node["up"]), "held": len(held), "policy": "promise_goodput",
                 "waiting_slots": 0, "nodes": nodes}
-        return self.answer(incarnation=self.incarnation, now=self.now(), service={"version": "0.1", "http_base": None}, role=self.role,
+        return self.answer(now=self.now(), service={"version": "0.1", "http_base": None}, role=self.role,
                            pool=pool, studies=[self._study_row(study, held) for study in self.studies], alerts=self.alerts)
 
     def _study_row(self, study, held):

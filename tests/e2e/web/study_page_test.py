@@ -251,6 +251,16 @@ class Table(StudyTest):
         # And only what changed was asked for.
         self.assertTrue(asked and all("changed_since" in query for path, query in asked if path.endswith("/trials")), asked)
 
+    def test_trials_of_another_service_are_read_anew(self):
+        """Its revisions may be any, and what it has may have changed in any row."""
+        fixture = self.open_study()
+        fixture.world.trials[36]["state"] = "paused"
+        fixture.world.incarnation = "00ff"
+        asked = self.asked()
+        fixture.changed()
+        self.wait_for(lambda: "paused" in self.row(36).text, "what no event has told of")
+        self.assertTrue(any("from" in query for path, query in asked if path.endswith("studies/1/trials")), asked)
+
     def test_the_table_as_a_file_that_runs_nothing(self):
         world = World(trials=6, studies=1)
         world.add_trial(1, "failed", rule="sqrt")

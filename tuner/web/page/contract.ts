@@ -8,6 +8,8 @@ export type Direction = "minimize" | "maximize";
 export interface Versioned {
   version: number;
   revision: number;
+  /** Of the service: revisions of another one do not compare. */
+  incarnation: string;
 }
 
 export interface SlotUse {

@@ -81,8 +81,8 @@ function Editor({from, trials, columns, labelOf, onApply, onClose}: EditorProps)
       </label>
       {numeric ? (
         <>
-          <label>from <input type="text" value={low} size={8} inputMode="decimal" onChange={(event) => setLow(event.target.value)} /></label>
-          <label>to <input type="text" value={high} size={8} inputMode="decimal" onChange={(event) => setHigh(event.target.value)} /></label>
+          <Bound name="from" value={low} onValue={setLow} />
+          <Bound name="to" value={high} onValue={setHigh} />
         </>
       ) : (
         <>
@@ -97,7 +97,17 @@ function Editor({from, trials, columns, labelOf, onApply, onClose}: EditorProps)
   );
 }
 
-function conditionOf(column: string, numeric: boolean, low: string, high: string, words: (string | null)[], text: string) {
+function Bound({name, value, onValue}: {name: string; value: string; onValue: (value: string) => void}) {
+  return (
+    <label>
+      {name}{" "}
+      <input type="text" value={value} size={8} inputMode="decimal" onChange={(event) => onValue(event.target.value)} />
+    </label>
+  );
+}
+
+function conditionOf(column: string, numeric: boolean, low: string, high: string, words: (string | null)[],
+                     text: string) {
   if (numeric) return parseCondition(`${JSON.stringify(column)} ${low.trim()}..${high.trim()}`);
   if (text.trim() !== "") return {condition: {kind: "contains" as const, column, text: text.trim()}};
   if (words.length > 0) return {condition: {kind: "words" as const, column, words}};

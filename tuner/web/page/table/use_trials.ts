@@ -26,6 +26,7 @@ export class TrialsReader {
   total: number | null = null;
   error: AnswerError | null = null;
   private revision = 0;
+  private incarnation = "";
   private whole = false;
   private stopped = false;
   private running = false;
@@ -76,10 +77,10 @@ export class TrialsReader {
   /** What changes between two slices has a revision beyond that of the first. */
   private async readAll(): Promise<void> {
     let from = 0;
-    let first: number | null = null;
+    let first: TrialColumns | null = null;
     for (;;) {
       const answer = await this.slice(`from=${from}&rows=${from === 0 ? FIRST_ROWS : ROWS}`);
-      first ??= answer.revision;
+      first ??= answer;
       from += answer.rows;
       this.total = answer.total;
       if (this.stopped) return;
@@ -87,13 +88,14 @@ export class TrialsReader {
       if (answer.rows === 0 || from >= answer.total) break;
       this.tell();
     }
-    this.revision = first;
+    this.revision = first.revision;
+    this.incarnation = first.incarnation;
     this.whole = true;
   }
 
   private async readChanges(): Promise<void> {
     const answer = await this.slice(`changed_since=${this.revision}`);
-    if (answer.complete === false || answer.revision < this.revision) {
+    if (answer.complete === false || answer.revision < this.revision || answer.incarnation !== this.incarnation) {
       this.whole = false;
       await this.readAll();
       return;

@@ -47,7 +47,8 @@ export function ComparePage() {
 
 /** Reads one trial: how many there are may change. */
 function Read({id, onAnswer}: {id: number; onAnswer: (id: number, answer: TrialAnswer | AnswerError) => void}) {
-  const {data, error} = useAnswer<TrialAnswer>(`/api/view/trials/${id}`, (event) => event.trials.some((one) => one.id === id) || event.more === true);
+  const {data, error} = useAnswer<TrialAnswer>(
+    `/api/view/trials/${id}`, (event) => event.trials.some((one) => one.id === id) || event.more === true);
   const told = data ?? error;
   useEffect(() => {
     if (told !== null) onAnswer(id, told);
@@ -63,9 +64,11 @@ function Shown({trials, onRemove}: {trials: readonly Trial[]; onRemove: (id: num
   return (
     <>
       {studies.map((study) => (
-        <StudyCurves key={study} study={study} trials={trials.filter((trial) => trial.study_id === study)} colors={colors} hovered={hovered} onHover={setHovered} />
+        <StudyCurves key={study} study={study} trials={trials.filter((trial) => trial.study_id === study)} colors={colors}
+                     hovered={hovered} onHover={setHovered} />
       ))}
-      <Table trials={trials} severalStudies={studies.length > 1} colors={colors} hovered={hovered} onHover={setHovered} onRemove={onRemove} />
+      <Table trials={trials} severalStudies={studies.length > 1} colors={colors} hovered={hovered} onHover={setHovered}
+             onRemove={onRemove} />
     </>
   );
 }
@@ -98,9 +101,9 @@ function StudyCurves({study: id, trials, colors, hovered, onHover}: StudyCurvesP
       <h2>Curves of <Link to={addressOf.study(id, {chosen: key})}><Name of={name} most={40} /></Link></h2>
       {error !== null && <Problem error={error} what="Curves" />}
       <CurvesPlot
-        label={`${metric ?? "value"} of the compared trials`} curves={curves} metric={metric ?? "value"} maximize={direction === "maximize"} axis={axis} xlog={false}
-        ylog={logs === "y" && possible} whole smooth={false} height={260} view={view} onView={setView} chosen={chosen} best={null}
-        colors={colors} hovered={hovered} onHover={onHover} onOpen={(curve) => go(addressOf.trial(id, curve.trial))}
+        label={`${metric ?? "value"} of the compared trials`} curves={curves} metric={metric ?? "value"}
+        maximize={direction === "maximize"} axis={axis} xlog={false} ylog={logs === "y" && possible} whole smooth={false}
+        height={260} view={view} onView={setView} chosen={chosen} best={null} colors={colors} hovered={hovered} onHover={onHover} onOpen={(curve) => go(addressOf.trial(id, curve.trial))}
         tools={
           <>
             <label className="tool">
@@ -117,6 +120,10 @@ function StudyCurves({study: id, trials, colors, hovered, onHover}: StudyCurvesP
       />
     </section>
   );
+}
+
+function differing(value: unknown): React.ReactNode {
+  return value === undefined ? "–" : <bdi>{valueText(value).slice(0, 200)}</bdi>;
 }
 
 interface TableProps {
@@ -137,7 +144,8 @@ function Table({trials, severalStudies, colors, hovered, onHover, onRemove}: Tab
   const hidden = parameters.length + attributes.length - shown.length;
   const now = store.now();
   const cell = (trial: Trial, content: React.ReactNode, numeric: boolean) => (
-    <td key={trial.id} className={`${numeric ? "number" : ""} ${trial.id === hovered ? "hovered" : ""}`} onMouseEnter={() => onHover(trial.id)}>{content}</td>
+    <td key={trial.id} className={`${numeric ? "number" : ""} ${trial.id === hovered ? "hovered" : ""}`}
+        onMouseEnter={() => onHover(trial.id)}>{content}</td>
   );
   const row = (name: string, of: (trial: Trial) => React.ReactNode, numeric = true) => (
     <tr><th scope="row">{name}</th>{trials.map((trial) => cell(trial, of(trial), numeric))}</tr>
@@ -152,15 +160,18 @@ function Table({trials, severalStudies, colors, hovered, onHover, onRemove}: Tab
           </button>
         )}
       </header>
-      <div className="table-frame compare" tabIndex={0} role="region" aria-label="Compared trials, as a table" onMouseLeave={() => onHover(null)}>
+      <div className="table-frame compare" tabIndex={0} role="region" aria-label="Compared trials, as a table"
+           onMouseLeave={() => onHover(null)}>
         <table>
           <thead>
             <tr>
               <th scope="col">trial</th>
               {trials.map((trial) => (
                 <th scope="col" key={trial.id} className="number">
-                  <Swatch place={colors.get(trial.id) ?? trial.id} /> <Link to={addressOf.trial(trial.study_id, trial.number)}>{trial.number}</Link>{" "}
-                  <button type="button" className="row-menu" aria-label={`Leave out trial ${trial.number}`} onClick={() => onRemove(trial.id)}>✕</button>
+                  <Swatch place={colors.get(trial.id) ?? trial.id} />{" "}
+                  <Link to={addressOf.trial(trial.study_id, trial.number)}>{trial.number}</Link>{" "}
+                  <button type="button" className="row-menu" aria-label={`Leave out trial ${trial.number}`}
+                          onClick={() => onRemove(trial.id)}>✕</button>
                 </th>
               ))}
             </tr>
@@ -168,11 +179,12 @@ function Table({trials, severalStudies, colors, hovered, onHover, onRemove}: Tab
           <tbody>
             {severalStudies && row("study", (trial) => <Name of={trial.study} most={24} />)}
             {row("state", (trial) => <State of={trial.state} />)}
-            {row("value", (trial) => trial.values.length > 1 ? trial.values.map((value) => number(value, 4)).join(", ") : number(trial.value, 4))}
+            {row("value", (trial) =>
+              (trial.values.length > 1 ? trial.values : [trial.value]).map((value) => number(value, 4)).join(", "))}
             {shown.map((one) => (
               <tr key={one.name} className="differs">
                 <th scope="row"><Name of={one.name} most={40} /></th>
-                {trials.map((trial, i) => cell(trial, one.values[i] === undefined ? "–" : <bdi>{valueText(one.values[i]).slice(0, 200)}</bdi>, true))}
+                {trials.map((trial, i) => cell(trial, differing(one.values[i]), true))}
               </tr>
             ))}
             {row("step", (trial) => count(trial.step))}

@@ -44,7 +44,8 @@ export function CurvesPanel({study, row, hovered, onHover, onOpen}: CurvesPanelP
   const possible = canBeLog(curves.map((curve) => curve.y));
   const ylog = logs.includes("y") && possible;
   const toggleLog = (of: string) => setLogs(logs.includes(of) ? logs.replace(of, "") : [...logs, of].sort().join(""));
-  const none = study.directions.length > 1 ? "Trials of several objectives report no values on the way: their values are in the table."
+  const none = study.directions.length > 1
+    ? "Trials of several objectives report no values on the way: their values are in the table."
     : study.metric === null ? "Its trials have no metric, and so no curves." : null;
   const topIds = (k: number) => curves.slice(0, k).map((curve) => curve.id);
   const compareTop = () => topIds(5).length > 1 && go(addressOf.compare(topIds(5)));
@@ -55,7 +56,9 @@ export function CurvesPanel({study, row, hovered, onHover, onOpen}: CurvesPanelP
       <label className="tool">
         x{" "}
         <select value={axis} onChange={(event) => { setView(null); setAxis(event.target.value); }}>
-          {X_AXES.filter((one) => row.kind !== "ask" || one !== "slot_seconds").map((one) => <option key={one} value={one}>{X_LABELS[one]}</option>)}
+          {X_AXES.filter((one) => row.kind !== "ask" || one !== "slot_seconds").map((one) => (
+            <option key={one} value={one}>{X_LABELS[one]}</option>
+          ))}
         </select>
       </label>
       <label className="tool">
@@ -86,8 +89,9 @@ export function CurvesPanel({study, row, hovered, onHover, onOpen}: CurvesPanelP
       </header>
       {error !== null && <Problem error={error} what="Curves" />}
       {none !== null ? <p className="empty">{none}</p> : (
-        <CurvesPlot label={`${study.metric ?? "value"} of the trials`} curves={curves} metric={study.metric ?? "value"} maximize={study.direction === "maximize"}
-                    axis={axis} xlog={xlog} ylog={ylog} whole={range === "all"} smooth={weight > 0} height={320} view={view}
+        <CurvesPlot label={`${study.metric ?? "value"} of the trials`} curves={curves} metric={study.metric ?? "value"}
+                    maximize={study.direction === "maximize"} axis={axis} xlog={xlog} ylog={ylog} whole={range === "all"}
+                    smooth={weight > 0} height={320} view={view}
                     onView={setView} chosen={chosen} best={row.best?.trial_id ?? null} hovered={hovered} onHover={onHover}
                     onOpen={(curve) => onOpen(curve.trial)} tools={tools} />
       )}

@@ -69,7 +69,11 @@ export function DecisionsTab({study}: {study: number}) {
         </label>
       </header>
       {error !== null && <Problem error={error} what="Decisions" />}
-      {all.length === 0 && <p className="empty">{loading ? "Reading …" : kind === "" ? "Nothing has been decided yet." : `No decision is of the kind ${kind}.`}</p>}
+      {all.length === 0 && (
+        <p className="empty">
+          {loading ? "Reading …" : kind === "" ? "Nothing has been decided yet." : `No decision is of the kind ${kind}.`}
+        </p>
+      )}
       {all.length > 0 && <DecisionsTable decisions={all} ofTrial={false} />}
       {more && <p><button type="button" onClick={older}>Older decisions</button></p>}
     </section>
@@ -113,7 +117,8 @@ function Row({decision, ofTrial, now}: {decision: Decision; ofTrial: boolean; no
       </td>
       <td>{figures === null || figures.promise === null ? "–" : <PartBar part={figures.promise} />}</td>
       <td className="number">
-        {figures === null || figures.speedup_after === null ? "–" : `${number(figures.speedup_before)} → ${number(figures.speedup_after)}`}
+        {figures === null || figures.speedup_after === null ? "–"
+          : `${number(figures.speedup_before)} → ${number(figures.speedup_after)}`}
       </td>
       <td className="number">{number(figures?.gain ?? null)}</td>
       <td className="number">{duration(figures?.resize_cost_s ?? null)}</td>

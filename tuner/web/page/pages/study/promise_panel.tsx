@@ -15,7 +15,8 @@ import {type ShownCurve, shownCurve} from "./curve_set";
 import {CurvesPlot} from "./curves_plot";
 
 type Shows = "now" | "promise" | "goodput";
-const SHOWS: readonly (readonly [Shows, string])[] = [["now", "now"], ["promise", "promise over time"], ["goodput", "goodput over time"]];
+const SHOWS: readonly (readonly [Shows, string])[] =
+  [["now", "now"], ["promise", "promise over time"], ["goodput", "goodput over time"]];
 const MOST_ROWS = 12;
 const MOST_LINES = 30;
 const NONE: ReadonlySet<number> = new Set();
@@ -98,7 +99,9 @@ function Now({study, running, hovered, onHover}: PromisePanelProps & {running: R
           </tbody>
         </table>
       </div>
-      {running.length > MOST_ROWS && <p className="muted">and {count(running.length - MOST_ROWS)} more of less promise: sort the table by it</p>}
+      {running.length > MOST_ROWS && (
+        <p className="muted">and {count(running.length - MOST_ROWS)} more of less promise: sort the table by it</p>
+      )}
     </>
   );
 }
@@ -106,19 +109,30 @@ function Now({study, running, hovered, onHover}: PromisePanelProps & {running: R
 /** The answer's other figures as a curve of their own. */
 function figureCurve(curve: Curve, of: "promise" | "goodput"): ShownCurve {
   const values = curve[of] ?? [];
-  const places = values.map((value, i) => [numberOf(curve.x[i]), numberOf(value)] as const).filter(([, value]) => !Number.isNaN(value));
-  return shownCurve({...curve, x: places.map(([x]) => x), y: places.map(([, y]) => y), points: places.length}, "time", 0, undefined);
+  const places = values.map((value, i) => [numberOf(curve.x[i]), numberOf(value)] as const)
+    .filter(([, value]) => !Number.isNaN(value));
+  const drawn = {...curve, x: places.map(([x]) => x), y: places.map(([, y]) => y), points: places.length};
+  return shownCurve(drawn, "time", 0, undefined);
 }
 
-function OverTime({study, running, of, hovered, onHover, onOpen}: PromisePanelProps & {running: Running[]; of: "promise" | "goodput"}) {
+interface OverTimeProps extends PromisePanelProps {
+  running: Running[];
+  of: "promise" | "goodput";
+}
+
+function OverTime({study, running, of, hovered, onHover, onOpen}: OverTimeProps) {
   const [view, setView] = useRange("pgzoom");
-  const which = running.length > 0 ? `trials=${running.slice(0, MOST_LINES).map(({id}) => id).sort((a, b) => a - b).join(",")}` : "best=20";
-  const answer = useAnswer<Curves>(`/api/view/studies/${study.id}/curves?${which}&x=time&width=800`, (event) => event.studies.includes(study.id));
+  const ids = running.slice(0, MOST_LINES).map(({id}) => id).sort((a, b) => a - b);
+  const which = ids.length > 0 ? `trials=${ids.join(",")}` : "best=20";
+  const answer = useAnswer<Curves>(`/api/view/studies/${study.id}/curves?${which}&x=time&width=800`,
+                                   (event) => event.studies.includes(study.id));
   const curves = useMemo(
     () => (answer.data?.curves ?? []).map((curve) => figureCurve(curve, of)).filter((curve) => curve.x.length > 0),
     [answer.data, of],
   );
-  if (curves.length === 0 && !answer.loading) return <p className="empty">No {of} has been recorded with the values of these trials.</p>;
+  if (curves.length === 0 && !answer.loading) {
+    return <p className="empty">No {of} has been recorded with the values of these trials.</p>;
+  }
   return (
     <CurvesPlot label={`${of} of the trials over time`} curves={curves} metric={of} maximize axis="time" xlog={false} ylog={false} whole
                 smooth={false} height={260} view={view} onView={setView} chosen={NONE} best={null} hovered={hovered} onHover={onHover}

@@ -65,8 +65,9 @@ function Resume({study, onClose}: {study: StudyRow; onClose: () => void}) {
         <p>
           <label>
             Trials in all{" "}
-            <input type="text" autoFocus value={trials} size={8} inputMode="numeric" placeholder={study.total === null ? "any" : String(study.total)}
-                   aria-invalid={!valid} onChange={(event) => setTrials(event.target.value)} />
+            <input type="text" autoFocus value={trials} size={8} inputMode="numeric"
+                   placeholder={study.total === null ? "any" : String(study.total)} aria-invalid={!valid}
+                   onChange={(event) => setTrials(event.target.value)} />
           </label>
         </p>
         {!valid && <p className="problem" role="alert">Write a whole number, or nothing to leave it as it is.</p>}

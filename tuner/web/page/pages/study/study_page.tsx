@@ -74,7 +74,9 @@ function Shown({study, row, overview}: {study: Study; row: StudyRow; overview: O
       <Tiles row={row} poolSlots={overview.pool.slots} onCopyBest={bestRow === undefined ? null : copyBest} />
       <nav className="tabs" aria-label="Parts of the study">
         {TABS.map(([name, label]) => (
-          <button type="button" key={name} aria-current={tab === name ? "page" : undefined} onClick={() => showTab(name)}>{label}</button>
+          <button type="button" key={name} aria-current={tab === name ? "page" : undefined} onClick={() => showTab(name)}>
+            {label}
+          </button>
         ))}
       </nav>
       {tab === "decisions" ? <DecisionsTab study={study.id} />

@@ -213,7 +213,8 @@ function useExportKey(exported: () => void): void {
 function Empty({trials, view, hidden, ask}: {trials: Trials; view: TrialsView; hidden: number; ask: boolean}) {
   if (trials.total === null) return <p className="muted">Reading …</p>;
   if (hidden === 0) {
-    return <p className="muted">No trial yet. {ask ? "A client's first ask makes one." : "The first starts as soon as a slot is free."}</p>;
+    const next = ask ? "A client's first ask makes one." : "The first starts as soon as a slot is free.";
+    return <p className="muted">No trial yet. {next}</p>;
   }
   const alone = view.conditions.length === 1;
   return (

@@ -65,7 +65,8 @@ export class LogReader {
   /** True where more is there already. */
   private async ask(): Promise<boolean> {
     const keys = [...(this.rank === null ? [] : [`rank=${this.rank}`]), ...(this.after === null ? [] : [`after=${this.after}`])];
-    const answer = await fetch(at(`/api/trials/${this.trial}/output${keys.length > 0 ? `?${keys.join("&")}` : ""}`), {cache: "no-store"});
+    const query = keys.length > 0 ? `?${keys.join("&")}` : "";
+    const answer = await fetch(at(`/api/trials/${this.trial}/output${query}`), {cache: "no-store"});
     const text = await answer.text();
     if (this.stopped) return false;
     if (!answer.ok) {

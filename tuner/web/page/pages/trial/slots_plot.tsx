@@ -55,8 +55,8 @@ export function SlotsOverTime({trial, decisions}: {trial: Trial; decisions: read
     <section className="panel" aria-label="Slots over time">
       <h2>Slots</h2>
       <Plot<Mark>
-        label={`slots of trial ${trial.number} over time`} height={HEIGHT} x={x} y={y} view={view} onView={setView} paint={paint} find={find}
-        summary={`${trial.slots === 0 ? "No slot" : trial.slots === 1 ? "One slot" : `${trial.slots} slots`} now, ${most} at most, ${decisions.length} ${decisions.length === 1 ? "decision" : "decisions"}`}
+        label={`slots of trial ${trial.number} over time`} height={HEIGHT} x={x} y={y} view={view} onView={setView}
+        paint={paint} find={find} summary={summaryOf(trial.slots, most, decisions.length)}
         step={step} describe={describe} place={(mark, frame) => [frame.x(mark.at), HEIGHT / 2]}
         paintCursor={(context, frame, style, mark) => paintTime(context, frame, style, mark.at)}
         table={() => ({columns: ["from", "slots", "where"],
@@ -66,7 +66,13 @@ export function SlotsOverTime({trial, decisions}: {trial: Trial; decisions: read
   );
 }
 
-function paintSteps(context: CanvasRenderingContext2D, frame: Frame, at: readonly number[], slots: readonly number[], last: number): void {
+function summaryOf(slots: number, most: number, decisions: number): string {
+  const now = slots === 0 ? "No slot" : slots === 1 ? "One slot" : `${slots} slots`;
+  return `${now} now, ${most} at most, ${decisions} ${decisions === 1 ? "decision" : "decisions"}`;
+}
+
+function paintSteps(context: CanvasRenderingContext2D, frame: Frame, at: readonly number[], slots: readonly number[],
+                    last: number): void {
   at.forEach((from, i) => {
     const left = Math.max(0, Math.round(frame.x(from)));
     const right = Math.min(frame.width, Math.round(frame.x(at[i + 1] ?? last)));

@@ -28,9 +28,15 @@ export function TrialFacts({trial, study, onPool}: {trial: Trial; study: Study; 
         </>
       )}
       <Tile value={trial.started_at === null ? "–" : duration((trial.ended_at ?? now) - trial.started_at)}
-            what={trial.started_at === null ? "not started" : `since ${time(trial.started_at, now)}${trial.ended_at === null ? "" : `, ended ${time(trial.ended_at, now)}`}`} />
+            what={whenOf(trial, now)} />
     </div>
   );
+}
+
+function whenOf(trial: Trial, now: number): string {
+  if (trial.started_at === null) return "not started";
+  const ended = trial.ended_at === null ? "" : `, ended ${time(trial.ended_at, now)}`;
+  return `since ${time(trial.started_at, now)}${ended}`;
 }
 
 function Tile({value, what}: {value: string; what: string}) {

@@ -82,7 +82,10 @@ function Shown({answer, study, role, slots, onPool, best}: ShownProps) {
   return (
     <>
       <header className="study-head">
-        <h1>Trial {trial.number} <span className="of">of <Link to={addressOf.study(study.id)}><Name of={study.name} most={40} /></Link></span></h1>
+        <h1>
+          Trial {trial.number}{" "}
+          <span className="of">of <Link to={addressOf.study(study.id)}><Name of={study.name} most={40} /></Link></span>
+        </h1>
         <State of={trial.state} />
         {trial.id === best && <span className="good">★ best</span>}
         {copied}
@@ -127,7 +130,9 @@ function Why({trial}: {trial: Trial}) {
   return (
     <div className={failed ? "problem" : "note"}>
       <p><b>{failed ? "Why it failed: " : ""}</b><bdi>{visible(trial.reason === "" ? "no reason was told" : trial.reason)}</bdi></p>
-      {failed && trial.last_output !== "" && <pre className="last-output" tabIndex={0} aria-label="the last it printed">{visible(trial.last_output, true)}</pre>}
+      {failed && trial.last_output !== "" && (
+        <pre className="last-output" tabIndex={0} aria-label="the last it printed">{visible(trial.last_output, true)}</pre>
+      )}
     </div>
   );
 }
@@ -135,6 +140,9 @@ function Why({trial}: {trial: Trial}) {
 function useTrialKeys(trial: Trial, acts: boolean, act: () => void, copy: () => void): void {
   useNewestKeys([
     {key: "y", does: "copy its parameters", run: copy},
-    ...(acts ? [{key: "p", does: "pin it", run: act}, {key: "x", does: "cancel it; Undo for 5 s", run: () => cancelTrial(trial)}] : []),
+    ...(acts ? [
+      {key: "p", does: "pin it", run: act},
+      {key: "x", does: "cancel it; Undo for 5 s", run: () => cancelTrial(trial)},
+    ] : []),
   ]);
 }

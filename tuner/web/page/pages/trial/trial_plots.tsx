@@ -28,15 +28,20 @@ export function TrialCurve({trial, study}: {trial: Trial; study: Study}) {
   const possible = canBeLog(curves.map((curve) => curve.y));
   const [picture, pictureButton] = usePictureButton(`${study.name}-trial-${trial.number}`);
   if (curves.length === 0 && answer !== null) {
-    return <section className="panel" aria-label="Curve"><h2>Curve</h2><p className="empty">{study.metric === null ? "It has no metric, and so no curve." : "It has reported no value."}</p></section>;
+    return (
+      <section className="panel" aria-label="Curve">
+        <h2>Curve</h2>
+        <p className="empty">{study.metric === null ? "It has no metric, and so no curve." : "It has reported no value."}</p>
+      </section>
+    );
   }
   return (
     <section className="panel" aria-label="Curve" ref={picture}>
       <h2>Curve</h2>
       {error !== null && <Problem error={error} what="The curve" />}
       <CurvesPlot
-        label={`${study.metric ?? "value"} of trial ${trial.number}`} curves={curves} metric={study.metric ?? "value"} maximize={study.direction === "maximize"}
-        axis={axis} xlog={false} ylog={logs === "y" && possible} whole={false} smooth={weight > 0} height={HEIGHT} view={view}
+        label={`${study.metric ?? "value"} of trial ${trial.number}`} curves={curves} metric={study.metric ?? "value"}
+        maximize={study.direction === "maximize"} axis={axis} xlog={false} ylog={logs === "y" && possible} whole={false} smooth={weight > 0} height={HEIGHT} view={view}
         onView={setView} chosen={only} best={null} hovered={null} onHover={() => undefined} onOpen={() => undefined}
         tools={
           <>
@@ -86,8 +91,8 @@ export function TrialFigures({trial, study}: {trial: Trial; study: Study}) {
       </header>
       {curves.length === 0 && !answer.loading ? <p className="empty">No {name} has been recorded with its values.</p> : (
         <CurvesPlot label={`${name} of trial ${trial.number} over time`} curves={curves} metric={name} maximize axis="time"
-                    xlog={false} ylog={false} whole smooth={false} height={HEIGHT} view={view} onView={setView} chosen={only} best={null}
-                    hovered={null} onHover={() => undefined} onOpen={() => undefined} />
+                    xlog={false} ylog={false} whole smooth={false} height={HEIGHT} view={view} onView={setView}
+                    chosen={only} best={null} hovered={null} onHover={() => undefined} onOpen={() => undefined} />
       )}
     </section>
   );
