@@ -34,13 +34,14 @@ export interface LanesProps {
 }
 
 /** What is asked for: the window up to now, or the part that is zoomed to. */
-function addressOfLanes(window: Window, view: readonly [number, number] | null, now: number, study: number | undefined): string {
+function addressOfLanes(window: Window, view: readonly [number, number] | null, begun: number, now: number,
+                        study: number | undefined): string {
   const query = new URLSearchParams({width: String(WIDTH)});
   if (view) {
     query.set("from", view[0].toFixed(3));
     query.set("to", view[1].toFixed(3));
   } else if (window !== "all") {
-    query.set("from", String(Math.floor((now - Number(window)) / ROUND_S) * ROUND_S));
+    query.set("from", String(Math.floor(Math.max(begun, now - Number(window)) / ROUND_S) * ROUND_S));
   }
   if (study !== undefined) query.set("study", String(study));
   return `/api/view/lanes?${query.toString()}`;
@@ -51,11 +52,15 @@ export function Lanes({study, onWhy}: LanesProps) {
   const [window, setWindow] = useQuery("w", "3600") as [Window, (value: string) => void];
   const [color, setColor] = useQuery("color", "trial") as [ColorBy, (value: string) => void];
   const [view, setView] = useRange("t");
-  const {data, error} = useAnswer<LanesAnswer>(addressOfLanes(window, view, now, study),
+  // When the first bar of this window began: a young pool's picture is asked for as finely as it is drawn.
+  const begun = useRef<{window: Window; at: number} | null>(null);
+  const since = begun.current?.window === window ? begun.current.at : 0;
+  const {data, error} = useAnswer<LanesAnswer>(addressOfLanes(window, view, since, now, study),
     (event) => event.pool || event.decisions || event.studies.length > 0);
   // The picture stays while the next one is on its way.
   const last = useRef<LanesAnswer | null>(null);
   if (data) last.current = data;
+  if (data && !view) begun.current = {window, at: earliest(data)};
   const all = data ?? last.current;
   const lanes = useMemo(() => (all && study !== undefined ? nodesInUse(all) : all), [all, study]);
   return (
@@ -213,7 +218,7 @@ function shown(lanes: LanesAnswer, study: number): string {
 }
 
 const TOLD: Record<string, string> = {grow: "grew", shrink: "shrank", move: "moved", start: "started", prune: "was pruned", fail: "failed",
-  finish: "ended", pause: "paused", resume: "went on", restart: "started again", pool: "the pool changed", study: "the study changed"};
+  finish: "ended", pause: "paused", resume: "went on", restart: "started again"};
 
 export function told(kind: string): string {
   return TOLD[kind] ?? kind;

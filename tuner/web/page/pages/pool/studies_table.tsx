@@ -80,10 +80,10 @@ function Row({study, now, withMoney}: {study: StudyRow; now: number; withMoney: 
         {last && (
           <>
             <span className="muted">{time(last.at, now)}</span>{" "}
-            {last.trial === null ? told(last.kind)
+            {last.trial === null ? shortened(visible(last.reason), LONGEST_REASON)
               : <><Link to={addressOf.trial(study.id, last.trial)}>trial {last.trial}</Link> {told(last.kind)}</>}
             {last.from_slots !== last.to_slots && ` ${last.from_slots} → ${last.to_slots}`}
-            {last.reason && <div className="muted small">{shortened(visible(last.reason), LONGEST_REASON)}</div>}
+            {last.trial !== null && last.reason && <div className="muted small">{shortened(visible(last.reason), LONGEST_REASON)}</div>}
           </>
         )}
       </td>
