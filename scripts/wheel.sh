@@ -67,7 +67,7 @@ stage() {
 build_with() {
   local torch
   torch=$(scripts/setup-torch.sh "$1")
-  env -u ESPALIER_LIBTORCH cmake --preset "$preset" -B build/wheel -DESPALIER_LIBTORCH="$torch" >&2
+  env -u ESPALIER_LIBTORCH cmake --preset "$preset" -B build/wheel -DESPALIER_LIBTORCH="$torch" -DESPALIER_WEB=ON >&2
   cmake --build build/wheel --target tuner espalier_torch -j "$(build_jobs)" >&2
 }
 
