@@ -16,8 +16,8 @@ _NOT_JSON = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("
 _TEXTS = frozenset((
     "address", "checkpoint", "checkpoint_nodes", "code", "command", "directions", "directory", "error", "from", "gpu_type",
     "group_phase", "json", "kind", "last_output", "metric", "name", "node", "node_template", "not_growing",
-    "not_rehearsed", "note", "notice", "policy", "pruner", "reason", "sampler", "state", "study", "study_json", "to", "uuid",
-    "waits_for", "warnings"))
+    "not_rehearsed", "note", "notice", "page", "policy", "pruner", "reason", "sampler", "state", "study", "study_json", "to",
+    "uuid", "waits_for", "warnings"))
 # Objects whose values are as users gave them, and those with figures under names that users chose.
 _OF_USERS = frozenset(("parameters", "system", "system_attributes", "user", "user_attributes"))
 _FIGURES_BY_NAME = frozenset(("extra", "options"))
@@ -65,6 +65,11 @@ class Connection:
         self._context = None
         self._open = None
         self._lock = threading.Lock()
+
+    @property
+    def as_by_browsers(self):
+        """Whether a browser of this machine reaches the service as this does: without a token, in the clear."""
+        return not self._token and not self._tls
 
     def close(self):
         with self._lock:

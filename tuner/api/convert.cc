@@ -362,6 +362,8 @@ v1::Pool PoolToProto(const View& view) {
   for (const std::string& warning : PoolWarnings(nodes, view.hosts)) out.add_warnings(warning);
   for (const std::string& trouble : view.engine_troubles) out.add_warnings(trouble);
   for (const std::string& trouble : view.disk_troubles) out.add_warnings(trouble);
+  out.set_page(view.page.url);
+  out.set_page_needs_token(view.page.needs_token);
   for (const NodeView& node : nodes) {
     v1::Node& added = *out.add_nodes();
     added.set_id(node.id.value);

@@ -21,6 +21,13 @@ struct NodeGpu {
   std::int64_t memory_bytes = 0;
 };
 
+// Where browsers find the service's page.
+struct ServedPage {
+  std::string url{};  // "http://127.0.0.1:7078/"; empty: the service serves none
+  // Of everybody, the service's own user too: browsers, which have none, do not get what it shows.
+  bool needs_token = false;
+};
+
 // What may be looked at between two steps of the core.
 struct View {
   const Core& core;
@@ -32,6 +39,7 @@ struct View {
   const std::map<std::string, std::string>& hosts;          // where replicas are reached, likewise
   std::vector<std::string> engine_troubles{};               // see Engine::Troubles
   std::vector<std::string> disk_troubles{};                 // of the database, for people
+  ServedPage page{};
   // Machines are in the pool only if users have them join it.
   bool users_add_machines = false;
   // Whether the reader may see what can be a secret: the values of environment variables.

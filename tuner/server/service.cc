@@ -1,5 +1,6 @@
 #include "tuner/server/service.h"
 
+#include <atomic>
 #include <mutex>
 #include <optional>
 #include <utility>
@@ -120,6 +121,7 @@ class ServiceImpl final : public Service {
   std::string grpc_address() const override { return grpc_address_; }
   std::string http_address() const override { return http_address_; }
   std::string dashboard_address() const override { return dashboard_address_; }
+  ServedPage page() const override { return page_known_.load() ? page_ : ServedPage{}; }
 
   const ServiceCredentials& credentials() const override { return credentials_; }
   std::string scheme(const std::string& address) const override {
@@ -221,10 +223,14 @@ class ServiceImpl final : public Service {
           OpenDashboard(addresses.dashboard, certificates.dashboard, options.start_dashboard));
     }
     if (!options.http_address.empty()) {
-      streams_ = std::make_unique<EventStreams>(revisions_, *loop_);
-      ESPALIER_ASSIGN_OR_RETURN(http_, HttpServer::Start(addresses.http, certificates.http,
-                                                         *access_, Routes(), *loop_, metrics_));
+      ESPALIER_ASSIGN_OR_RETURN(
+          http_, HttpServer::Start(addresses.http, certificates.http, *access_, Routes(), *loop_,
+                                   metrics_, options.proxied));
       http_address_ = http_->address();
+      page_ = {.url = absl::StrCat(scheme(http_address_), http_address_, "/"),
+               .needs_token = !addresses.http.loopback() || options.no_loopback_trust ||
+                              !options.token.empty()};
+      page_known_ = true;
     }
     for (const ListenAddress& address : {addresses.grpc, addresses.http, addresses.dashboard}) {
       if (!address.loopback() && !credentials_.TlsAt(address).on()) WarnOfPlaintext(address);
@@ -255,6 +261,7 @@ class ServiceImpl final : public Service {
       disk_.emplace(options.database, options.disk_reserve_bytes);
       loop_options.disk_troubles = [this] { return disk_->Troubles(Now()); };
     }
+    loop_options.page = [this] { return page(); };
     // A service for one study alone brings its machine.
     loop_options.users_add_machines = options.engine == nullptr && options.policy.has_value();
     loop_options.read_output = [this](NodeId node, const TrialName& trial, const OutputPart& part) {
@@ -324,6 +331,8 @@ class ServiceImpl final : public Service {
   std::string grpc_address_;
   std::string http_address_;
   std::string dashboard_address_;
+  ServedPage page_;                      // to be read once it is known
+  std::atomic<bool> page_known_{false};  // from when on it does not change
   std::mutex shutdown_mutex_;
 };
 

@@ -7,8 +7,10 @@
 #include <vector>
 
 #include "base/status.h"
+#include "tuner/api/tuner.h"
 #include "tuner/core/core.h"
 #include "tuner/core/pool_size/engine.h"
+#include "tuner/server/access/proxied_at.h"
 #include "tuner/server/access/service_credentials.h"
 #include "tuner/server/access/tls.h"
 #include "tuner/server/disk_watch.h"
@@ -41,6 +43,7 @@ struct ServiceOptions {
   // The kernel's word lets nobody in: the service's own user, too, shows a token. Needs a folder
   // for credentials or a shared token, and is refused with open_loopback.
   bool no_loopback_trust = false;
+  ProxiedAt proxied{};  // of the HTTP address
   double lease_s = 10;
   ClientLease client_lease{};  // of trials that clients run by themselves, as Optuna's do
   double slot_lease_s = 60;    // of slots that such clients hold
@@ -70,6 +73,8 @@ class Service {
   virtual std::string grpc_address() const = 0;  // host:port really bound
   virtual std::string http_address() const = 0;  // likewise; empty: none
   virtual std::string dashboard_address() const = 0;
+  // Of the pages below the HTTP address.
+  virtual ServedPage page() const = 0;
 
   // What the service is known by, and its tokens where it can be reached from other machines.
   virtual const ServiceCredentials& credentials() const = 0;

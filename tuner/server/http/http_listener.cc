@@ -91,30 +91,25 @@ absl::Status CheckFraming(const httplib::Request& request) {
   return absl::OkStatus();
 }
 
-absl::Status CheckSite(const httplib::Request& request, const Shown& shown) {
+absl::Status CheckSite(const httplib::Request& request, const Shown& shown,
+                       const ProxiedAt& proxied) {
   const std::string host = request.get_header_value("Host");
   const std::string origin = request.get_header_value("Origin");
   const std::size_t scheme = origin.find("://");
-  const std::string site = request.get_header_value("Sec-Fetch-Site");
-  // Only browsers say so, of what a page of another origin makes them fetch. Where a link leads
-  // them, that page reads nothing of it.
-  const bool link = request.get_header_value("Sec-Fetch-Mode") == "navigate" &&
-                    (request.method == "GET" || request.method == "HEAD");
-  if ((site == "cross-site" || site == "same-site") && !link) {
-    return absl::PermissionDeniedError(absl::StrCat(
-        "requests of other sites' pages are refused, and this one is (Sec-Fetch-Site: ", site,
-        ")"));
-  }
-  if (!origin.empty() && (scheme == std::string::npos || origin.substr(scheme + 3) != host)) {
+  const auto is_ours = [&](const std::string& named) {
+    return named == host || proxied.Names(named);
+  };
+  if (!origin.empty() && (scheme == std::string::npos || !is_ours(origin.substr(scheme + 3)))) {
     return absl::PermissionDeniedError(
         absl::StrCat("requests of other sites' pages are refused, and this one is of ", origin));
   }
-  if (!shown.own_user || !shown.token.empty() || host.empty() || IsAddressOrLocalhost(host)) {
+  if (!shown.own_user || !shown.token.empty() || host.empty() || IsAddressOrLocalhost(host) ||
+      proxied.Names(host)) {
     return absl::OkStatus();
   }
   return absl::PermissionDeniedError(
       absl::StrCat("a request without a token calls the service localhost or by its address (any "
-                   "page may make a browser send one), got Host: ",
+                   "page may make a browser send one), or by what --web-host names, got Host: ",
                    host));
 }
 

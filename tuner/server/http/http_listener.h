@@ -11,6 +11,7 @@
 #include "tuner/credentials/tls_context.h"
 #include "tuner/server/access/access_control.h"
 #include "tuner/server/access/listen_address.h"
+#include "tuner/server/access/proxied_at.h"
 #include "tuner/server/http/http_connections.h"
 
 namespace httplib {
@@ -50,7 +51,9 @@ absl::Status CheckFraming(const httplib::Request& request);
 // Any page may make a browser send requests to this machine. Browsers name the site of that page
 // (Origin), and the name under which they found us (Host). Of the service's own user, who need show
 // no token, a foreign name is refused: it may be the site's own. A token that is shown is checked.
-absl::Status CheckSite(const httplib::Request& request, const Shown& shown);
+// The names of a proxy are as good as ours.
+absl::Status CheckSite(const httplib::Request& request, const Shown& shown,
+                       const ProxiedAt& proxied = {});
 
 // The sender of a request, by what the kernel says and by its header "Authorization: Bearer TOKEN".
 Shown ShownBy(const httplib::Request& request);

@@ -73,8 +73,9 @@ std::string RequestKey(const httplib::Request& request) {
 class HttpServerImpl final : public HttpServer {
  public:
   HttpServerImpl(TlsContextPtr tls, const AccessControl& access, std::vector<HttpRoute> routes,
-                 Tuner& tuner, Metrics& metrics)
-      : access_(access),
+                 Tuner& tuner, Metrics& metrics, ProxiedAt proxied)
+      : proxied_(std::move(proxied)),
+        access_(access),
         scheme_(tls != nullptr ? "https://" : "http://"),
         tuner_(tuner),
         masking_(tuner),
@@ -83,11 +84,11 @@ class HttpServerImpl final : public HttpServer {
         listener_(
             std::move(tls), access, kMaxHttpBody,
             [this](std::string_view method, std::string_view target) {
-              const FoundRoute found = FindRoute(routes_, method, target);
+              const FoundRoute found = Find(method, target);
               return found.route != nullptr && found.route->open && Open(found).ok();
             },
             [this](std::string_view method, std::string_view target) {
-              const FoundRoute found = FindRoute(routes_, method, target);
+              const FoundRoute found = Find(method, target);
               return found.route != nullptr && found.route->waits;
             },
             [this](const std::string& name, std::unique_ptr<StreamConnection> connection) {
@@ -143,12 +144,16 @@ class HttpServerImpl final : public HttpServer {
     server_.Options(kAny, answer);
   }
 
+  FoundRoute Find(std::string_view method, std::string_view target) const {
+    return FindRoute(routes_, method, proxied_.Stripped(target));
+  }
+
   void Route(const httplib::Request& request, httplib::Response& response) {
     // Where no body is expected none is read, and it would be taken for the next request.
     const bool announced = request.has_header("Transfer-Encoding") ||
                            request.get_header_value("Content-Length") != "0";
     if (request.body.empty() && announced) response.set_header("Connection", "close");
-    FoundRoute found = FindRoute(routes_, request.method, request.target);
+    FoundRoute found = Find(request.method, request.target);
     if (found.route == nullptr) {
       const bool other_method = !found.allowed.empty();
       const std::string what = absl::StrCat(request.method, " ", request.path);
@@ -224,7 +229,7 @@ class HttpServerImpl final : public HttpServer {
   // Before the body is read.
   absl::Status Admit(const httplib::Request& request) const {
     ESPALIER_RETURN_IF_ERROR(CheckFraming(request));
-    const FoundRoute found = FindRoute(routes_, request.method, request.target);
+    const FoundRoute found = Find(request.method, request.target);
     const std::string call =
         found.route == nullptr
             ? absl::StrCat(request.method, " ", request.path)
@@ -234,7 +239,7 @@ class HttpServerImpl final : public HttpServer {
       return found.route != nullptr && found.route->open ? Open(found) : absl::OkStatus();
     }
     const Shown shown = ShownBy(request);
-    ESPALIER_RETURN_IF_ERROR(CheckSite(request, shown));
+    ESPALIER_RETURN_IF_ERROR(CheckSite(request, shown, proxied_));
     // A caller that may see anything may learn that there is no such page.
     ESPALIER_RETURN_IF_ERROR(
         access_.Admit(found.route == nullptr && !shown.token.empty() ? kAnyPage : call, shown));
@@ -257,6 +262,7 @@ class HttpServerImpl final : public HttpServer {
 
   static constexpr char kAnyPage[] = "GET /api/openapi.json";
 
+  const ProxiedAt proxied_;
   const AccessControl& access_;
   const std::string scheme_;
   Tuner& tuner_;
@@ -272,14 +278,12 @@ class HttpServerImpl final : public HttpServer {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const ListenAddress& address,
-                                                              const Certificate& tls,
-                                                              const AccessControl& access,
-                                                              std::vector<HttpRoute> routes,
-                                                              Tuner& tuner, Metrics& metrics) {
+absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(
+    const ListenAddress& address, const Certificate& tls, const AccessControl& access,
+    std::vector<HttpRoute> routes, Tuner& tuner, Metrics& metrics, ProxiedAt proxied) {
   ESPALIER_ASSIGN_OR_RETURN(TlsContextPtr context, MakeTlsServer(tls));
   auto server = std::make_unique<HttpServerImpl>(std::move(context), access, std::move(routes),
-                                                 tuner, metrics);
+                                                 tuner, metrics, std::move(proxied));
   ESPALIER_RETURN_IF_ERROR(server->Listen(address));
   return server;
 }

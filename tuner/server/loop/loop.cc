@@ -362,6 +362,7 @@ void Loop::Answer(std::vector<Item>& batch, const std::map<LaterReply, Reply>& l
                   .hosts = hosts_,
                   .engine_troubles = TroublesOf(options_.engine_troubles),
                   .disk_troubles = TroublesOf(options_.disk_troubles),
+                  .page = options_.page ? options_.page() : ServedPage{},
                   .users_add_machines = options_.users_add_machines};
   for (Item& item : batch) {
     if (const auto* read = std::get_if<ReadItem>(&item)) {

@@ -49,6 +49,8 @@ struct LoopOptions {
   std::function<std::vector<std::string>()> engine_troubles;
   // What is wrong with the disk of the database, likewise; called after each batch.
   std::function<std::vector<std::string>()> disk_troubles;
+  // Where the service's page is by now: on the owner thread, must not wait.
+  std::function<ServedPage()> page;
   bool users_add_machines = false;  // see View
   // Called with what has been committed, before the clients that wait for it are answered: on the
   // owner thread, must not wait.
