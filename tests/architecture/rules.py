@@ -79,7 +79,7 @@ FOLDERS = {
                           "allocator/policies", "trial_runner/agent"],
     "tuner/cli": ["base", "tuner/credentials", "tuner/core", "tuner/study_file",
                   "tuner/storage", "tuner/proto", "tuner/api", "tuner/server", "tuner/server/access",
-                  "tuner/cli/machine", "tuner/cli/options",
+                  "tuner/server/engines", "tuner/cli/machine", "tuner/cli/options",
                   "tuner/cli/views", "adapters/adaptdl", "adapters/nni", "adapters/optuna", "allocator",
                   "allocator/policies", "trial_runner/agent"],
     "tuner/cli/simulate": ["base", "tuner/study_file", "tuner/storage", "tuner/simulator",

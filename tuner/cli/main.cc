@@ -41,6 +41,8 @@ constexpr Verb kVerbs[] = {
      AddShow},
     {"watch", "Follow a study live until it ends", "  tuner watch fashion_mnist --dir out",
      AddWatch},
+    {"open", "Open the page of a running service in your browser, or that of one of its studies",
+     "  tuner open\n  tuner open fashion_mnist\n  tuner open --print --dir out", AddOpen},
     {"stop", "Stop a study; it can be resumed", "  tuner stop fashion_mnist", AddStop},
     {"resume", "Resume a stopped or ended study", "  tuner resume fashion_mnist --trials 48",
      AddResume},

@@ -15,6 +15,7 @@
 #include "tuner/cli/machine/files.h"
 #include "tuner/cli/options/service_options.h"
 #include "tuner/cli/options/timeout_options.h"
+#include "tuner/cli/options/web_options.h"
 #include "tuner/cli/study_source.h"
 #include "tuner/core/core.h"
 #include "tuner/server/access/listen_address.h"
@@ -166,6 +167,7 @@ absl::StatusOr<RunPlan> CheckRun(const RunArguments& arguments) {
   }
   ESPALIER_RETURN_IF_ERROR(CheckTimeouts(arguments.timeouts));
   ESPALIER_RETURN_IF_ERROR(CheckAddresses(arguments));
+  ESPALIER_RETURN_IF_ERROR(CheckProxy(arguments.proxied));
   ESPALIER_ASSIGN_OR_RETURN(AgentOptions agent, CheckNode(arguments.node, spec));
   RunPlan plan{.arguments = arguments,
                .spec = std::move(spec),

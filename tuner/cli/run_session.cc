@@ -27,6 +27,7 @@
 #include "tuner/cli/machine/machine.h"
 #include "tuner/cli/options/service_options.h"
 #include "tuner/cli/run_checks.h"
+#include "tuner/cli/served_page.h"
 #include "tuner/cli/verb.h"
 #include "tuner/cli/views/report/page.h"
 #include "tuner/cli/views/study_text.h"
@@ -152,6 +153,7 @@ class Session {
     if (study_.state() == v1::STUDY_COMPLETE && !limits_.any()) return AlreadyComplete();
     if (const absl::Status status = Resume(); !status.ok()) return Fail("run", status);
     Announce();
+    if (plan_.arguments.open) OpenInBrowser("run", service_->page());
     if (const absl::Status status = StartAgent(); !status.ok()) {
       End();
       return Fail("run", ExitCode::kBadInput, std::string(status.message()));
@@ -168,6 +170,7 @@ class Session {
     options.grpc_address = plan_.arguments.grpc_address;
     options.http_address = plan_.arguments.http_address;
     options.database = plan_.arguments.memory ? "" : DatabasePath(plan_.directory);
+    options.proxied = plan_.arguments.proxied;
     options.token = plan_.token;
     options.plaintext = plan_.arguments.plaintext;
     options.timeouts = plan_.arguments.timeouts;
@@ -244,6 +247,10 @@ class Session {
       std::printf("going on with study %s: %s\n", plan_.spec.name.c_str(), limits_.text.c_str());
     }
     if (!earlier.empty()) std::printf("%s\n", earlier.c_str());
+    if (!service_->page().url.empty()) {
+      std::printf("  page      %s\n",
+                  absl::StrJoin(PageLines(service_->page()), "\n            ").c_str());
+    }
     std::printf("  database  %s\n",
                 plan_.arguments.memory ? "in memory" : DatabasePath(plan_.directory).c_str());
     std::printf("  log       %s\n", LogPath().c_str());

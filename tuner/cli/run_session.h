@@ -6,6 +6,7 @@
 #include "tuner/cli/exit_codes.h"
 #include "tuner/cli/options/node_options.h"
 #include "tuner/core/state/study.h"
+#include "tuner/server/access/proxied_at.h"
 #include "tuner/server/service.h"
 
 namespace espalier {
@@ -16,6 +17,7 @@ struct RunArguments {
   NodeArguments node;
   std::string grpc_address = "127.0.0.1:0";
   std::string http_address = "127.0.0.1:0";
+  ProxiedAt proxied{};
   std::string token_file;
   bool plaintext = false;  // also on addresses that other machines reach
   TrialTimeouts timeouts;
@@ -24,6 +26,7 @@ struct RunArguments {
   bool memory = false;
   bool fresh = false;
   bool quiet = false;
+  bool open = false;                 // its page, in the user's browser
   StartDashboard start_dashboard{};  // null: there is no dashboard
 };
 

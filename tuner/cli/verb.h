@@ -40,6 +40,7 @@ VerbAction AddSubmit(CliCommand& command);
 VerbAction AddList(CliCommand& command);
 VerbAction AddShow(CliCommand& command);
 VerbAction AddWatch(CliCommand& command);
+VerbAction AddOpen(CliCommand& command);
 VerbAction AddStop(CliCommand& command);
 VerbAction AddResume(CliCommand& command);
 VerbAction AddRemove(CliCommand& command);

@@ -7,6 +7,7 @@
 #include "tuner/cli/options/installed_dashboard.h"
 #include "tuner/cli/options/plugin_argument.h"
 #include "tuner/cli/options/timeout_options.h"
+#include "tuner/cli/options/web_options.h"
 #include "tuner/cli/run_session.h"
 #include "tuner/cli/verb.h"
 
@@ -25,8 +26,11 @@ VerbAction AddRun(CliCommand& command) {
   a->node.AddTo(command);
   command.AddOption("--grpc", a->grpc_address, "Address for agents and clients, HOST:PORT")
       .ShowDefault();
-  command.AddOption("--http", a->http_address, "Address for REST, metrics and health, HOST:PORT")
+  command
+      .AddOption("--http", a->http_address,
+                 "Address for the page, REST, metrics and health, HOST:PORT")
       .ShowDefault();
+  AddProxyTo(command, a->proxied);
   command.AddOption(
       "--token-file", a->token_file,
       "File with the token that clients and agents must present; required for addresses "
@@ -52,7 +56,10 @@ VerbAction AddRun(CliCommand& command) {
   command.AddFlag(
       "--dashboard", *dashboard,
       "Also show the study on the pages of an installed optuna-dashboard, at a free port "
-      "of this machine, while it runs");
+      "of this machine, while it runs: the run's own page (--open) needs no such package, shows "
+      "slots and decisions, and can act");
+  command.AddFlag("--open", a->open,
+                  "Open the run's own page in your browser, and do not wait for it");
   command.AddFlag("--quiet", a->quiet, "Print only the result");
   return [a, dashboard] {
     if (!*dashboard) return Run(*a);

@@ -21,6 +21,8 @@
 #include "tuner/cli/options/plugin_argument.h"
 #include "tuner/cli/options/service_options.h"
 #include "tuner/cli/options/timeout_options.h"
+#include "tuner/cli/options/web_options.h"
+#include "tuner/cli/served_page.h"
 #include "tuner/cli/verb.h"
 #include "tuner/server/access/listen_address.h"
 #include "tuner/server/access/service_credentials.h"
@@ -72,6 +74,10 @@ void PrintEndpoints(const Service& service, const ServeArguments& arguments,
   std::printf("gRPC %s\n", service.grpc_address().c_str());
   if (const std::string http = service.http_address(); !http.empty()) {
     std::printf("HTTP %s%s\n", service.scheme(http).c_str(), http.c_str());
+    for (const std::string& line : PageLines(service.page()))
+      std::printf("page %s\n", line.c_str());
+  } else {
+    std::printf("page none: it comes with --http HOST:PORT\n");
   }
   if (const std::string dashboard = service.dashboard_address(); !dashboard.empty()) {
     std::printf("dashboard %s%s/dashboard\n", service.scheme(dashboard).c_str(), dashboard.c_str());
@@ -123,6 +129,9 @@ ExitCode Serve(const ServeArguments& arguments) {
   ServiceOptions options = arguments.options;
   if (const absl::Status times = CheckTimes(options); !times.ok()) {
     return Fail("serve", ExitCode::kBadInput, std::string(times.message()));
+  }
+  if (const absl::Status proxied = CheckProxy(options.proxied); !proxied.ok()) {
+    return Fail("serve", proxied);
   }
   if (!arguments.token_file.empty()) {
     const absl::StatusOr<std::string> token = ReadToken(arguments.token_file);
@@ -232,7 +241,8 @@ VerbAction AddServe(CliCommand& command) {
   command.AddOption("--grpc", a->options.grpc_address, "Address for agents and clients, HOST:PORT")
       .ShowDefault();
   command.AddOption("--http", a->options.http_address,
-                    "Address for REST, metrics and health, HOST:PORT (default: none)");
+                    "Address for the page, REST, metrics and health, HOST:PORT (default: none)");
+  AddProxyTo(command, a->options.proxied);
   CliOption& dashboard =
       command.AddOption("--dashboard", a->options.dashboard_address,
                         "Also serve optuna-dashboard at this address, HOST:PORT");

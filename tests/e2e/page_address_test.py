@@ -1,0 +1,134 @@
+"""Where the page of a service is, as the verbs say it, and that a browser is started for it and never waited for."""
+import getpass
+import json
+import os
+import re
+import unittest
+import urllib.request
+
+from harness import TunerTest, wait_for
+
+NOWHERE = {"BROWSER": "", "DISPLAY": "", "WAYLAND_DISPLAY": "", "SSH_CONNECTION": ""}
+
+
+def get(url):
+    with urllib.request.urlopen(url) as answer:
+        return answer.status, answer.headers["Content-Type"], answer.read().decode()
+
+
+class PageAddress(TunerTest):
+    def waiting_study(self, name="e2e"):
+        """Of one trial that goes on until go()."""
+        command = self.write("trial.sh", f"#!/bin/sh\nuntil [ -e {self.dir}/go ]; do sleep 0.05; done\n"
+                                         "tuner tell --final --value 0.5\n", 0o755)
+        return self.study([command], name=name, trials=1)
+
+    def run_study(self, *options, name="e2e", env=None):
+        study = self.waiting_study(name)
+        return self.start("run", study, "--dir", self.dir / name, "--slots", 1, *options, env={**NOWHERE, **(env or {})})
+
+    def page_of(self, process):
+        def told():
+            self.assertIsNone(process.poll(), self.output(process))
+            return re.search(r"^ {2}page {6}(http://127\.0\.0\.1:(\d+)/)((?:\n {12}\S.*)*)\n", self.output(process), re.MULTILINE)
+        return wait_for(told, "the run to print its page's address")
+
+    def test_a_run_has_its_page_at_the_address_that_it_prints(self):
+        first = self.run_study()
+        page = self.page_of(first)
+        status, kind, text = get(page[1])
+        self.assertEqual((status, kind.split(";")[0]), (200, "text/html"))
+        self.assertIn("Espalier", text)
+        self.assertEqual(page[3], "", "nobody came over SSH")
+        self.assertEqual(json.loads(get(page[1] + "api/pool")[2])["page"], page[1])
+        self.assertEqual(json.loads((self.dir / "e2e/service.json").read_text())["http"], f"127.0.0.1:{page[2]}")
+        second = self.run_study(name="other")
+        other = self.page_of(second)
+        self.assertNotEqual(other[2], page[2], "two runs have a port each")
+        self.assertEqual(get(other[1])[0], 200)
+        self.go()
+        self.finish(first)
+        self.finish(second)
+
+    def test_a_named_port_is_taken(self):
+        address = self.held_address()
+        process = self.run_study("--http", address)
+        self.assertEqual(self.page_of(process)[1], f"http://{address}/")
+        self.go()
+        self.finish(process)
+
+    def test_over_ssh_it_says_what_brings_the_port(self):
+        here = self.run_study(env={"SSH_CONNECTION": "127.0.0.1 50000 127.0.0.1 2222"})
+        page = self.page_of(here)
+        port, user = page[2], getpass.getuser()
+        self.assertIn(f"\n            ssh -N -L {port}:127.0.0.1:{port} -p 2222 {user}@127.0.0.1 ", page[3])
+        behind = self.run_study(name="behind", env={"SSH_CONNECTION": "192.0.2.7 50000 192.0.2.5 22"})
+        page = self.page_of(behind)
+        self.assertRegex(page[3], rf"ssh -N -L {page[2]}:127\.0\.0\.1:{page[2]} -J {user}@192\.0\.2\.5 {user}@\S+ ")
+        self.go()
+        self.finish(here)
+        self.finish(behind)
+
+    def test_a_browser_is_started_and_not_waited_for(self):
+        browser = self.write("browser.sh", f"#!/bin/sh\necho $$ > {self.dir}/pid\necho \"$1\" > {self.dir}/opened.new\n"
+                                           f"mv {self.dir}/opened.new {self.dir}/opened\nexec sleep 600\n", 0o755)
+        process = self.run_study("--open", "--quiet", env={"BROWSER": f"no-such-browser:{browser} %s"})
+        wait_for((self.dir / "opened").exists, "the browser to be started")
+        opened = (self.dir / "opened").read_text().strip()
+        try:
+            self.assertEqual(get(opened)[0], 200)
+            self.assertNotIn("page", self.output(process))
+            self.go()
+            self.finish(process)
+            os.kill(int((self.dir / "pid").read_text()), 0)  # it outlives the run
+        finally:
+            os.kill(int((self.dir / "pid").read_text()), 9)
+
+    def test_where_there_is_no_browser_the_run_goes_on(self):
+        self.go()
+        for browser in ("", "no-such-browser"):
+            with self.subTest(browser):
+                process = self.run_study("--open", "--fresh", env={"BROWSER": browser})
+                self.finish(process)
+                self.assertIn("is not opened in a browser: ", self.output(process))
+
+    def test_open_finds_the_page_of_a_run(self):
+        run = self.run_study()
+        page = self.page_of(run)[1]
+        where = ("--dir", self.dir / "e2e")
+        self.assertEqual(self.run_tuner("open", "--print", *where, env=NOWHERE).stdout, page + "\n")
+        opened = self.run_tuner("open", "e2e", *where, env={**NOWHERE, "BROWSER": "true"})
+        self.assertEqual((opened.stdout, opened.stderr), (page + "ui/studies/1\n", ""))
+        self.assertIn("is not opened", self.run_tuner("open", *where, env=NOWHERE).stderr)
+        refused = self.run_tuner("open", "nosuch", *where, env=NOWHERE, code=4).stderr
+        self.assertIn('there is no study "nosuch"', refused)
+        self.go()
+        self.finish(run)
+
+    def test_a_service_says_where_its_page_is(self):
+        self.serve(self.dir / "pool.db")
+        told = self.output(self.processes[-1])
+        self.assertIn(f"\npage http://{self.http}/\n", told)
+        self.assertEqual(self.run_tuner("open", "--print", "--service", self.grpc, env=NOWHERE).stdout, f"http://{self.http}/\n")
+
+    def test_a_service_without_http_has_none(self):
+        self.grpc = self.held_address()
+        service = self.start("serve", "--grpc", self.grpc, "--db", self.dir / "pool.db")
+        self.wait_service(service)
+        self.assertIn("\npage none: it comes with --http HOST:PORT\n", self.output(service))
+        self.assertIn("has no page", self.run_tuner("open", "--service", self.grpc, code=2).stderr)
+
+    def test_a_page_that_needs_a_token_says_how_it_is_opened(self):
+        token = self.write("token", "a-token-of-the-test-that-is-long-enough\n", 0o600)
+        self.grpc, self.http = self.held_address(), self.held_address()
+        service = self.start("serve", "--grpc", self.grpc, "--http", self.http, "--db", self.dir / "pool.db",
+                             "--token-file", token)
+        how = f"`tuner connect {self.http} --token-file FILE`"
+        wait_for(lambda: "\ndatabase " in self.output(service), "the service to say where it is")
+        self.assertIn(how, self.output(service))
+        self.assertNotIn("a-token-of-the-test", self.output(service))
+        self.assertIn(how, self.run_tuner("open", "--service", self.grpc, "--token-file", token, env=NOWHERE).stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()

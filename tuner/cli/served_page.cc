@@ -1,0 +1,104 @@
+#include "tuner/cli/served_page.h"
+
+#include <fmt/format.h>
+#include <pwd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "absl/strings/str_split.h"
+#include "base/environment.h"
+#include "base/host_port.h"
+#include "base/machine_address.h"
+#include "trial_runner/agent/host_address.h"
+#include "tuner/cli/views/page_text.h"
+#include "tuner/server/access/listen_address.h"
+#include "tuner/server/engines/program_run.h"
+
+namespace espalier {
+namespace {
+
+// A shell, which ends as soon as it has started the browser; whose child that then is, is the
+// system's affair. It reads nothing but these words.
+constexpr char kStart[] =
+    "command -v \"$1\" >/dev/null || exit 127; \"$@\" </dev/null >/dev/null 2>&1 &";
+constexpr double kStart_s = 10;
+
+std::string UserName() {
+  const passwd* user = getpwuid(getuid());
+  return user != nullptr ? user->pw_name : fmt::format("{}", getuid());
+}
+
+Login LoginHere() {
+  Login login{.connection = EnvironmentVariable("SSH_CONNECTION"),
+              .user = UserName(),
+              .machine = HostName()};
+  const std::vector<std::string> ends = absl::StrSplit(login.connection, ' ');
+  const std::vector<HostAddress> own = OwnAddresses();
+  login.ends_here =
+      ends.size() < 3 || std::any_of(own.begin(), own.end(), [&ends](const HostAddress& address) {
+        return address.address == ends[2];
+      });
+  return login;
+}
+
+// "127.0.0.1:7078" of "http://127.0.0.1:7078/".
+absl::StatusOr<ListenAddress> AddressIn(const std::string& url) {
+  const std::size_t scheme = url.find("://");
+  const std::size_t begin = scheme == std::string::npos ? 0 : scheme + 3;
+  return ParseListenAddress(url.substr(begin, url.find('/', begin) - begin));
+}
+
+std::string HowWithToken(const ServedPage& page) {
+  const absl::StatusOr<ListenAddress> address = AddressIn(page.url);
+  std::string there = address.ok() ? address->text() : page.url;
+  if (address.ok() && (address->host == "0.0.0.0" || address->host == "::")) {
+    there = fmt::format("{}:{}", NameForOtherMachines(), address->port);
+  }
+  return fmt::format(
+      "needs a token, which a browser does not send: `tuner connect {} --token-file FILE` opens a "
+      "port that adds it",
+      there);
+}
+
+// What was started shows it, or says itself why it cannot.
+bool Start(const std::vector<std::string>& command) {
+  std::vector<std::string> words = {"/bin/sh", "-c", kStart, "sh"};
+  words.insert(words.end(), command.begin(), command.end());
+  const absl::StatusOr<ProgramEnd> end = RunProgram({.command = words, .limit_s = kStart_s});
+  return end.ok() && end->exit_code == 0;
+}
+
+}  // namespace
+
+std::vector<std::string> PageLines(const ServedPage& page) {
+  if (page.needs_token) return {page.url, HowWithToken(page)};
+  std::vector<std::string> lines = {page.url};
+  const absl::StatusOr<ListenAddress> address = AddressIn(page.url);
+  if (!address.ok()) return lines;
+  const std::string command = ForwardingCommand(address->host, address->port, LoginHere());
+  if (!command.empty()) {
+    lines.push_back(command + "   (on your own machine; there it has the same address)");
+  }
+  return lines;
+}
+
+void OpenInBrowser(const std::string& verb, const ServedPage& page) {
+  const auto say = [&](const std::string& what) {
+    std::fprintf(stderr, "tuner %s: %s\n", verb.c_str(), what.c_str());
+  };
+  if (page.needs_token) return say(page.url + " " + HowWithToken(page));
+  const bool display =
+      !EnvironmentVariable("DISPLAY").empty() || !EnvironmentVariable("WAYLAND_DISPLAY").empty();
+  const std::string browser = EnvironmentVariable("BROWSER");
+  const auto commands = BrowserCommands(browser, display, page.url);
+  if (std::any_of(commands.begin(), commands.end(), Start)) return;
+  const std::string why = !browser.empty()
+                              ? fmt::format("BROWSER is \"{}\", which cannot be started", browser)
+                          : display ? "there is no xdg-open, and BROWSER is not set"
+                                    : "there is no display, and BROWSER is not set";
+  say(fmt::format("{} is not opened in a browser: {}", page.url, why));
+}
+
+}  // namespace espalier

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tuner/api/tuner.h"
+
+namespace espalier {
+
+// What a verb says of a page that it serves: where it is and, over SSH, the command that brings it
+// to the user's own machine. Where the page needs a token: how it is opened nevertheless.
+std::vector<std::string> PageLines(const ServedPage& page);
+
+// Opens it in the user's browser and does not wait for that. What keeps it from doing so is said on
+// stderr in the verb's name, and no failure.
+void OpenInBrowser(const std::string& verb, const ServedPage& page);
+
+}  // namespace espalier
