@@ -3,6 +3,7 @@ import html
 import math
 import sys
 
+from espalier import _record
 from espalier._rows import has_ended, plain_state
 
 _MOST_ROWS = 15  # of the live table
@@ -104,19 +105,35 @@ def as_html(details, most=_MOST_ROWS):
             + "".join(row(cells, "td") for cells in rows) + f"</tbody></table>{more}</div>")
 
 
+def _page_html(lines):
+    """Its address is a link; the page itself is never shown within a notebook's."""
+    if not lines:
+        return ""
+    address, *more = map(html.escape, lines)
+    return f"<p>page: <a href='{address}' target='_blank' rel='noopener noreferrer'>{address}</a></p>" + \
+        "".join(f"<p><code>{line}</code></p>" for line in more)
+
+
 class _Display:
     """Shows nothing."""
 
+    page = ()  # lines: where the study's page is, and how it is reached from another machine; none: it has none now
     _begun = False
+    _page_in_table = False
 
     def begin(self, heading):
         """Says what runs, once it is known."""
         if heading is not None and not self._begun:
             self._begun = True
             self.say(heading)
+            for line in () if self._page_in_table else self.page:
+                self.say(f"page {line}")
 
     def show(self, details):
         pass
+
+    def leave(self, record):
+        """What stays of a study that has ended: `record` is the file of its page, or None."""
 
     def say(self, text):
         pass
@@ -173,6 +190,8 @@ class _Bar(_Display):
 
 
 class _Table(_Display):
+    _page_in_table = True
+
     def __init__(self):
         import rich.live
         import rich.table
@@ -183,7 +202,9 @@ class _Table(_Display):
 
     def show(self, details):
         heading, rows = table(details)
-        drawn = self._rich.table.Table(title=self._rich.text.Text(headline(details)), title_justify="left")
+        drawn = self._rich.table.Table(title=self._rich.text.Text(headline(details)), title_justify="left",
+                                      caption=self._rich.text.Text("\n".join(f"page {line}" for line in self.page)) or None,
+                                      caption_justify="left")
         for name in heading:
             drawn.add_column(self._rich.text.Text(name), no_wrap=name in _ROUTINE)
         for cells in rows:
@@ -199,13 +220,21 @@ class _Table(_Display):
 
 
 class _Notebook(_Display):
+    _page_in_table = True
+
     def __init__(self):
         from IPython.display import HTML, display
         self._html, self._display, self._handle = HTML, display, None
         self._shown = None
 
     def show(self, details):
-        text = as_html(details)
+        self._put(as_html(details) + _page_html(self.page))
+
+    def leave(self, record):
+        if record is not None and self._shown is not None:
+            self._put(f"<div>{self._shown}{_record.frame(record)}</div>")
+
+    def _put(self, text):
         if text == self._shown:
             return
         self._shown = text

@@ -23,6 +23,9 @@ _WORDING = (("start over with --fresh", "fresh=True starts over"),
             ("Put it back in .* \\(only", "Put it back (only"),
             ("choose another name or another --dir", "give another name or directory"),
             (r"metric\.direction", "direction"), (r"slots\.(min|max)", r"\1_slots"))
+# What it says of its page, which may take several lines, and of the record that it leaves.
+_PAGE = re.compile(r"^  page      (.*(?:\n {12}\S.*)*)", re.MULTILINE)
+_RECORD = re.compile(r"^report: (.*)$", re.MULTILINE)
 _STOPPING = "stopping: trials save what they can (interrupt again: at once)"
 
 
@@ -34,6 +37,7 @@ def follow(run, display, every_s):
             began = time.monotonic()
             details = run.look()
             if details is not None:
+                display.page = run.page(details)
                 display.begin(run.heading(details))
                 display.show(details)
             # Where a look takes long, because there are many trials, they are fewer.
@@ -149,6 +153,7 @@ class LocalRun:
         path.write_text(json.dumps(study, indent=1))
         self._before = self._service_file()
         self.service = None
+        self._page = None
         self._output = open(directory / _OUTPUT, "w+")
         environment = dict(os.environ, PYTHONPATH=_objective.search_path())
         self._process = _start([sys.executable, "-I", _CHILD, str(int(signal.SIGTERM)), str(os.getpid()), self._tuner,
@@ -180,6 +185,21 @@ class LocalRun:
         if not slots and not details["trials"] and self._process.poll() is None:
             return None
         return f"{_heading(details, slots)}, in {self.directory}"
+
+    def page(self, details):
+        """Where its page is, as `tuner run` says, and where nobody answers any more, nothing."""
+        if self._process.poll() is not None:
+            return []
+        if self._page is None:  # not by self._output, whose place in the file the other process shares
+            told = _PAGE.search((self.directory / _OUTPUT).read_text(encoding="utf-8", errors="replace"))
+            self._page = [line.strip() for line in told[1].splitlines()] if told else []
+        return self._page
+
+    def record(self):
+        """The file of the page that it has left; None if there is none."""
+        self._output.seek(0)
+        told = _RECORD.findall(self._output.read())
+        return self.directory / told[-1] if told else None
 
     def how_to_go_on(self):
         usual = pathlib.Path("espalier-runs").absolute() / self.name == self.directory
@@ -282,6 +302,14 @@ class ServiceRun:
         slots = details["pool"]["slots"]
         nobody = "" if slots else ", which has no slots yet: tuner agent --join HOST:PORT adds those of a machine"
         return f"{_heading(details, slots)}, in the pool at {self._client.address}{nobody}"
+
+    def page(self, details):
+        """Where a browser of this machine finds it; nothing where it would need a token."""
+        served = details["pool"].get("page") and not details["pool"]["page_needs_token"]
+        return [f"http://{self._client.address}/"] if served and self._client._connection.as_by_browsers else []
+
+    def record(self):
+        return None
 
     def how_to_go_on(self):
         return f"Client({self._client.address!r}).resume({self.name!r}) goes on"

@@ -101,8 +101,10 @@ def _finish(run, display, earlier):
                 display.say(_run.goes_on(earlier))
             _run.follow(run, display, _LOOK_S)
             details = run.details()
+            display.page = run.page(details)
             display.begin(run.heading(details))
             display.show(details)
+            display.leave(run.record())
         finally:
             display.finish()
     finally:
