@@ -1,5 +1,6 @@
 """Where the page of a service is, as the verbs say it, and that a browser is started for it and never waited for."""
 import getpass
+import http.client
 import json
 import os
 import re
@@ -128,6 +129,43 @@ class PageAddress(TunerTest):
         self.assertIn(how, self.output(service))
         self.assertNotIn("a-token-of-the-test", self.output(service))
         self.assertIn(how, self.run_tuner("open", "--service", self.grpc, "--token-file", token, env=NOWHERE).stdout)
+
+    def test_a_proxy_is_known_by_the_names_that_were_told(self):
+        self.serve(self.dir / "pool.db", options=("--web-host", "hub.example.org", "--web-host", "hub.example.org:8443",
+                                                  "--web-prefix", "/user/ada/tuner"))
+
+        def status(path, method="GET", **headers):
+            connection = http.client.HTTPConnection(self.http)
+            connection.request(method, path, "{}" if method == "POST" else None, headers)
+            answer = connection.getresponse()
+            answer.read()
+            connection.close()
+            return answer.status
+
+        for path in ("/api/pool", "/user/ada/tuner/api/pool"):
+            self.assertEqual(status(path, Host="hub.example.org"), 200, path)
+            self.assertEqual(status(path, Host="hub.example.org:8443"), 200, path)
+            self.assertEqual(status(path, Host="localhost:7078"), 200, path)
+            self.assertEqual(status(path, Host="evil.example.org"), 403, path)
+            self.assertEqual(status(path, Host="hub.example.org", Origin="https://evil.example.org"), 403, path)
+        self.assertEqual(status("/user/ada/other/api/pool"), 404)
+        stop = "/user/ada/tuner/api/studies/none/stop"
+        self.assertEqual(status(stop, "POST", Host="hub.example.org", Origin="https://hub.example.org"), 404, "no such study")
+        self.assertEqual(status(stop, "POST", Host=self.http, Origin="https://hub.example.org"), 404,
+                         "a proxy may call the service by its address")
+        self.assertEqual(status(stop, "POST", Host=self.http, Origin="https://evil.example.org"), 403)
+        for page in ("/user/ada/tuner", "/user/ada/tuner/", "/"):
+            self.assertEqual(status(page, Host="hub.example.org"), 200, page)
+
+    def test_what_is_no_host_or_path_is_refused(self):
+        for option, value, want in (("--web-host", "https://hub.example.org", "HOST or HOST:PORT"),
+                                    ("--web-prefix", "espalier", "begins with a slash"),
+                                    ("--web-prefix", "/espalier/", "does not end"),
+                                    ("--web-prefix", '/a"b', "such as /espalier")):
+            with self.subTest(value):
+                refused = self.run_tuner("serve", "--db", self.dir / "pool.db", option, value, code=2).stderr
+                self.assertIn(f'{option} "{value}": must be', refused)
+                self.assertIn(want, refused)
 
 
 if __name__ == "__main__":
