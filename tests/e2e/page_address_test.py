@@ -1,8 +1,8 @@
 """Where the page of a service is, as the verbs say it, and that a browser is started for it and never waited for."""
-import getpass
 import http.client
 import json
 import os
+import pwd
 import re
 import unittest
 import urllib.request
@@ -61,7 +61,7 @@ class PageAddress(TunerTest):
     def test_over_ssh_it_says_what_brings_the_port(self):
         here = self.run_study(env={"SSH_CONNECTION": "127.0.0.1 50000 127.0.0.1 2222"})
         page = self.page_of(here)
-        port, user = page[2], getpass.getuser()
+        port, user = page[2], pwd.getpwuid(os.getuid()).pw_name
         self.assertIn(f"\n            ssh -N -L {port}:127.0.0.1:{port} -p 2222 {user}@127.0.0.1 ", page[3])
         behind = self.run_study(name="behind", env={"SSH_CONNECTION": "192.0.2.7 50000 192.0.2.5 22"})
         page = self.page_of(behind)
