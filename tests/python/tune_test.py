@@ -74,7 +74,8 @@ class OfThisMachine(TuneTest):
         # One that gets no processor for 2 s when it is to fork is given up.
         forked = {row["extra.forked"] for row in steps}
         self.assertTrue(forked == {1} or "is given up: it does not fork" in (result.directory / "tuner.log").read_text())
-        heading, *ended = shown.splitlines()
+        heading, *rest = shown.splitlines()
+        ended = [line for line in rest if not line.startswith("page ")]
         self.assertRegex(heading, f"^study quadratic: 2 trials( on 2 slots)?, in {self.dir}/espalier-runs/quadratic$")
         self.assertEqual(sorted(line.split()[1] for line in ended), ["0", "1"])
         self.assertIn(f"loss {result.best_value:.6g}", shown)
@@ -246,6 +247,8 @@ class Interrupted(TuneTest):
     def test_once_returns_what_there_is(self):
         process = self.begin("slots=2, stop_grace_s=1")
         self.reported(process, directory=self.dir / "espalier-runs/mine")
+        with espalier.Client(directory=self.dir / "espalier-runs/mine") as client:
+            self.assertIn(f"\npage {client.pool()['page']}\n", self.output(process))
         process.send_signal(signal.SIGINT)
         self.finish(process)
         self.assertIn("stopping: trials save what they can", self.output(process))
@@ -298,7 +301,7 @@ class OfAService(TuneTest):
         first, shown = self.tune([self.program()], slots=None, address=self.http)
         self.assertEqual((first.name, first.state, first.directory), ("trial", "COMPLETE", None))
         self.assertIn("trial 1 complete loss", shown)
-        self.assertIn(f"study trial: 2 trials on 2 slots, in the pool at {self.http}\n", shown)
+        self.assertIn(f"study trial: 2 trials on 2 slots, in the pool at {self.http}\npage http://{self.http}/\n", shown)
         with self.assertRaisesRegex(espalier.UsageError, r"Client\(...\).logs\('trial', 0\)"):
             first.output(0)
         second, _ = self.tune(objectives.quadratic, slots=None, address=self.http, trials=1, name="named",
