@@ -1,7 +1,9 @@
 """What `espalier.tune` shows of a study while it runs, and what a notebook shows of its result."""
 import html
 import math
+import os
 import sys
+import urllib.parse
 
 from espalier import _record
 from espalier._rows import has_ended, plain_state
@@ -109,9 +111,17 @@ def _page_html(lines):
     """Its address is a link; the page itself is never shown within a notebook's."""
     if not lines:
         return ""
-    address, *more = map(html.escape, lines)
-    return f"<p>page: <a href='{address}' target='_blank' rel='noopener noreferrer'>{address}</a></p>" + \
-        "".join(f"<p><code>{line}</code></p>" for line in more)
+    address, *more = lines
+    links = _link(address)
+    below = os.environ.get("JUPYTERHUB_SERVICE_PREFIX")
+    if below and os.environ.get("ESPALIER_WEB_HOST"):  # or the page would refuse the hub's name
+        links += f", by jupyter-server-proxy {_link(f'{below}proxy/{urllib.parse.urlsplit(address).port}/')}"
+    return f"<p>page: {links}</p>" + "".join(f"<p><code>{html.escape(line)}</code></p>" for line in more)
+
+
+def _link(address):
+    text = html.escape(address)
+    return f"<a href='{text}' target='_blank' rel='noopener noreferrer'>{text}</a>"
 
 
 class _Display:

@@ -5,6 +5,8 @@ import os
 import pwd
 import re
 import unittest
+import urllib.error
+import urllib.parse
 import urllib.request
 
 from harness import TunerTest, wait_for
@@ -156,6 +158,18 @@ class PageAddress(TunerTest):
         self.assertEqual(status(stop, "POST", Host=self.http, Origin="https://evil.example.org"), 403)
         for page in ("/user/ada/tuner", "/user/ada/tuner/", "/"):
             self.assertEqual(status(page, Host="hub.example.org"), 200, page)
+
+    def test_the_environment_may_name_the_proxy(self):
+        run = self.run_study(env={"ESPALIER_WEB_HOST": "hub.example.org,other.example.org"})
+        pool = self.page_of(run)[1] + "api/pool"
+        for host, want in (("other.example.org", 200), ("third.example.org", 403)):
+            try:
+                with urllib.request.urlopen(urllib.request.Request(pool, headers={"Host": host})) as answer:
+                    self.assertEqual(answer.status, want)
+            except urllib.error.HTTPError as error:
+                self.assertEqual(error.code, want, host)
+        self.go()
+        self.finish(run)
 
     def test_what_is_no_host_or_path_is_refused(self):
         for option, value, want in (("--web-host", "https://hub.example.org", "HOST or HOST:PORT"),

@@ -1,9 +1,11 @@
 """What a notebook keeps of a study: the page that `tuner run` has written, where it can do no harm."""
 import html
+import os
 import pathlib
 import re
 import tempfile
 import unittest
+import unittest.mock
 
 from espalier import _display, _record
 
@@ -51,6 +53,14 @@ class Record(unittest.TestCase):
         self.assertEqual(shown, "<p>page: <a href='http://127.0.0.1:40123/' target='_blank' rel='noopener noreferrer'>"
                                 "http://127.0.0.1:40123/</a></p><p><code>ssh -N -L 40123:127.0.0.1:40123 ada@10.0.0.5</code></p>")
         self.assertEqual(_display._page_html(()), "")
+
+    def test_on_a_hub_whose_name_the_page_knows_there_is_a_link_below_it(self):
+        hub = {"JUPYTERHUB_SERVICE_PREFIX": "/user/ada/"}
+        with unittest.mock.patch.dict(os.environ, hub):
+            os.environ.pop("ESPALIER_WEB_HOST", None)
+            self.assertNotIn("proxy", _display._page_html(["http://127.0.0.1:40123/"]))
+        with unittest.mock.patch.dict(os.environ, {**hub, "ESPALIER_WEB_HOST": "hub.example.org"}):
+            self.assertIn("<a href='/user/ada/proxy/40123/' ", _display._page_html(["http://127.0.0.1:40123/"]))
 
 
 if __name__ == "__main__":

@@ -167,13 +167,14 @@ absl::StatusOr<RunPlan> CheckRun(const RunArguments& arguments) {
   }
   ESPALIER_RETURN_IF_ERROR(CheckTimeouts(arguments.timeouts));
   ESPALIER_RETURN_IF_ERROR(CheckAddresses(arguments));
-  ESPALIER_RETURN_IF_ERROR(CheckProxy(arguments.proxied));
+  ESPALIER_ASSIGN_OR_RETURN(ProxiedAt proxied, ResolveProxy(arguments.proxied));
   ESPALIER_ASSIGN_OR_RETURN(AgentOptions agent, CheckNode(arguments.node, spec));
   RunPlan plan{.arguments = arguments,
                .spec = std::move(spec),
                .agent = std::move(agent),
                .directory = {},
                .token = {}};
+  plan.arguments.proxied = std::move(proxied);
   if (!arguments.token_file.empty()) {
     ESPALIER_ASSIGN_OR_RETURN(plan.token, ReadToken(arguments.token_file));
   }

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "absl/strings/str_split.h"
+#include "base/environment.h"
 #include "tuner/cli/options/command.h"
 
 namespace espalier {
@@ -14,8 +16,9 @@ constexpr const char* kInPaths =
 
 void AddProxyTo(CliCommand& command, ProxiedAt& proxied) {
   command
-      .AddOption("--web-host", proxied.hosts,
-                 "Name under which browsers reach the page by a proxy, HOST or HOST:PORT")
+      .AddOption(
+          "--web-host", proxied.hosts,
+          "Name by which browsers reach the page through a proxy (default: ESPALIER_WEB_HOST)")
       .Repeated()
       .TypeName("HOST[:PORT]");
   command
@@ -24,17 +27,22 @@ void AddProxyTo(CliCommand& command, ProxiedAt& proxied) {
       .TypeName("/PATH");
 }
 
-absl::Status CheckProxy(const ProxiedAt& proxied) {
-  for (const std::string& host : proxied.hosts) {
+absl::StatusOr<ProxiedAt> ResolveProxy(ProxiedAt given) {
+  std::string source = "--web-host";
+  if (given.hosts.empty()) {
+    source = "ESPALIER_WEB_HOST";
+    given.hosts = absl::StrSplit(EnvironmentVariable("ESPALIER_WEB_HOST"), ',', absl::SkipEmpty());
+  }
+  for (const std::string& host : given.hosts) {
     if (host.empty() || host.find_first_of("/@?# ") != std::string::npos) {
       return absl::InvalidArgumentError(
-          fmt::format("--web-host \"{}\": must be HOST or HOST:PORT as in the browser's address "
-                      "bar, such as hub.example.org",
-                      host));
+          fmt::format("{} \"{}\": must be HOST or HOST:PORT as in the browser's address bar, such "
+                      "as hub.example.org",
+                      source, host));
     }
   }
-  const std::string& prefix = proxied.prefix;
-  if (prefix.empty()) return absl::OkStatus();
+  const std::string& prefix = given.prefix;
+  if (prefix.empty()) return given;
   const bool plain = prefix.find_first_not_of(kInPaths) == std::string::npos &&
                      prefix.find("//") == std::string::npos &&
                      (prefix + "/").find("/../") == std::string::npos;
@@ -44,7 +52,7 @@ absl::Status CheckProxy(const ProxiedAt& proxied) {
                     "with one, such as /espalier",
                     prefix));
   }
-  return absl::OkStatus();
+  return given;
 }
 
 }  // namespace espalier

@@ -130,9 +130,9 @@ ExitCode Serve(const ServeArguments& arguments) {
   if (const absl::Status times = CheckTimes(options); !times.ok()) {
     return Fail("serve", ExitCode::kBadInput, std::string(times.message()));
   }
-  if (const absl::Status proxied = CheckProxy(options.proxied); !proxied.ok()) {
-    return Fail("serve", proxied);
-  }
+  const absl::StatusOr<ProxiedAt> proxied = ResolveProxy(options.proxied);
+  if (!proxied.ok()) return Fail("serve", proxied.status());
+  options.proxied = *proxied;
   if (!arguments.token_file.empty()) {
     const absl::StatusOr<std::string> token = ReadToken(arguments.token_file);
     if (!token.ok()) return Fail("serve", token.status());
