@@ -88,6 +88,7 @@ void OpenInBrowser(const std::string& verb, const ServedPage& page) {
   const auto say = [&](const std::string& what) {
     std::fprintf(stderr, "tuner %s: %s\n", verb.c_str(), what.c_str());
   };
+  if (page.url.empty()) return say("there is no page to open: it comes with --http HOST:PORT");
   if (page.needs_token) return say(page.url + " " + HowWithToken(page));
   const bool display =
       !EnvironmentVariable("DISPLAY").empty() || !EnvironmentVariable("WAYLAND_DISPLAY").empty();
