@@ -119,6 +119,10 @@ def _page_html(lines):
     return f"<p>page: {links}</p>" + "".join(f"<p><code>{html.escape(line)}</code></p>" for line in more)
 
 
+def _page_text(lines):
+    return "page " + "\n     ".join(lines)
+
+
 def _link(address):
     text = html.escape(address)
     return f"<a href='{text}' target='_blank' rel='noopener noreferrer'>{text}</a>"
@@ -136,8 +140,8 @@ class _Display:
         if heading is not None and not self._begun:
             self._begun = True
             self.say(heading)
-            for line in () if self._page_in_table else self.page:
-                self.say(f"page {line}")
+            if self.page and not self._page_in_table:
+                self.say(_page_text(self.page))
 
     def show(self, details):
         pass
@@ -213,7 +217,7 @@ class _Table(_Display):
     def show(self, details):
         heading, rows = table(details)
         drawn = self._rich.table.Table(title=self._rich.text.Text(headline(details)), title_justify="left",
-                                      caption=self._rich.text.Text("\n".join(f"page {line}" for line in self.page)) or None,
+                                      caption=self._rich.text.Text(_page_text(self.page)) if self.page else None,
                                       caption_justify="left")
         for name in heading:
             drawn.add_column(self._rich.text.Text(name), no_wrap=name in _ROUTINE)

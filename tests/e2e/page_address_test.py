@@ -64,10 +64,11 @@ class PageAddress(TunerTest):
         here = self.run_study(env={"SSH_CONNECTION": "127.0.0.1 50000 127.0.0.1 2222"})
         page = self.page_of(here)
         port, user = page[2], pwd.getpwuid(os.getuid()).pw_name
-        self.assertIn(f"\n            ssh -N -L {port}:127.0.0.1:{port} -p 2222 {user}@127.0.0.1 ", page[3])
+        self.assertEqual(page[3], "\n            has the same address on your own machine, where you enter:"
+                                  f"\n            ssh -N -L {port}:127.0.0.1:{port} -p 2222 {user}@127.0.0.1")
         behind = self.run_study(name="behind", env={"SSH_CONNECTION": "192.0.2.7 50000 192.0.2.5 22"})
         page = self.page_of(behind)
-        self.assertRegex(page[3], rf"ssh -N -L {page[2]}:127\.0\.0\.1:{page[2]} -J {user}@192\.0\.2\.5 {user}@\S+ ")
+        self.assertRegex(page[3], rf"ssh -N -L {page[2]}:127\.0\.0\.1:{page[2]} -J {user}@192\.0\.2\.5 {user}@\S+$")
         self.go()
         self.finish(here)
         self.finish(behind)
@@ -130,7 +131,7 @@ class PageAddress(TunerTest):
         wait_for(lambda: "\ndatabase " in self.output(service), "the service to say where it is")
         self.assertIn(how, self.output(service))
         self.assertNotIn("a-token-of-the-test", self.output(service))
-        self.assertIn(how, self.run_tuner("open", "--service", self.grpc, "--token-file", token, env=NOWHERE).stdout)
+        self.assertIn(how, self.run_tuner("open", "--service", self.grpc, "--token-file", token, env=NOWHERE).stderr)
 
     def test_a_proxy_is_known_by_the_names_that_were_told(self):
         self.serve(self.dir / "pool.db", options=("--web-host", "hub.example.org", "--web-host", "hub.example.org:8443",

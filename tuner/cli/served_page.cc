@@ -79,7 +79,8 @@ std::vector<std::string> PageLines(const ServedPage& page) {
   if (!address.ok()) return lines;
   const std::string command = ForwardingCommand(address->host, address->port, LoginHere());
   if (!command.empty()) {
-    lines.push_back(command + "   (on your own machine; there it has the same address)");
+    lines.emplace_back("has the same address on your own machine, where you enter:");
+    lines.push_back(command);
   }
   return lines;
 }

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "tuner/cli/connected_verb.h"
 #include "tuner/cli/served_page.h"
@@ -41,8 +42,10 @@ absl::StatusOr<ExitCode> Open(Client& client, const OpenArguments& arguments) {
   }
   ESPALIER_ASSIGN_OR_RETURN(const std::string path, PathOf(client, arguments.study));
   const ServedPage page{.url = pool.page() + path, .needs_token = pool.page_needs_token()};
-  for (const std::string& line : PageLines(page)) std::printf("%s\n", line.c_str());
+  std::printf("%s\n", page.url.c_str());  // alone, for scripts
   std::fflush(stdout);
+  const std::vector<std::string> lines = PageLines(page);
+  for (std::size_t i = 1; i < lines.size(); ++i) std::fprintf(stderr, "%s\n", lines[i].c_str());
   if (!arguments.print && !page.needs_token) OpenInBrowser("open", page);
   return ExitCode::kOk;
 }

@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 
+#include "absl/strings/str_join.h"
 #include "adapters/adaptdl/frontend.h"
 #include "adapters/optuna/dashboard/server.h"
 #include "base/machine_address.h"
@@ -74,8 +75,7 @@ void PrintEndpoints(const Service& service, const ServeArguments& arguments,
   std::printf("gRPC %s\n", service.grpc_address().c_str());
   if (const std::string http = service.http_address(); !http.empty()) {
     std::printf("HTTP %s%s\n", service.scheme(http).c_str(), http.c_str());
-    for (const std::string& line : PageLines(service.page()))
-      std::printf("page %s\n", line.c_str());
+    std::printf("page %s\n", absl::StrJoin(PageLines(service.page()), "\n     ").c_str());
   } else {
     std::printf("page none: it comes with --http HOST:PORT\n");
   }
