@@ -103,7 +103,7 @@ class PageAddress(TunerTest):
         self.assertEqual(self.run_tuner("open", "--print", *where, env=NOWHERE).stdout, page + "\n")
         opened = self.run_tuner("open", "e2e", *where, env={**NOWHERE, "BROWSER": "true"})
         self.assertEqual((opened.stdout, opened.stderr), (page + "ui/studies/1\n", ""))
-        self.assertIn("is not opened", self.run_tuner("open", *where, env=NOWHERE).stderr)
+        self.assertIn("is not opened", self.run_tuner("open", *where, env=NOWHERE, code=1).stderr)
         refused = self.run_tuner("open", "nosuch", *where, env=NOWHERE, code=4).stderr
         self.assertIn('there is no study "nosuch"', refused)
         self.go()
@@ -131,7 +131,7 @@ class PageAddress(TunerTest):
         wait_for(lambda: "\ndatabase " in self.output(service), "the service to say where it is")
         self.assertIn(how, self.output(service))
         self.assertNotIn("a-token-of-the-test", self.output(service))
-        self.assertIn(how, self.run_tuner("open", "--service", self.grpc, "--token-file", token, env=NOWHERE).stderr)
+        self.assertIn(how, self.run_tuner("open", "--service", self.grpc, "--token-file", token, env=NOWHERE, code=1).stderr)
 
     def test_a_proxy_is_known_by_the_names_that_were_told(self):
         self.serve(self.dir / "pool.db", options=("--web-host", "hub.example.org", "--web-host", "hub.example.org:8443",

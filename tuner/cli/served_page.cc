@@ -85,9 +85,10 @@ std::vector<std::string> PageLines(const ServedPage& page) {
   return lines;
 }
 
-void OpenInBrowser(const std::string& verb, const ServedPage& page) {
+bool OpenInBrowser(const std::string& verb, const ServedPage& page) {
   const auto say = [&](const std::string& what) {
     std::fprintf(stderr, "tuner %s: %s\n", verb.c_str(), what.c_str());
+    return false;
   };
   if (page.url.empty()) return say("there is no page to open: it comes with --http HOST:PORT");
   if (page.needs_token) return say(page.url + " " + HowWithToken(page));
@@ -95,12 +96,12 @@ void OpenInBrowser(const std::string& verb, const ServedPage& page) {
       !EnvironmentVariable("DISPLAY").empty() || !EnvironmentVariable("WAYLAND_DISPLAY").empty();
   const std::string browser = EnvironmentVariable("BROWSER");
   const auto commands = BrowserCommands(browser, display, page.url);
-  if (std::any_of(commands.begin(), commands.end(), Start)) return;
+  if (std::any_of(commands.begin(), commands.end(), Start)) return true;
   const std::string why = !browser.empty()
                               ? fmt::format("BROWSER is \"{}\", which cannot be started", browser)
                           : display ? "there is no xdg-open, and BROWSER is not set"
                                     : "there is no display, and BROWSER is not set";
-  say(fmt::format("{} is not opened in a browser: {}", page.url, why));
+  return say(fmt::format("{} is not opened in a browser: {}", page.url, why));
 }
 
 }  // namespace espalier

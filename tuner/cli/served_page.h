@@ -12,8 +12,8 @@ namespace espalier {
 // nevertheless.
 std::vector<std::string> PageLines(const ServedPage& page);
 
-// Opens it in the user's browser and does not wait for that. What keeps it from doing so is said on
-// stderr in the verb's name, and no failure.
-void OpenInBrowser(const std::string& verb, const ServedPage& page);
+// Opens it in the user's browser and does not wait for that. False: it is said on stderr, in the
+// verb's name, what keeps it from doing so.
+bool OpenInBrowser(const std::string& verb, const ServedPage& page);
 
 }  // namespace espalier

@@ -46,8 +46,8 @@ absl::StatusOr<ExitCode> Open(Client& client, const OpenArguments& arguments) {
   std::fflush(stdout);
   const std::vector<std::string> lines = PageLines(page);
   for (std::size_t i = 1; i < lines.size(); ++i) std::fprintf(stderr, "%s\n", lines[i].c_str());
-  if (!arguments.print && !page.needs_token) OpenInBrowser("open", page);
-  return ExitCode::kOk;
+  if (arguments.print) return ExitCode::kOk;
+  return !page.needs_token && OpenInBrowser("open", page) ? ExitCode::kOk : ExitCode::kFailed;
 }
 
 }  // namespace
