@@ -329,6 +329,28 @@ class SharedPoolTest(TunerTest):
         return "\n".join(path.read_text() for path in sorted(self.folder().rglob("replica-*.log")))
 
 
+class RanksTest:
+    """Beside TunerTest: ranks of trials write down what they see, in a folder, as TRIAL-RANK-NAME."""
+
+    RANKS = 2
+
+    def setUp(self):
+        super().setUp()
+        self.notes = self.dir / "notes"
+        self.notes.mkdir()
+
+    def note(self, trial, rank, name):
+        """The lines of such a file; none where it is not there."""
+        path = self.notes / f"{trial}-{rank}-{name}"
+        return path.read_text().split("\n")[:-1] if path.exists() else []
+
+    def pids(self, trial):
+        return [int(pid) for rank in range(self.RANKS) for pid in self.note(trial, rank, "pid")]
+
+    def expect_nothing_left(self, trial):
+        wait_for(lambda: not any(map(is_alive, self.pids(trial))), f"the processes of trial {trial} to be gone")
+
+
 class EngineTest(TunerTest):
     """Of a service whose engine starts the nodes."""
 
@@ -355,6 +377,18 @@ def processes():
             yield int(entry.name), parent, (entry / "cmdline").read_bytes().decode(errors="replace").split("\0")
         except (OSError, ValueError):
             continue
+
+
+def is_alive(pid):
+    """Whether it runs; one that has ended and is not waited for does not."""
+    try:
+        return pathlib.Path("/proc", str(pid), "stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def parent_of(pid):
+    return int(pathlib.Path("/proc", str(pid), "stat").read_text().rpartition(")")[2].split()[1])
 
 
 def environment_of(pid):

@@ -5,7 +5,7 @@ import pathlib
 import signal
 import unittest
 
-from harness import ROOT, TunerTest, wait_for
+from harness import ROOT, RanksTest, TunerTest, is_alive, parent_of, wait_for
 
 CHOICE = {"_type": "choice"}
 # Where each rank writes down what it is, and its loader, a process of its group.
@@ -88,23 +88,7 @@ echo it has seen them end >> {notes}/launcher
 """
 
 
-def is_alive(pid):
-    try:
-        return (pathlib.Path("/proc") / str(pid) / "stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
-
-
-class Ranks(TunerTest):
-    def setUp(self):
-        super().setUp()
-        self.notes = self.dir / "notes"
-        self.notes.mkdir()
-
-    def note(self, trial, rank, name):
-        path = self.notes / f"{trial}-{rank}-{name}"
-        return path.read_text().split("\n")[:-1] if path.exists() else []
-
+class Ranks(RanksTest, TunerTest):
     def study_of(self, program, cases, **keys):
         command = ["python3", self.write("ranks.py", program), str(self.notes), "{case}", "{trial}"]
         return self.study(command, **{"launch": "ranks", "slots": 2, "sampler": "grid", "trials": None, "metric": False,
@@ -114,12 +98,6 @@ class Ranks(TunerTest):
         self.run_tuner("run", study, "--dir", self.dir / "run", "--slots", slots, code=code)
         record = self.export("--db", self.dir / "run/espalier.db")
         return {json.loads(trial["parameters"][0]["json"]): trial for trial in record["trials"]}
-
-    def pids(self, trial):
-        return [int(pid) for rank in range(2) for pid in self.note(trial, rank, "pid")]
-
-    def expect_nothing_left(self, trial):
-        wait_for(lambda: not any(map(is_alive, self.pids(trial))), f"the processes of trial {trial} to be gone")
 
     def test_ranks_know_their_places_and_have_logs_of_their_own(self):
         study = self.study_of(PLACES, ["one", "other"], slots=3, env={"OMP_NUM_THREADS": "1"},
@@ -183,8 +161,7 @@ class Ranks(TunerTest):
         study = self.study_of(STAYS, ["stays"], max_restarts=0)
         process = self.start("run", study, "--dir", self.dir / "run", "--slots", 2)
         wait_for(lambda: all(self.note(0, rank, "loader") for rank in range(2)), "all ranks to run")
-        runner = pathlib.Path("/proc", self.note(0, 0, "runner")[0], "stat").read_text()
-        os.kill(int(runner.rpartition(")")[2].split()[1]), signal.SIGKILL)
+        os.kill(parent_of(self.note(0, 0, "runner")[0]), signal.SIGKILL)
         process.wait()
         self.expect_nothing_left(0)
         trial, = self.export("--db", self.dir / "run/espalier.db")["trials"]

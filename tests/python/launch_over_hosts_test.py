@@ -13,30 +13,7 @@ import unittest  # noqa: E402
 from harness import LEASE_S, wait_for  # noqa: E402
 from hosts import HostsTest  # noqa: E402
 
-# Trial 1's last rank fails, while the others wait for it. On a busy machine PyTorch's threads may abort an interpreter
-# that ends, so that these end without its help.
-PARALLEL = """import os, sys
-import torch
-import torch.distributed as dist
-dist.init_process_group("gloo")
-rank, size = dist.get_rank(), dist.get_world_size()
-torch.manual_seed(0)
-model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(1, 1))
-optimizer = torch.optim.SGD(model.parameters(), float(sys.argv[2]))
-for step in range(1, 4):
-    if sys.argv[1] == "1" and rank == size - 1 and step == 2:
-        print("ValueError: the last rank has read a bad sample", flush=True)
-        os._exit(1)
-    optimizer.zero_grad()
-    loss = model(torch.full((4, 1), float(rank))).square().mean()
-    loss.backward()
-    optimizer.step()
-    total = loss.detach().clone()
-    dist.all_reduce(total)
-    print(f"rank {rank} of {size}, step={step} loss={total.item()}", flush=True)
-dist.destroy_process_group()
-os._exit(0)
-"""
+PROGRAM = str(pathlib.Path(__file__).resolve().parent / "parallel_ranks.py")
 TORCHRUN = ("exec \"$0\" -m torch.distributed.run --nnodes=$NNODES --node-rank=$NODE_RANK --nproc-per-node=$ESPALIER_SLOTS "
             "--master-addr=$MASTER_ADDR --master-port=$MASTER_PORT \"$@\"")
 
@@ -48,7 +25,7 @@ class LaunchOverHosts(HostsTest):
         for host, slots in ((one, 1), (two, 2)):
             self.agent_on(host, slots=slots)
             wait_for(lambda: host.name in self.client("pool").stdout, "the agent to join")
-        study = self.study([*start, sys.executable, self.write("parallel.py", PARALLEL), "{trial}", "{x}"], launch=launch, slots=3,
+        study = self.study([*start, sys.executable, PROGRAM, "{trial}", "{x}"], launch=launch, slots=3,
                            trials=trials, search_space={"x": {"_type": "uniform", "_value": [0.01, 0.1]}}, stop_grace_s=1,
                            metric={"name": "loss", "from_output": "rank 0 of 3, step=(?P<step>[0-9]+) loss=(.*)"})
         self.client("submit", study)

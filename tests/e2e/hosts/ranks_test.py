@@ -12,7 +12,7 @@ hosts.run_inside(__file__)
 
 import unittest
 
-from harness import LEASE_S, wait_for
+from harness import LEASE_S, RanksTest, is_alive, wait_for
 from hosts import HostsTest
 
 PORTS = "7100-7115"
@@ -70,18 +70,8 @@ while not (folder / "go").exists():
 """
 
 
-def is_alive(pid):
-    try:
-        return (pathlib.Path("/proc") / str(pid) / "stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
-
-
-class RanksOnTwoHosts(HostsTest):
-    def setUp(self):
-        super().setUp()
-        self.notes = self.dir / "notes"
-        self.notes.mkdir()
+class RanksOnTwoHosts(RanksTest, HostsTest):
+    RANKS = 4
 
     def begin(self, hosts_=2, lease_s=LEASE_S):
         """A service, and agents with two slots each on the first two hosts."""
@@ -91,16 +81,6 @@ class RanksOnTwoHosts(HostsTest):
         for host in (self.one, self.two):  # in this order, which is that of their ranks
             self.agents.append(self.agent_on(host, slots=2, options=("--port-range", PORTS)))
             wait_for(lambda: host.name in self.client("pool").stdout, "the agent to join")
-
-    def note(self, trial, rank, name):
-        path = self.notes / f"{trial}-{rank}-{name}"
-        return path.read_text().split("\n")[:-1] if path.exists() else []
-
-    def pids(self, trial, ranks=range(4)):
-        return [int(pid) for rank in ranks for pid in self.note(trial, rank, "pid")]
-
-    def expect_nothing_left(self, trial, ranks=range(4)):
-        wait_for(lambda: not any(map(is_alive, self.pids(trial, ranks))), f"the processes of trial {trial} to be gone")
 
     def submit(self, program, cases, **keys):
         command = ["python3", self.write("ranks.py", program), str(self.notes), "{case}"]
