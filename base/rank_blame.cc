@@ -1,7 +1,12 @@
 #include "base/rank_blame.h"
 
+#include <algorithm>
 #include <csignal>
 #include <cstddef>
+#include <functional>
+#include <limits>
+#include <utility>
+#include <vector>
 
 namespace espalier {
 namespace {
@@ -11,14 +16,32 @@ bool KilledByOthers(const RankEnd& end) {
   return end.signal != 0 && end.signal != SIGABRT && end.signal != SIGTERM && end.signal != SIGINT;
 }
 
+// Notes have the time of files, which is that of the clock's last tick: several may have the same.
+std::pair<std::int64_t, int> Moment(const RankEnd& end) {
+  return {end.at_ns, end.nth > 0 ? end.nth : std::numeric_limits<int>::max()};
+}
+
 }  // namespace
+
+void PutInOrder(std::span<RankEnd> ends) {
+  std::vector<RankEnd*> known;
+  for (RankEnd& end : ends) {
+    if (end.nth > 0 && end.at_ns != 0 && !end.noted) known.push_back(&end);
+  }
+  std::ranges::sort(known, std::greater(), &RankEnd::nth);
+  std::int64_t next_ns = std::numeric_limits<std::int64_t>::max();
+  for (RankEnd* const end : known) {
+    end->at_ns = std::min(end->at_ns, next_ns - 1);
+    next_ns = end->at_ns;
+  }
+}
 
 int RankToBlame(std::span<const RankEnd> ends, std::int64_t told_ns) {
   const auto earliest = [&](auto counts) {
     int first = -1;
     for (std::size_t i = 0; i < ends.size(); ++i) {
       if (ends[i].well() || ends[i].at_ns > told_ns || !counts(ends[i])) continue;
-      if (first < 0 || ends[i].at_ns < ends[static_cast<std::size_t>(first)].at_ns) {
+      if (first < 0 || Moment(ends[i]) < Moment(ends[static_cast<std::size_t>(first)])) {
         first = static_cast<int>(i);
       }
     }

@@ -13,6 +13,7 @@ struct RankEnd {
   // clock for all that are compared. 0: it has not ended.
   std::int64_t at_ns = 0;
   bool noted = false;  // its exception
+  int nth = 0;  // of those that ended on its machine, from 1, as the system says; 0: not known
 
   bool well() const { return exit_code == 0 && signal == 0; }
 };
@@ -20,6 +21,10 @@ struct RankEnd {
 // A process that is killed loses its connections a little before its end is seen, so that another
 // rank may fail for it and be seen first.
 inline constexpr std::int64_t kEndSeenWithin_ns = 200'000'000;
+
+// Whoever waits for a process may be late, and notice two ends in the wrong order. Moves moments
+// back as far as `nth` shows that: those of two ends without a note are in its order then. Pure.
+void PutInOrder(std::span<RankEnd> ends);
 
 // The rank whose end is the others' reason, of those that ended badly until `told_ns`, when they
 // were told to end: the first one, unless it is one without a note that was closely followed by one

@@ -51,6 +51,42 @@ TEST(RankToBlame, WhatANoteSaysIsTheTime) {
   EXPECT_EQ(Blamed({noted, Killed(SIGKILL, 9)}), 0);
 }
 
+TEST(PutInOrder, TheSystemsOrderGoesBeforeWhenItWasNoticed) {
+  RankEnd early = Exited(3, 30);
+  early.nth = 1;
+  RankEnd late = Exited(4, 10);
+  late.nth = 2;
+  std::vector<RankEnd> ends{late, early};
+  EXPECT_EQ(Blamed(ends), 0);
+  PutInOrder(ends);
+  EXPECT_EQ(Blamed(ends), 1);
+  EXPECT_EQ(ends[0].at_ns, 10 * kMs);
+  EXPECT_LT(ends[1].at_ns, 10 * kMs);
+
+  late.exit_code = 0;
+  ends = {early, late, Exited(1, 5)};
+  PutInOrder(ends);
+  EXPECT_EQ(RankThatHadLeft(ends, 0), -1) << "it ended after it";
+  EXPECT_EQ(ends[2].at_ns, 5 * kMs) << "of whom nothing is known but that";
+}
+
+TEST(PutInOrder, ANoteKeepsItsTime) {
+  RankEnd noted = Exited(1, 20);
+  noted.noted = true;
+  noted.nth = 1;
+  RankEnd other = Exited(1, 10);
+  other.nth = 2;
+  std::vector<RankEnd> ends{noted, other, {.exit_code = 0, .nth = 3}};
+  PutInOrder(ends);
+  EXPECT_EQ(ends[0].at_ns, 20 * kMs);
+  EXPECT_EQ(ends[2].at_ns, 0) << "nobody has said how it ended";
+  EXPECT_EQ(Blamed(ends), 1);
+
+  other = noted;
+  other.nth = 0;
+  EXPECT_EQ(Blamed({other, noted}), 1) << "at one tick of the clock";
+}
+
 TEST(RankThatHadLeft, IsTheFirstThatEndedWellBefore) {
   EXPECT_EQ(RankThatHadLeft(std::vector{Exited(1, 10), Exited(0, 5), Exited(0, 4)}, 0), 2);
   EXPECT_EQ(RankThatHadLeft(std::vector{Exited(1, 10), Exited(0, 11)}, 0), -1);

@@ -56,6 +56,21 @@ told = subprocess.run(["tuner", "tell", "--step", "1", "--value", str(value)], t
 note("told", told.returncode)
 note("said", told.stderr.strip())
 """
+# Both fail by themselves, the one that `case` names a little before the other.
+TOGETHER = BEGIN + """
+note("runner", os.getppid())
+note("pid", os.getpid())
+if rank != int(case):
+    while not (folder / f"{trial}-{case}-pid").exists():
+        time.sleep(0.01)
+    first = pathlib.Path("/proc") / (folder / f"{trial}-{case}-pid").read_text().strip()
+    while (first / "stat").read_text().rpartition(")")[2].split()[0] != "Z":
+        time.sleep(0.002)
+else:
+    while not (folder / f"{trial}-go").exists():
+        time.sleep(0.01)
+os._exit(3 + rank)
+"""
 # Stands for torch; each process that imports it says so.
 TORCH = """import os, types
 cuda = types.SimpleNamespace(is_initialized=lambda: False)
@@ -144,6 +159,29 @@ class Ranks(RanksTest, TunerTest):
             self.assertNotIn("connection closed", trial["last_output"])
             self.expect_nothing_left(trial["number"])
         self.assertIn("ValueError: the reason of rank 1", trials["raises"]["last_output"])
+
+    def test_the_first_of_two_that_fail_together_is_the_reason_whoever_is_late_to_see_it(self):
+        study = self.study_of(TOGETHER, ["0", "1"], max_consecutive_failures=9)
+        process = self.start("run", study, "--dir", self.dir / "run", "--slots", 2)
+        for trial in range(2):
+            wait_for(lambda: all(self.note(trial, rank, "pid") for rank in range(2)), "both ranks to run")
+            case = int(json.loads(self.export("--db", self.dir / "run/espalier.db")["trials"][trial]["parameters"][0]["json"]))
+            runners = [int(self.note(trial, rank, "runner")[0]) for rank in range(2)]
+            supervisor = parent_of(runners[0])
+            for pid in (*runners, supervisor):
+                os.kill(pid, signal.SIGSTOP)
+            (self.notes / f"{trial}-go").touch()
+            wait_for(lambda: not any(map(is_alive, self.pids(trial))), "both ranks to end")
+            # Each runner sees its own rank's end, the later one's first.
+            for rank in (1 - case, case):
+                os.kill(runners[rank], signal.SIGCONT)
+                last = self.pids(trial)[rank]
+                wait_for(lambda: not pathlib.Path("/proc", str(last)).exists(), "its runner to see it")
+            os.kill(supervisor, signal.SIGCONT)
+        process.wait()
+        for trial in self.export("--db", self.dir / "run/espalier.db")["trials"]:
+            first = int(json.loads(trial["parameters"][0]["json"]))
+            self.assertRegex(trial["reason"], rf"^rank {first} of 2 on \S+ exited with code {3 + first}")
 
     def test_each_rank_is_told_once_to_end_and_killed_after_the_grace(self):
         study = self.study_of(STAYS, ["heeds", "stays"], stop_grace_s=0.5)

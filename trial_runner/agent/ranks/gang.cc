@@ -20,7 +20,9 @@
 namespace espalier {
 namespace {
 
-constexpr std::chrono::seconds kMostReleased{30};        // for launchers to end after their ranks
+constexpr std::chrono::seconds kMostReleased{30};  // for launchers to end after their ranks
+// So late the runner of a rank that has ended may say how, on a machine that is busy.
+constexpr std::chrono::seconds kMostLate{5};
 constexpr std::size_t kMostOfLauncher_bytes = 64 << 10;  // of what it prints, where it has failed
 
 std::chrono::steady_clock::duration Seconds(double seconds) {
@@ -197,7 +199,7 @@ bool Gang::Over() const {
 
 int Gang::WaitMs() const {
   auto until = Clock::time_point::max();
-  if (tell_at_) until = std::min(until, *tell_at_);
+  if (tell_at_) until = std::min(until, TimeToTell());
   if (kill_at_) until = std::min(until, *kill_at_);
   for (const Rank& rank : ranks_) {
     if (rank.ended && told_ns_ == 0) {
@@ -213,6 +215,7 @@ void Gang::Wait() {
   const int other_nodes = other_nodes_ && !other_nodes_->gone() ? other_nodes_->fd() : -1;
   std::vector<pollfd> fds{
       {signals_.get(), POLLIN, 0}, {listener_.get(), POLLIN, 0}, {other_nodes, POLLIN, 0}};
+  fds.push_back({order_of_ends_.fd(), POLLIN, 0});
   for (const Process& process : processes_) {
     fds.push_back({process.end ? -1 : process.started.pidfd.get(), POLLIN, 0});
   }
@@ -222,6 +225,7 @@ void Gang::Wait() {
   if (poll(fds.data(), fds.size(), WaitMs()) <= 0) return;
   TakeSignals();
   if (other_nodes >= 0) other_nodes_->TakeMeeting();  // which is known
+  TakeEnds();
   // What a rank has said before its runner, or the launcher above it, was gone.
   for (std::size_t i = 0; i < ranks_.size(); ++i) {
     if (fds[first_rank + i].revents != 0) Hear(static_cast<int>(i));
@@ -239,14 +243,23 @@ void Gang::TakeSignals() {
   TellToEnd(std::nullopt);
 }
 
+void Gang::TakeEnds() {
+  for (const int number : order_of_ends_.Take()) {
+    Rank& rank = ranks_[static_cast<std::size_t>(number)];
+    rank.nth = ++ended_;
+    rank.seen_ns = RankClock_ns();
+  }
+}
+
 void Gang::Welcome() {
   for (FileDescriptor come = AcceptRank(listener_); come.open(); come = AcceptRank(listener_)) {
     strangers_.push_back(std::move(come));
   }
   for (FileDescriptor& stranger : strangers_) {
     bool gone = false;
-    const std::optional<RankMessage> message = ReadMessage(stranger, gone);
-    if (message) {
+    const std::optional<HeardMessage> heard = ReadMessage(stranger, gone);
+    if (heard) {
+      const RankMessage* const message = &heard->said;
       const int number = message->rank - place_.first();
       const bool known = message->kind == RankMessage::Kind::kCame && number >= 0 &&
                          number < place_.here() && !ranks_[static_cast<std::size_t>(number)].came;
@@ -273,8 +286,9 @@ void Gang::Welcome() {
 void Gang::Hear(int number) {
   Rank& rank = ranks_[static_cast<std::size_t>(number)];
   bool gone = false;
-  const std::optional<RankMessage> message = ReadMessage(rank.runner, gone);
-  if (message && message->kind == RankMessage::Kind::kEnded) RankEnded(number, message->end);
+  std::optional<HeardMessage> heard = ReadMessage(rank.runner, gone);
+  if (heard && heard->process.open()) order_of_ends_.Watch(number, std::move(heard->process));
+  if (heard && heard->said.kind == RankMessage::Kind::kEnded) RankEnded(number, heard->said.end);
   if (!gone) return;
   rank.runner.Close();
   if (rank.ended) return;
@@ -287,6 +301,8 @@ void Gang::RankEnded(int number, const RankEnd& end) {
   if (rank.ended) return;
   rank.came = rank.ended = true;
   rank.end = end;
+  rank.end.nth = rank.nth;
+  if (rank.nth > 0 && !end.noted) rank.end.at_ns = std::min(end.at_ns, rank.seen_ns);
   rank.ended_at = Clock::now();
   if (end.well() || told_ns_ != 0 || tell_at_) return;
   tell_at_ = Clock::now() + std::chrono::nanoseconds(kEndSeenWithin_ns);
@@ -316,11 +332,21 @@ void Gang::ProcessEnded(std::size_t number) {
                     HowEnded(*process.end)));
 }
 
+// Whether the process of a rank has ended whose runner has not said how.
+bool Gang::AwaitsHow() const {
+  return std::ranges::any_of(ranks_, [](const Rank& rank) { return rank.nth > 0 && !rank.ended; });
+}
+
+// It may be the one that has failed first.
+Gang::Clock::time_point Gang::TimeToTell() const {
+  return AwaitsHow() ? *tell_at_ + kMostLate : *tell_at_;
+}
+
 void Gang::KeepTime() {
   const Clock::time_point now = Clock::now();
   if (kill_at_ && now >= *kill_at_) KillAll();
   if (told_ns_ != 0) return;
-  if (tell_at_ && now >= *tell_at_) TellToEnd(order_.grace_s);
+  if (tell_at_ && now >= TimeToTell()) TellToEnd(order_.grace_s);
   const bool some_run = !std::ranges::all_of(ranks_, &Rank::ended);
   for (std::size_t i = 0; i < ranks_.size() && some_run && late_ < 0; ++i) {
     const bool early = ranks_[i].ended && ranks_[i].end.well() &&
@@ -353,6 +379,7 @@ std::optional<Gang::Failure> Gang::FailureHere() const {
   if (!failure_.empty()) return failure;
   std::vector<RankEnd> ends;
   for (const Rank& rank : ranks_) ends.push_back(rank.end);
+  PutInOrder(ends);
   const int blamed = RankToBlame(ends, told_ns_ == 0 ? RankClock_ns() : told_ns_);
   if (blamed >= 0) {
     failure.blame.rank = place_.first() + blamed;

@@ -11,6 +11,7 @@
 #include "base/file_descriptor.h"
 #include "base/launch_kinds.h"
 #include "trial_runner/agent/processes/launch.h"
+#include "trial_runner/agent/ranks/end_order.h"
 #include "trial_runner/agent/ranks/held_port.h"
 #include "trial_runner/agent/ranks/node_link.h"
 #include "trial_runner/agent/ranks/rank_end.h"
@@ -42,6 +43,8 @@ class Gang {
     bool lost = false;  // its runner was killed, and it with it
     RankEnd end{.exit_code = 0};
     Clock::time_point ended_at;
+    int nth = 0;               // of those here whose processes have ended; 0: it runs, or not known
+    std::int64_t seen_ns = 0;  // when this was seen
 
     bool runs() const { return came && !ended; }
   };
@@ -70,11 +73,14 @@ class Gang {
   void Wait();
   int WaitMs() const;
   void TakeSignals();
+  void TakeEnds();
   void Welcome();
   void Hear(int rank);
   void RankEnded(int rank, const RankEnd& end);
   void ReapProcesses();
   void ProcessEnded(std::size_t process);
+  bool AwaitsHow() const;
+  Clock::time_point TimeToTell() const;
   void KeepTime();
   // Tells all that run to end, and when they will be killed: never where there is no grace.
   void TellToEnd(std::optional<double> grace_s);
@@ -100,6 +106,8 @@ class Gang {
   std::vector<FileDescriptor> strangers_;  // that have not said yet which rank they run
   std::vector<Process> processes_;
   std::vector<Rank> ranks_;   // those here, from place_.first() on
+  EndOrder order_of_ends_;    // of their processes
+  int ended_ = 0;             // in that order
   bool terminated_ = false;   // by whoever runs this
   std::string failure_;       // why all are killed, where no rank's own end says so
   int late_ = -1;             // the rank that ended well long before the others

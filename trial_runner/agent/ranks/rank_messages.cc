@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
@@ -33,23 +34,35 @@ absl::Status CannotWatch(const char* what) {
       absl::StrCat("the trial's ranks cannot be watched: ", what, ": ", std::strerror(errno)));
 }
 
-bool SendPacket(const FileDescriptor& socket, const void* what, std::size_t size) {
+bool SendPacket(const FileDescriptor& socket, const msghdr& packet, std::size_t size) {
   ssize_t sent = 0;
   do {
-    sent = send(socket.get(), what, size, MSG_NOSIGNAL);
+    sent = sendmsg(socket.get(), &packet, MSG_NOSIGNAL);
   } while (sent < 0 && errno == EINTR);
   return sent == static_cast<ssize_t>(size);
 }
 
-template <typename Packet>
-std::optional<Packet> ReadPacket(const FileDescriptor& socket, bool& gone) {
-  Packet packet{};
+// Whether a packet of that size has come.
+bool ReadPacket(const FileDescriptor& socket, msghdr& into, std::size_t size, bool& gone) {
   ssize_t got = 0;
   do {
-    got = recv(socket.get(), &packet, sizeof packet, MSG_DONTWAIT);
+    got = recvmsg(socket.get(), &into, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
   } while (got < 0 && errno == EINTR);
   gone = got == 0 || (got < 0 && errno != EAGAIN && errno != EWOULDBLOCK);
-  if (got != static_cast<ssize_t>(sizeof packet)) return std::nullopt;
+  return got == static_cast<ssize_t>(size);
+}
+
+// Room for one descriptor beside a packet.
+struct Carried {
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> bytes{};
+};
+
+msghdr Packet(iovec& part, Carried& carried) {
+  msghdr packet{};
+  packet.msg_iov = &part;
+  packet.msg_iovlen = 1;
+  packet.msg_control = carried.bytes.data();
+  packet.msg_controllen = carried.bytes.size();
   return packet;
 }
 
@@ -93,20 +106,57 @@ absl::StatusOr<FileDescriptor> ConnectToRanks(const std::string& address) {
   return connected;
 }
 
-bool SendMessage(const FileDescriptor& socket, const RankMessage& message) {
-  return SendPacket(socket, &message, sizeof message);
+bool SendMessage(const FileDescriptor& socket, const RankMessage& message,
+                 const FileDescriptor& process) {
+  RankMessage said = message;
+  iovec part{&said, sizeof said};
+  Carried carried;
+  msghdr packet = Packet(part, carried);
+  if (process.open()) {
+    cmsghdr* const header = CMSG_FIRSTHDR(&packet);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof(int));
+    const int fd = process.get();
+    std::memcpy(CMSG_DATA(header), &fd, sizeof fd);
+  } else {
+    packet.msg_controllen = 0;
+  }
+  return SendPacket(socket, packet, sizeof said);
 }
 
 bool SendOrder(const FileDescriptor& socket, RankOrder order) {
-  return SendPacket(socket, &order, sizeof order);
+  iovec part{&order, sizeof order};
+  msghdr packet{};
+  packet.msg_iov = &part;
+  packet.msg_iovlen = 1;
+  return SendPacket(socket, packet, sizeof order);
 }
 
-std::optional<RankMessage> ReadMessage(const FileDescriptor& socket, bool& gone) {
-  return ReadPacket<RankMessage>(socket, gone);
+std::optional<HeardMessage> ReadMessage(const FileDescriptor& socket, bool& gone) {
+  HeardMessage heard;
+  iovec part{&heard.said, sizeof heard.said};
+  Carried carried;
+  msghdr packet = Packet(part, carried);
+  const bool whole = ReadPacket(socket, packet, sizeof heard.said, gone);
+  if (packet.msg_controllen >= CMSG_LEN(sizeof(int))) {
+    int fd = -1;
+    const cmsghdr* const header = CMSG_FIRSTHDR(&packet);
+    if (header->cmsg_type == SCM_RIGHTS) std::memcpy(&fd, CMSG_DATA(header), sizeof fd);
+    heard.process = FileDescriptor(fd);
+  }
+  if (!whole) return std::nullopt;
+  return heard;
 }
 
 std::optional<RankOrder> ReadOrder(const FileDescriptor& socket, bool& gone) {
-  return ReadPacket<RankOrder>(socket, gone);
+  RankOrder order{};
+  iovec part{&order, sizeof order};
+  msghdr packet{};
+  packet.msg_iov = &part;
+  packet.msg_iovlen = 1;
+  if (!ReadPacket(socket, packet, sizeof order, gone)) return std::nullopt;
+  return order;
 }
 
 }  // namespace espalier

@@ -13,11 +13,17 @@ namespace espalier {
 // What a rank's runner tells the supervisor of its trial's ranks, each a packet of a socket between
 // two processes of one machine and one program.
 struct RankMessage {
-  enum class Kind : std::int32_t { kCame, kEnded };
+  enum class Kind : std::int32_t { kCame, kStarted, kEnded };
   Kind kind = Kind::kCame;
   std::int32_t rank = 0;
   std::int32_t ranks = 1;  // as its launcher says
   RankEnd end{};           // kEnded
+};
+
+// A message as it arrives: kStarted brings the pidfd of the rank's process.
+struct HeardMessage {
+  RankMessage said;
+  FileDescriptor process{};
 };
 
 // What the supervisor tells a runner. When the socket closes, that is kKill too.
@@ -31,11 +37,12 @@ FileDescriptor AcceptRank(const FileDescriptor& listener);
 absl::StatusOr<FileDescriptor> ConnectToRanks(const std::string& address);
 
 // False: the other end is gone.
-bool SendMessage(const FileDescriptor& socket, const RankMessage& message);
+bool SendMessage(const FileDescriptor& socket, const RankMessage& message,
+                 const FileDescriptor& process = {});
 bool SendOrder(const FileDescriptor& socket, RankOrder order);
 
 // `gone`: nothing more comes. nullopt and not gone: nothing has come yet.
-std::optional<RankMessage> ReadMessage(const FileDescriptor& socket, bool& gone);
+std::optional<HeardMessage> ReadMessage(const FileDescriptor& socket, bool& gone);
 std::optional<RankOrder> ReadOrder(const FileDescriptor& socket, bool& gone);
 
 }  // namespace espalier

@@ -159,7 +159,11 @@ RankEnd Runner::Run(const std::string& address) {
   const int nodes = RankNumber(order_.environment, "NNODES", 1);
   RankMessage message{.rank = rank_, .ranks = RankNumber(order_.environment, "WORLD_SIZE", nodes)};
   SendMessage(supervisor_, message);
-  if (Start()) Await();
+  if (Start()) {
+    message.kind = RankMessage::Kind::kStarted;
+    SendMessage(supervisor_, message, process_.pidfd);
+    Await();
+  }
   message.kind = RankMessage::Kind::kEnded;
   message.end = end_;
   SendMessage(supervisor_, message);
