@@ -76,6 +76,7 @@ Pool PoolView::MakePool(int most_slots, bool with_waiting) {
   const JobLimits limits{.most_slots = most_slots,
                          .most_on_gpus_of_its_own = MostOnGpusOfItsOwn(most_slots)};
   std::map<StudyId, double> time_left_s;
+  std::map<StudyId, bool> starts;
   for (const auto& [id, live] : pool_.live) {
     const Trial& trial = *live.trial;
     const Study& study = *live.study;
@@ -84,7 +85,12 @@ Pool PoolView::MakePool(int most_slots, bool with_waiting) {
     if (pool_.recovering.contains(id) || trials_.Held(id)) continue;
     if (checkpoints_.Holds(id) && !(with_waiting && checkpoints_.WaitsForHolder(id))) continue;
     if (study.state != StudyState::kRunning && !has_group) continue;
-    if (!has_group && !NodesTooOldFor(study.spec, pool_).empty()) continue;
+    if (!has_group) {
+      // A look at all nodes: once for all trials of the study.
+      const auto [known, is_new] = starts.try_emplace(study.id, true);
+      if (is_new) known->second = NodesTooOldFor(study.spec, pool_).empty();
+      if (!known->second) continue;
+    }
     pool.jobs.push_back(MakeJob(study, trial, limits));
     if (study.spec.time_limit_s <= 0 && study.spec.cost_limit <= 0) continue;
     // A look at all trials of the study: once for all of them.

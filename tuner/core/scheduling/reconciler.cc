@@ -76,12 +76,13 @@ bool Reconciler::RestartForSize(const Trial& trial, Group& group,
                                 const std::vector<Replica*>& live) {
   const StudySpec& spec = turn_.StudyAt(trial.study).spec;
   if (!spec.resize_by_restart || live.empty()) return false;
-  if (HasItsSlots(trial, group)) {
+  const Placement wanted = FirstPlacesOf(pool_, turn_.StudyAt(trial.study), group);
+  if (HasItsSlots(trial, wanted)) {
     group.waits_for_slots.reset();
     return false;
   }
   if (!MayRestartForSize(pool_, trial, group)) return false;
-  if (!AreFree(trial, FirstPlacesOf(pool_, turn_.StudyAt(trial.study), group))) {
+  if (!AreFree(trial, wanted)) {
     if (!group.waits_for_slots) group.waits_for_slots = turn_.now();
     if (SecondsBetween(*group.waits_for_slots, turn_.now()) < kPatience_s) return true;
   }
@@ -93,8 +94,7 @@ bool Reconciler::RestartForSize(const Trial& trial, Group& group,
 
 // Whether the processes of a plain program have all that is planned for them. Where nothing can be
 // planned for them, as on a node that is drained, they have.
-bool Reconciler::HasItsSlots(const Trial& trial, const Group& group) const {
-  const Placement wanted = FirstPlacesOf(pool_, turn_.state().studies.at(trial.study), group);
+bool Reconciler::HasItsSlots(const Trial& trial, const Placement& wanted) const {
   return wanted.empty() || pool_.PlacementOf(trial.id) == wanted;
 }
 
@@ -211,7 +211,9 @@ bool Reconciler::HasWhatItShould(TrialId id) const {
   const bool restarts =
       turn_.state().studies.at(turn_.state().trials.at(id).study).spec.resize_by_restart;
   if (!group.elastic && restarts) {
-    return !held.empty() && HasItsSlots(turn_.state().trials.at(id), group);
+    const Trial& trial = turn_.state().trials.at(id);
+    const Study& study = turn_.state().studies.at(trial.study);
+    return !held.empty() && HasItsSlots(trial, FirstPlacesOf(pool_, study, group));
   }
   if (!group.elastic) {
     // Until its first replica is Ready, or ends, no more are started.

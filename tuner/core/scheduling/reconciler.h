@@ -37,7 +37,7 @@ class Reconciler {
   void StartJoiners(const Trial& trial, const Group& group, const std::vector<Replica*>& live);
   void StartFirst(const Trial& trial, const Group& group);
   bool RestartForSize(const Trial& trial, Group& group, const std::vector<Replica*>& live);
-  bool HasItsSlots(const Trial& trial, const Group& group) const;
+  bool HasItsSlots(const Trial& trial, const Placement& wanted) const;
   bool AreFree(const Trial& trial, const Placement& places) const;
   void NoteRunning(const Trial& trial);
   void StartOn(const Trial& trial, NodeId node, int slot, std::vector<int> more_slots = {});
