@@ -5,6 +5,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/api/answer_json.h"
 #include "tuner.pb.h"
 
 namespace espalier {
@@ -88,7 +89,7 @@ TEST(MessageToJson, IsReadByTheProtobufReader) {
   details.add_decisions()->set_kind("fail");
   trial.add_spans()->add_slots()->set_index(2);
   v1::StudyDetails read;
-  ASSERT_TRUE(MessageFromJson(MessageToJson(details), read).ok());
+  ASSERT_TRUE(MessageFromJson(WithoutNulls(MessageToJson(details)), read).ok());
   EXPECT_EQ(read.SerializeAsString(), details.SerializeAsString());
 }
 
@@ -114,8 +115,29 @@ TEST(MessageFromJson, ReadsWhatItIsGiven) {
   EXPECT_THAT(ErrorOf(R"({"promise": 1e39})", taken),
               HasSubstr("\"promise\": needs a number from"));
   v1::TellRequest absent;
-  ASSERT_TRUE(MessageFromJson(R"({"value": null, "step": null})", absent).ok());
+  ASSERT_TRUE(MessageFromJson(R"({"final": null, "state": null})", absent).ok());
   EXPECT_FALSE(absent.has_value());
+}
+
+// It is not a wish for what comes where there is none, such as a verdict without a value.
+TEST(MessageFromJson, NullIsNoNumber) {
+  v1::ReportRequest report;
+  EXPECT_EQ(ErrorOf(R"({"step": 3, "value": null})", report),
+            "\"value\": needs a number, got null: where there is none, leave the key out");
+  for (const char* key : {"trial_id", "step", "rank", "ranks"}) {
+    EXPECT_THAT(ErrorOf("{\"" + std::string(key) + "\": null}", report),
+                HasSubstr("\"" + std::string(key) + "\": needs a number, got null"));
+  }
+  v1::TellRequest tell;
+  EXPECT_THAT(ErrorOf(R"({"values": null})", tell),
+              HasSubstr("\"values\": needs numbers, got null"));
+  EXPECT_THAT(ErrorOf(R"({"values": [1, null]})", tell),
+              HasSubstr("\"values[1]\": needs a number"));
+  v1::SetPoolPolicyRequest policy;
+  EXPECT_THAT(ErrorOf(R"({"options": {"p": null}})", policy),
+              HasSubstr("\"options.p\": needs a number"));
+  v1::DrainNodeRequest drain;
+  EXPECT_THAT(ErrorOf(R"({"within_s": null})", drain), HasSubstr("\"within_s\": needs a number"));
 }
 
 TEST(MessageFromJson, NamesTheKeyAndWhatItNeeds) {

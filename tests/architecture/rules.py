@@ -201,7 +201,7 @@ WALLS = {
                     "tests/e2e", "tests/benchmarks", "tests/fuzz", "tests/protocol",
                     "tests/trial_runner/golden"],
         "headers": ["base/json/parse_json.h", "search_spaces/json_text.h",
-                    "adapters/optuna/dashboard/listener.h"],
+                    "adapters/optuna/dashboard/listener.h", "tests/api/answer_json.h"],
     },
     # Reads JSON as Python writes it, with NaN and Infinity, which the library above refuses.
     "python json": {

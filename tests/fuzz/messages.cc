@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "base/json/parse_json.h"
+#include "tests/api/answer_json.h"
 #include "tests/fuzz/input.h"
 #include "tuner.pb.h"
 #include "tuner/api/agent_convert.h"
@@ -65,7 +66,7 @@ void ReadAsJson(std::string_view json) {
   const std::string written = MessageToJson(*message);
   ESPALIER_CHECK(!ParseJson(written, kMaxRecordDepth).is_discarded(), "an answer is JSON");
   const std::unique_ptr<google::protobuf::Message> again(prototype->New());
-  if (MessageFromJson(written, *again).ok()) {
+  if (MessageFromJson(WithoutNulls(written), *again).ok()) {
     ESPALIER_CHECK(MessageToJson(*again) == written, "and means the same as a request");
   }
 }

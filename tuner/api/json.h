@@ -23,9 +23,9 @@ std::string QuoteJson(std::string_view text);
 std::string JsonOrQuoted(const std::string& text);
 
 // The message of a JSON text. Infinities may be "inf" and "-inf" too, in any case; enums lower case
-// and without their prefix; null is as if the key were absent. INVALID_ARGUMENT names the key, what
-// it needs and what was given; keys that are unknown, or in `elsewhere` (a path gives them), are
-// refused.
+// and without their prefix; null is as if the key were absent, but for numbers: as JavaScript writes
+// NaN, it is refused. INVALID_ARGUMENT names the key, what it needs and what was given; keys that
+// are unknown, or in `elsewhere` (a path gives them), are refused.
 absl::Status MessageFromJson(std::string_view json, google::protobuf::Message& message,
                              const std::vector<std::string_view>& elsewhere = {});
 

@@ -32,6 +32,12 @@ absl::Status Needs(const std::string& place, const std::string& what, const Json
       absl::StrCat("\"", place, "\": needs ", what, ", got ", Quote(got)));
 }
 
+bool IsNumber(const FieldDescriptor& field) {
+  return !field.is_map() && (field.cpp_type() == FieldDescriptor::CPPTYPE_INT32 ||
+                             field.cpp_type() == FieldDescriptor::CPPTYPE_INT64 ||
+                             field.cpp_type() == FieldDescriptor::CPPTYPE_DOUBLE);
+}
+
 std::string Dump(const Json& value) {
   return value.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
@@ -73,6 +79,12 @@ class Reader {
             "\"", inner, "\": unknown key. Known: ", absl::StrJoin(KeysOf(descriptor), ", ")));
       }
       const bool takes_null = !field->is_map() && field->options().GetExtension(v1::json_text);
+      if (value.is_null() && IsNumber(*field)) {
+        // As JavaScript writes NaN: it is not that none was meant.
+        return absl::InvalidArgumentError(
+            absl::StrCat("\"", inner, "\": needs ", field->is_repeated() ? "numbers" : "a number",
+                         ", got null: where there is none, leave the key out"));
+      }
       if (value.is_null() && !takes_null) continue;
       ESPALIER_RETURN_IF_ERROR(ReadField(value, inner, *field, message));
     }

@@ -117,10 +117,9 @@ PageJson EntryOf(const Row& row) {
   if (row.takes_key()) entry["parameters"] = PageJson::array({Reference("parameters", "key")});
   const bool has_body = row.method() != "GET" && !row.body().empty();
   if (has_body) entry["requestBody"] = {{"content", JsonContent(row.request->name())}};
-  std::vector<std::string> errors = {"401", "403", "503"};
+  std::vector<std::string> errors = {"400", "401", "403", "503"};
   const std::vector<std::string> names = row.path_names();
   if (!names.empty()) errors.emplace_back("404");
-  if (has_body || std::ranges::count(names, "trial_id") > 0) errors.emplace_back("400");
   if (has_body) errors.emplace_back("413");
   std::ranges::sort(errors);
   entry["responses"]["200"] = {{"description", "Success."},
@@ -234,6 +233,32 @@ TEST(OpenApi, HasEachRouteAndNoOther) {
     }
   }
   EXPECT_EQ(routes, described);
+}
+
+// Of one method of a path.
+std::set<std::string> QueryOnPage(const PageJson& page, const PageJson& entry) {
+  std::set<std::string> keys;
+  for (const PageJson& parameter : entry.value("parameters", PageJson::array())) {
+    const std::string reference = parameter.value("$ref", "");
+    const PageJson& said =
+        reference.empty() ? parameter : page.at(PageJson::json_pointer(reference.substr(1)));
+    if (said.at("in") == "query") keys.insert(said.at("name").get<std::string>());
+  }
+  return keys;
+}
+
+TEST(OpenApi, HasTheKeysOfEachQuery) {
+  const PageJson page = PageJson::parse(OpenApiText());
+  for (const HttpRoute& route : OwnRoutes("", nullptr)) {
+    const std::string path(route.path);
+    if (!path.starts_with("/api/")) continue;
+    const std::string method = absl::AsciiStrToLower(std::string(route.method));
+    ASSERT_TRUE(route.query.has_value())
+        << method << " " << path << " has to say which keys its query takes (HttpRoute::query)";
+    EXPECT_EQ(std::set<std::string>(route.query->begin(), route.query->end()),
+              QueryOnPage(page, page.at("paths").at(path).at(method)))
+        << method << " " << path;
+  }
 }
 
 TEST(OpenApi, NewOperationsAreDescribedFromTheirMessages) {

@@ -141,11 +141,22 @@ const std::map<std::string_view, AnswerCall>& OwnAnswers() {
   return *answers;
 }
 
+// The keys of their queries; other operations have none.
+QueryKeys QueryOf(std::string_view operation) {
+  static const auto* const keys = new std::map<std::string_view, QueryKeys>{
+      {api::OperationName<api::CreateStudy>(), {"exist_ok"}},
+      {api::OperationName<api::GetStudy>(), {"active", "values"}},
+      {api::OperationName<api::GetTrialOutput>(), {"rank"}}};
+  const auto found = keys->find(operation);
+  return found == keys->end() ? QueryKeys() : found->second;
+}
+
 template <typename Request, typename Response>
 HttpRoute RouteOf(const api::Operation<Request, Response>& row) {
   const std::string_view http = row.http;
   const std::size_t space = http.find(' ');
   HttpRoute route{http.substr(0, space), http.substr(space + 1), row.name, nullptr};
+  route.query = QueryOf(row.name);
   route.waits = row.waits;
   if (const auto own = OwnAnswers().find(row.name); own != OwnAnswers().end()) {
     route.answer = own->second;
@@ -162,7 +173,11 @@ HttpRoute RouteOf(const api::Operation<Request, Response>& row) {
 }  // namespace
 
 std::vector<HttpRoute> OperationRoutes() {
-  std::vector<HttpRoute> routes = {{"GET", "/api/studies/{study}/trials", "GetTrials", ShowTrials}};
+  std::vector<HttpRoute> routes = {{.method = "GET",
+                                    .path = "/api/studies/{study}/trials",
+                                    .operation = "GetTrials",
+                                    .answer = ShowTrials,
+                                    .query = QueryOf(api::OperationName<api::GetStudy>())}};
   api::ForEachOperation([&routes](const auto& row) {
     if (*row.http != '\0') routes.push_back(RouteOf(row));
   });

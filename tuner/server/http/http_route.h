@@ -2,9 +2,9 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "base/status.h"
@@ -34,6 +34,9 @@ struct HttpAnswer {
   TakeStream stream{};
 };
 
+// What a query may say: "?from=1" has the key "from".
+using QueryKeys = std::vector<std::string_view>;
+
 // The row "METHOD PATH" of the table of permissions (tuner/server/access/permissions.h) says which
 // roles may call it; without a row only administrators may.
 struct HttpRoute {
@@ -42,6 +45,8 @@ struct HttpRoute {
   const char* operation;  // the name under which it is counted
   // Called from many threads at once.
   std::function<HttpAnswer(const HttpCall& call)> answer;
+  // A query with other keys is refused; none: whatever its clients send is taken.
+  std::optional<QueryKeys> query{};
   // Of a call that needs no role: what else opens it, such as a secret in its path, looked at
   // before the body is read. Null: nothing, and no body of a stranger is read.
   std::function<absl::Status(const HttpCall& call)> open{};

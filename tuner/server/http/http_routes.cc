@@ -1,10 +1,11 @@
 #include "tuner/server/http/http_routes.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/check.h"
+#include "absl/strings/str_join.h"
 #include "tuner/api/json.h"
 #include "tuner/server/http/event_streams.h"
 #include "tuner/server/http/http_message.h"
@@ -83,14 +84,14 @@ std::vector<HttpRoute> ServiceRoutes(std::string dashboard, MetricsText metrics)
   const auto text = [metrics = std::move(metrics)](const HttpCall& call) {
     return AnswerMetrics(metrics(call.tuner));
   };
-  std::vector<HttpRoute> routes = PageRoutes(std::move(dashboard), WebAssets());
-  for (HttpRoute& route :
-       std::vector<HttpRoute>{{"GET", "/healthz", "healthz", Health},
-                              {"GET", "/metrics", "metrics", text},
-                              {"GET", "/api/openapi.json", "openapi", OpenApi}}) {
-    routes.push_back(std::move(route));
-  }
-  return routes;
+  return {{"GET", "/", "index", index},
+          {"GET", "/healthz", "healthz", Health},
+          {"GET", "/metrics", "metrics", text},
+          {.method = "GET",
+           .path = "/api/openapi.json",
+           .operation = "openapi",
+           .answer = OpenApi,
+           .query = QueryKeys{}}};
 }
 
 std::vector<HttpRoute> EventRoutes(EventStreams* streams) {
@@ -121,6 +122,19 @@ FoundRoute FindRoute(const std::vector<HttpRoute>& routes, std::string_view meth
     absl::StrAppend(&found.allowed, found.allowed.empty() ? "" : ", ", std::string(route.method));
   }
   return found;
+}
+
+absl::Status CheckQuery(const HttpRoute& route, const std::map<std::string, std::string>& query) {
+  if (!route.query) return absl::OkStatus();
+  for (const auto& [key, value] : query) {
+    if (std::ranges::find(*route.query, key) != route.query->end()) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "query ", QuoteJson(key), ": unknown key of ", std::string(route.method), " ",
+        std::string(route.path), route.query->empty() ? ", which takes none" : ". Known: ",
+        absl::StrJoin(*route.query, ", ",
+                      [](std::string* text, std::string_view name) { text->append(name); })));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace espalier

@@ -177,36 +177,9 @@ class HttpServerImpl final : public HttpServer {
                   .service_url = ServiceUrl(request),
                   .role = access_.RoleOf(shown)};
     for (const auto& [name, value] : request.params) call.query.emplace(name, value);
-    HttpAnswer answer = found.route->answer(call);
-    if (answer.status.ok() && answer.stream && request.method == "GET") {
-      BeginStream(*found.route, ShownBy(request), std::move(answer.stream), response);
-    }
-    if (request.path.starts_with("/api")) response.set_header("Cache-Control", "no-store");
-    Answer(found.route->operation, answer, response);
-  }
-
-  // The connection is handed over as soon as the library has done its part.
-  void BeginStream(const HttpRoute& route, const Shown& shown, TakeStream take,
-                   httplib::Response& response) {
-    const auto admitted =
-        [this, shown,
-         call = absl::StrCat(std::string(route.method), " ", std::string(route.path))] {
-          return access_.Admit(call, shown);
-        };
-    const std::lock_guard lock(streams_mutex_);
-    const std::string name = absl::StrCat(++last_stream_);
-    streams_.emplace(
-        name, [take = std::move(take), admitted](std::unique_ptr<StreamConnection> connection) {
-          take(std::move(connection), admitted);
-        });
-    response.set_header(kStreamHeader, name);
-  }
-  void HandOver(const std::string& name, std::unique_ptr<StreamConnection> connection) {
-    auto stream = [&] {
-      const std::lock_guard lock(streams_mutex_);
-      return streams_.extract(name);
-    }();
-    if (!stream.empty()) stream.mapped()(std::move(connection));
+    const absl::Status asked = CheckQuery(*found.route, call.query);
+    Answer(found.route->operation, asked.ok() ? found.route->answer(call) : HttpAnswer{asked, ""},
+           response);
   }
 
   std::string ServiceUrl(const httplib::Request& request) const {

@@ -46,8 +46,16 @@ HttpAnswer Release(const HttpCall& call) {
 }  // namespace
 
 std::vector<HttpRoute> SlotRoutes() {
-  return {{"POST", "/api/trials/{trial_id}/slots", "AcquireSlots", Acquire},
-          {"DELETE", "/api/trials/{trial_id}/slots", "ReleaseSlots", Release}};
+  return {{.method = "POST",
+           .path = "/api/trials/{trial_id}/slots",
+           .operation = "AcquireSlots",
+           .answer = Acquire,
+           .query = QueryKeys{}},
+          {.method = "DELETE",
+           .path = "/api/trials/{trial_id}/slots",
+           .operation = "ReleaseSlots",
+           .answer = Release,
+           .query = QueryKeys{}}};
 }
 
 }  // namespace espalier
