@@ -173,6 +173,20 @@ TEST_F(Operations, GetStudyLeavesOutWhatIsNotWanted) {
   EXPECT_EQ(Details(true).trials(0).number(), 0);
 }
 
+TEST_F(Operations, GetStudyNamesNodesThatHaveLeft) {
+  StartTrial();
+  EXPECT_EQ(Details().former_nodes_size(), 0) << "the pool names it";
+  const NodeId node{Details().pool().nodes(0).id()};
+  tuner_.Post(AgentGone{node});
+  tuner_.now = After(tuner_.now, 3600);
+  tuner_.Post(Tick{});
+  ASSERT_EQ(Details().pool().nodes_size(), 0);
+  ASSERT_EQ(Details().former_nodes_size(), 1);
+  EXPECT_EQ(Details().former_nodes(0).id(), node.value);
+  EXPECT_EQ(Details().former_nodes(0).name(), "oak");
+  EXPECT_EQ(Details(false, true).former_nodes_size(), 0) << "nor the slots that it had";
+}
+
 TEST_F(Operations, GetPoolShowsWhoHoldsWhichSlot) {
   StartTrial();
   tuner_.pids[replica_] = 4711;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -33,6 +34,23 @@ absl::StatusOr<v1::Study> PostForStudy(Tuner& tuner, Event event, Reply* reply =
   return *std::move(study);
 }
 
+// What is known of nodes that have left: their names.
+void AddFormerNodes(const TunerState& state, v1::StudyDetails& details) {
+  std::set<std::int64_t> told;
+  for (const v1::Node& node : details.pool().nodes()) told.insert(node.id());
+  for (const v1::Trial& trial : details.trials()) {
+    for (const v1::SlotSpan& span : trial.spans()) {
+      for (const v1::Slot& slot : span.slots()) {
+        const auto known = state.nodes.find(NodeId{slot.node_id()});
+        if (known == state.nodes.end() || !told.insert(slot.node_id()).second) continue;
+        v1::NodeName& former = *details.add_former_nodes();
+        former.set_id(slot.node_id());
+        former.set_name(known->second);
+      }
+    }
+  }
+}
+
 v1::StudyDetails Details(const Study& study, const View& view, bool active_only, bool with_curves) {
   v1::StudyDetails details;
   const TunerState& state = view.core.state();
@@ -50,6 +68,7 @@ v1::StudyDetails Details(const Study& study, const View& view, bool active_only,
     *details.add_decisions() = ToProto(*it);
   }
   *details.mutable_pool() = PoolToProto(view);
+  AddFormerNodes(state, details);
   return details;
 }
 

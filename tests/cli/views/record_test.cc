@@ -53,6 +53,10 @@ TEST(LanesOf, NamesSlotsByNodeAlsoWhenThePoolIsUnknown) {
   details.clear_pool();
   ASSERT_EQ(LanesOf(details).size(), 2u);
   EXPECT_EQ(LanesOf(details)[1].name, "node 1/1");
+  v1::NodeName& former = *details.add_former_nodes();
+  former.set_id(1);
+  former.set_name("oak");
+  EXPECT_EQ(LanesOf(details)[1].name, "oak/1");
 }
 
 TEST(UtilisationOf, DividesHeldTimeByTheSlotsTime) {

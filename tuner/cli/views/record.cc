@@ -107,6 +107,7 @@ std::vector<Lane> LanesOf(const v1::StudyDetails& details) {
     names[node.id()] = node.name();
     for (int i = 0; i < node.slots(); ++i) slots.emplace(node.id(), i);
   }
+  for (const v1::NodeName& node : details.former_nodes()) names[node.id()] = node.name();
   for (const v1::Trial& trial : details.trials()) {
     for (const v1::SlotSpan& span : trial.spans()) {
       for (const v1::Slot& slot : span.slots()) slots.emplace(slot.node_id(), slot.index());
