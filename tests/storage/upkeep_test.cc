@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <fstream>
@@ -16,6 +17,7 @@
 #include "tests/storage/same_state.h"
 #include "tests/storage/scratch_folder.h"
 #include "tests/storage/undo_schema.h"
+#include "tuner/storage/database.h"
 #include "tuner/storage/storage.h"
 
 namespace espalier {
@@ -153,6 +155,43 @@ TEST_F(Upkeep, BackUpIsTheSameDatabase) {
   EXPECT_THAT(FilesLeft(), testing::Contains("copy.db"));
   EXPECT_THAT(FilesLeft(), testing::Not(testing::Contains(HasSubstr("unfinished"))));
   ExpectHolds(copy(), state_);
+}
+
+// Files that SQLite makes beside a database, and that a copy of it would have to have, too.
+TEST_F(Upkeep, WhoOnlyReadsLeavesNothingBesideTheFile) {
+  ASSERT_TRUE(BackUpDatabase(path(), copy()).ok());
+  EXPECT_THAT(FilesLeft(), testing::UnorderedElementsAre("tuner.db", "copy.db"));
+  EXPECT_EQ(Faults(), "");
+  ASSERT_TRUE(CheckDatabase(copy()).ok());
+  {
+    const auto storage = OpenSqliteStorage(copy(), /*read_only=*/true);
+    ASSERT_TRUE(storage.ok()) << storage.status();
+    ASSERT_TRUE((*storage)->Load().ok());
+  }
+  EXPECT_THAT(FilesLeft(), testing::UnorderedElementsAre("tuner.db", "copy.db"));
+  chmod(copy().c_str(), 0400);
+  ASSERT_TRUE(CheckDatabase(copy()).ok());
+  EXPECT_THAT(FilesLeft(), testing::UnorderedElementsAre("tuner.db", "copy.db"));
+}
+
+TEST_F(Upkeep, WhoOnlyReadsLeavesTheLogOfAKilledServiceAsItIs) {
+  const auto service = MustOpen();
+  const Change change = StudyAttributeSet{StudyId(1), false, "late", "1"};
+  ASSERT_TRUE(service->Commit(std::vector<Change>{change}).ok());
+  for (const char* part : {"", "-wal"}) {
+    std::filesystem::copy_file(path() + part, copy() + part);
+  }
+  const auto bytes = std::filesystem::file_size(copy() + "-wal");
+  state_.Apply(change);
+  ExpectHolds(copy(), state_);
+  ASSERT_TRUE(CheckDatabase(copy()).ok());
+  EXPECT_EQ(std::filesystem::file_size(copy() + "-wal"), bytes);
+}
+
+TEST_F(Upkeep, WhoOnlyReadsCanNotWrite) {
+  const auto database = Database::Open(path(), /*read_only=*/true);
+  ASSERT_TRUE(database.ok()) << database.status();
+  EXPECT_FALSE((*database)->Execute("DELETE FROM trials").ok());
 }
 
 TEST_F(Upkeep, BackUpOfAnOpenDatabaseHasWhatItAcknowledged) {

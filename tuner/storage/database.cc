@@ -55,13 +55,24 @@ bool IsInWalMode(const std::string& path) {
   return header[kReadVersion] == kWal;
 }
 
-// Whether SQLite could not read the file as usual, though all of it is there: in WAL mode it makes
-// a -shm beside it, in a folder in which this user can make nothing. What has a -wal is in use, or
-// was left in the middle.
-bool HasToBeReadAsItIs(const std::string& path) {
+// Whether its log has anything that SQLite has not written back, or not shown to have: the database
+// is in use, or was left in the middle.
+bool HasLog(const std::string& path) {
+  std::error_code none;
+  const auto bytes = std::filesystem::file_size(path + "-wal", none);
+  return !none && bytes > 0;
+}
+
+// How SQLite reads a file, all of which is there, so that nothing is left beside it: in WAL mode it
+// makes a -wal and a -shm even to read, and only one that may write removes them when it closes.
+enum class Reading { kAsUsual, kAsItIs, kAsAWriter };
+Reading ReadingOf(const std::string& path) {
+  if (HasLog(path) || !IsInWalMode(path)) return Reading::kAsUsual;
   const std::filesystem::path folder = std::filesystem::path(path).parent_path();
-  return eaccess(folder.empty() ? "." : folder.c_str(), W_OK) != 0 &&
-         eaccess((path + "-wal").c_str(), F_OK) != 0 && IsInWalMode(path);
+  const bool may_write =
+      eaccess(folder.empty() ? "." : folder.c_str(), W_OK) == 0 && eaccess(path.c_str(), W_OK) == 0;
+  if (may_write) return Reading::kAsAWriter;
+  return eaccess((path + "-wal").c_str(), F_OK) == 0 ? Reading::kAsUsual : Reading::kAsItIs;
 }
 
 // Of a file that is read as it is, without locks and without other files.
@@ -201,10 +212,14 @@ void Database::Close::operator()(sqlite3* connection) const { sqlite3_close_v2(c
 
 absl::StatusOr<std::unique_ptr<Database>> Database::Open(const std::string& path, bool read_only) {
   std::unique_ptr<Database> database(new Database(path));
-  const int access = read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
   if (!read_only) MakeForThisUser(path);
+  const Reading reading = read_only ? ReadingOf(path) : Reading::kAsUsual;
+  const bool as_it_is = reading == Reading::kAsItIs;
+  const bool as_a_writer = reading == Reading::kAsAWriter;
+  const int access = as_a_writer ? SQLITE_OPEN_READWRITE
+                     : read_only ? SQLITE_OPEN_READONLY
+                                 : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
   sqlite3* connection = nullptr;
-  const bool as_it_is = read_only && HasToBeReadAsItIs(path);
   const int code = sqlite3_open_v2(
       (as_it_is ? ImmutableUri(path) : path).c_str(), &connection,
       access | (as_it_is ? SQLITE_OPEN_URI : 0) | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE,
@@ -212,7 +227,16 @@ absl::StatusOr<std::unique_ptr<Database>> Database::Open(const std::string& path
   database->connection_.reset(connection);  // there is one also after an error, to say which
   if (code != SQLITE_OK) return database->Error(code);
   sqlite3_busy_timeout(connection, kBusyTimeout_ms);
+  database->only_reads_ = read_only;
+  if (as_a_writer) ESPALIER_RETURN_IF_ERROR(database->Execute("PRAGMA query_only = ON"));
   return database;
+}
+
+// A log that somebody has written meanwhile, and left, is not for us to write back.
+Database::~Database() {
+  if (only_reads_ && HasLog(path_)) {
+    sqlite3_db_config(connection_.get(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
+  }
 }
 
 absl::StatusOr<Statement> Database::Prepare(std::string_view sql) {

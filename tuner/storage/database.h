@@ -81,7 +81,11 @@ class Statement {
 // One connection, used by one thread at a time.
 class Database {
  public:
+  // Whoever only reads leaves the file and what is beside it as they were.
   static absl::StatusOr<std::unique_ptr<Database>> Open(const std::string& path, bool read_only);
+  ~Database();
+  Database(const Database&) = delete;
+  Database& operator=(const Database&) = delete;
 
   absl::StatusOr<Statement> Prepare(std::string_view sql);
   // One or more statements without parameters; rows are dropped.
@@ -114,6 +118,7 @@ class Database {
   explicit Database(std::string path) : path_(std::move(path)) {}
 
   std::string path_;
+  bool only_reads_ = false;
   std::unique_ptr<sqlite3, Close> connection_;
 };
 
