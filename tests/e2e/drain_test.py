@@ -1,6 +1,10 @@
 """Nodes that are to be emptied: by a user, and by the notice that their machine goes away."""
+import fcntl
 import json
+import os
+import pty
 import signal
+import termios
 import unittest
 import urllib.request
 
@@ -100,6 +104,50 @@ class Drain(TunerTest):
         wait_for(lambda: all(now > then for now, then in zip(steps(), before)), "both to go on")
         self.assertTrue(kill(programs()[0], signal.SIGUSR1))
         wait_for(lambda: "TRIAL_FAIL" in [trial["state"] for trial in self.trials()], "the one that nobody but it was told to have failed")
+
+    def agent_in_a_terminal(self, slots, name, options=()):
+        """Its process, and the terminal, which os.close closes as when a window or a connection is."""
+        terminal, inside = pty.openpty()
+
+        def begin():
+            os.setsid()
+            fcntl.ioctl(inside, termios.TIOCSCTTY, 0)
+        agent = self.agent(slots, name, options, preexec_fn=begin)
+        os.close(inside)
+        return agent, terminal
+
+    def test_an_agent_whose_terminal_is_closed_empties_its_node_and_no_trial_notices(self):
+        self.serve(self.dir / "pool.db", options=("--lease", LEASE_S))
+        self.submit(100_000, trials=2, also=f"trap 'echo hung up >> {self.dir}/noticed' HUP")
+        agent, terminal = self.agent_in_a_terminal(2, "first", ("--drain-on-term", "20"))
+        steps = lambda: [len(trial.get("values", [])) for trial in self.trials()]
+        wait_for(lambda: len(steps()) == 2 and min(steps()) > 2, "two trials to train")
+        os.close(terminal)
+        self.finish(agent)
+        self.assertEqual(self.output(agent).count("the machine goes away in 20 s: emptying this node"), 1)
+        self.assertEqual([(trial["state"], trial["restarts"]) for trial in self.trials()], [("TRIAL_PAUSED", 0)] * 2)
+        self.assertFalse((self.dir / "noticed").exists())
+        before = steps()
+        self.agent(2, "second")
+        wait_for(lambda: all(now > then for now, then in zip(steps(), before)), "both to go on")
+
+    def test_trials_that_are_hung_up_with_their_agent_have_not_failed(self):
+        self.serve(self.dir / "pool.db", options=("--lease", LEASE_S))
+        self.submit(100_000, trials=2)
+        agent, terminal = self.agent_in_a_terminal(2, "first")
+        programs = lambda: running(str(self.dir / "trial.sh"))
+        steps = lambda: [len(trial.get("values", [])) for trial in self.trials()]
+        wait_for(lambda: len(programs()) == 2 and min(steps()) > 2, "two trials to train")
+        agent.send_signal(signal.SIGSTOP)  # so that it sees both at once
+        for pid in programs():  # as systemd does with all processes of a session that it ends
+            kill(pid, signal.SIGHUP)
+        os.close(terminal)
+        agent.send_signal(signal.SIGCONT)
+        self.finish(agent)
+        self.assertEqual([trial["restarts"] for trial in self.trials() if trial["state"] != "TRIAL_FAIL"], [0, 0])
+        before = steps()
+        self.agent(2, "second")
+        wait_for(lambda: all(now > then for now, then in zip(steps(), before)), "both to go on")
 
     def test_a_drained_node_takes_trials_again_when_it_is_undone(self):
         self.serve(self.dir / "pool.db")

@@ -17,8 +17,9 @@ bool DiedOf(const v1::ReplicaExited& exited, int signal) {
 }  // namespace
 
 bool HeldExits::DiedOfNotice(const v1::ReplicaExited& exited) {
-  // The end, Ctrl-C, what precedes the end (sbatch --signal).
-  return DiedOf(exited, SIGTERM) || DiedOf(exited, SIGINT) || DiedOf(exited, SIGUSR1);
+  // The end, Ctrl-C, the end of a session, what precedes the end (sbatch --signal).
+  return DiedOf(exited, SIGTERM) || DiedOf(exited, SIGINT) || DiedOf(exited, SIGHUP) ||
+         DiedOf(exited, SIGUSR1);
 }
 
 void HeldExits::HoldForNotice(v1::ReplicaExited exited, Clock::time_point now) {

@@ -18,12 +18,12 @@
 namespace espalier {
 namespace {
 
-constexpr std::int64_t kOneTerm_ms = 1000;
+constexpr std::int64_t kOneEnd_ms = 1000;
 constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
 
 // A signal handler reaches nothing but globals.
 std::atomic<int> interrupts{0};
-std::atomic<bool> first_was_term{false};
+std::atomic<bool> first_was_to_all{false};  // a SIGTERM or SIGHUP
 std::atomic<std::int64_t> first_at_ms{0};
 std::atomic<bool> notice{false};
 std::atomic<int> hangup_notices{0};
@@ -47,7 +47,14 @@ std::int64_t Milliseconds() {
   return now.tv_sec * 1000 + now.tv_nsec / 1'000'000;
 }
 
+// Ends a process with others, and comes from nobody at a keyboard.
+bool IsToAll(int signal) { return signal == SIGTERM || signal == SIGHUP; }
+
 void OnSignal(int signal) {
+  // What ends a process and its group at once, as `timeout` does, sends the same signal twice;
+  // systemd sends a session's processes both; of a closed terminal the system and the shell tell.
+  const std::int64_t now_ms = Milliseconds();
+  if (IsToAll(signal) && first_was_to_all && now_ms < first_at_ms + kOneEnd_ms) return;
   if (signal == SIGHUP && hangups_are_notices &&
       (hangups_ignored || !had_terminal || HasTerminal())) {
     ++hangup_notices;
@@ -57,9 +64,6 @@ void OnSignal(int signal) {
     notice = true;
     return WakeUp();
   }
-  // What ends a process and its group at once, as `timeout` does, sends the same signal twice.
-  const std::int64_t now_ms = Milliseconds();
-  if (signal == SIGTERM && first_was_term && now_ms < first_at_ms + kOneTerm_ms) return;
   if (interrupts.fetch_add(1) > 0) {
     // The live table hides the cursor.
     constexpr char kShowCursorAndEndLine[] = "\x1b[?25h\n";
@@ -70,7 +74,7 @@ void OnSignal(int signal) {
     _exit(static_cast<int>(ExitCode::kInterrupted));
   }
   first_at_ms = now_ms;
-  first_was_term = signal == SIGTERM;
+  first_was_to_all = IsToAll(signal);
   WakeUp();
 }
 
@@ -83,7 +87,7 @@ Interrupts::Interrupts(Hangup hangup) {
   had_terminal = HasTerminal();
   hangup_notices = 0;
   interrupts = 0;
-  first_was_term = false;
+  first_was_to_all = false;
   notice = false;
   ESPALIER_CHECK(pipe2(wake_pipe, O_CLOEXEC | O_NONBLOCK) == 0, "a pipe is needed");
   struct sigaction action {};
@@ -114,7 +118,7 @@ Interrupts::~Interrupts() {
 }
 
 bool Interrupts::interrupted() const { return interrupts > 0; }
-bool Interrupts::terminated() const { return first_was_term; }
+bool Interrupts::terminated() const { return first_was_to_all; }
 bool Interrupts::noticed() const { return notice; }
 int Interrupts::hangups() const { return hangup_notices; }
 

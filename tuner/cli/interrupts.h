@@ -12,9 +12,9 @@ void IgnoreBrokenPipes();
 
 // Ctrl-C, SIGTERM and SIGHUP (and, as a notice, SIGUSR1) as something to wait for. What was ignored
 // when the process began (nohup ignores SIGHUP, a script's `&` ignores SIGINT) ends nothing. The
-// first is counted and wakes Wait; the second (of SIGTERM, after a second) ends the process at once
-// with exit code 130 (replicas die with the process that holds their agent). One object at a time;
-// it restores the former handlers.
+// first is counted and wakes Wait; the second (of SIGTERM and SIGHUP, after a second) ends the
+// process at once with exit code 130 (replicas die with the process that holds their agent). One
+// object at a time; it restores the former handlers.
 class Interrupts {
  public:
   explicit Interrupts(Hangup hangup = Hangup::kEnds);
@@ -23,8 +23,8 @@ class Interrupts {
   Interrupts& operator=(const Interrupts&) = delete;
 
   bool interrupted() const;
-  // Whether the first was a SIGTERM, which comes from the machine's administration rather than from
-  // a keyboard.
+  // Whether the first was a SIGTERM, which comes from the machine's administration, or the end of
+  // our terminal, rather than a key.
   bool terminated() const;
   // Whether SIGUSR1 came, the notice that batch systems give before they end a job. It is no
   // interrupt.

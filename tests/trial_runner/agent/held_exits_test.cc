@@ -27,19 +27,19 @@ class HeldExitsTest : public testing::Test {
 };
 
 TEST_F(HeldExitsTest, KnowsWhatASystemSendsToAllProcesses) {
-  for (const int signal : {SIGTERM, SIGINT, SIGUSR1}) {
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGUSR1}) {
     EXPECT_TRUE(HeldExits::DiedOfNotice(DiedOf(signal))) << signal;
     v1::ReplicaExited of_shell;
     of_shell.set_exit_code(128 + signal);
     EXPECT_TRUE(HeldExits::DiedOfNotice(of_shell)) << signal;
   }
-  for (const int signal : {0, SIGKILL, SIGSEGV, SIGUSR2, SIGHUP}) {
+  for (const int signal : {0, SIGKILL, SIGSEGV, SIGUSR2}) {
     EXPECT_FALSE(HeldExits::DiedOfNotice(DiedOf(signal))) << signal;
   }
 }
 
 TEST_F(HeldExitsTest, ANoticeIsTheAgentsWhereThatWasSignalledAsWell) {
-  for (const int signal : {SIGTERM, SIGINT, SIGUSR1}) {
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGUSR1}) {
     for (const bool stopping : {false, true}) {
       held_.HoldForNotice(DiedOf(signal), begun_);
       EXPECT_TRUE(held_.Take(After(100)).empty());

@@ -225,10 +225,11 @@ VerbAction AddAgent(CliCommand& command) {
                     "speaks TLS on loopback, too: give https://127.0.0.1:PORT there");
   command.AddFlag("--spot", a->options.spot, "The machine may be taken away at short notice");
   command
-      .AddOption("--drain-on-term", a->drain_on_term_s,
-                 "On SIGTERM, as Kubernetes and clouds send it, the machine goes away in this many "
-                 "seconds: trials move or save a checkpoint first, then the agent ends; 0: it ends "
-                 "at once")
+      .AddOption(
+          "--drain-on-term", a->drain_on_term_s,
+          "On SIGTERM, as Kubernetes and clouds send it, or when its terminal is closed, the "
+          "machine goes away in this many seconds: trials move or save a checkpoint first, "
+          "then the agent ends; 0: it ends at once")
       .ShowDefault();
   command
       .AddOption("--drain-on-usr1", a->drain_on_usr1_s,
