@@ -214,11 +214,13 @@ class HttpConnection final : public httplib::Stream {
     return std::isalpha(static_cast<unsigned char>(first)) != 0 || first == '\r' || first == '\n';
   }
   Head RefuseAtOnce() {
-    constexpr std::string_view kNoRequest =
-        "HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Type: text/plain\r\n"
-        "Content-Length: 76\r\n\r\n"
+    constexpr std::string_view kWhy =
         "no request of HTTP: each header needs a line of its own, as in NAME: VALUE\r\n";
-    Send(kNoRequest.data(), kNoRequest.size());
+    const std::string answer =
+        "HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Type: text/plain\r\n"
+        "Content-Length: " +
+        std::to_string(kWhy.size()) + "\r\n\r\n" + std::string(kWhy);
+    Send(answer.data(), answer.size());
     return Head::kFailed;
   }
 
