@@ -135,7 +135,8 @@ TEST_F(RankReportsTest, AFinalValueIsOneForAllRanks) {
   EXPECT_TRUE(TellFinal(id, 0, 0.5).status.ok());
   EXPECT_TRUE(TellFinal(id, 1, 0.5).status.ok());
   EXPECT_THAT(std::string(TellFinal(id, 1, 0.25).status.message()),
-              AllOf(HasSubstr("rank 1 tells 0.25"), HasSubstr("has told 0.5"), HasSubstr("mean")));
+              AllOf(HasSubstr("the final value: rank 1 reports 0.25"),
+                    HasSubstr("another rank has reported 0.5"), HasSubstr("mean")));
   EXPECT_EQ(At(id).value, 0.5);
 }
 

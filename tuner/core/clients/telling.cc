@@ -159,10 +159,9 @@ void ClientTrials::AnswerAfterTheEnd(const Trial& trial, const TellValue& event)
   }
   const bool mean = turn_.StudyAt(trial.study).spec.mean_of_ranks;
   if (event.final && !mean && !note.empty() && trial.state == TrialState::kComplete) {
-    turn_.reply().status = absl::FailedPreconditionError(absl::StrCat(
-        "trial ", trial.number, ": rank ", event.from.rank, " tells ", event.value,
-        " as the final value, and another rank has told ", trial.value.value_or(std::nan("")),
-        ": tell it from one rank alone, or let the study say \"ranks\": \"mean\""));
+    turn_.reply().status =
+        RankReports::Unlike(trial, kFinalStep, event.from, event.value, /*before=*/std::nullopt,
+                            trial.value.value_or(std::nan("")));
     return;
   }
   const bool stops = event.final || !event.step || StopsAt(trial, *event.step);

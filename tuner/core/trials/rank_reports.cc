@@ -17,14 +17,6 @@ std::string NameOf(std::int64_t step) {
   return step == kFinalStep ? "the final value" : absl::StrCat("step ", step);
 }
 
-absl::Status Unlike(const Trial& trial, std::int64_t step, const ProgramRank& from, double value,
-                    const std::pair<const int, double>& before) {
-  return absl::FailedPreconditionError(
-      absl::StrCat("trial ", trial.number, ", ", NameOf(step), ": rank ", from.rank, " reports ",
-                   value, ", and rank ", before.first, " has reported ", before.second,
-                   ": report from one rank alone, or let the study say \"ranks\": \"mean\""));
-}
-
 double MeanOf(const std::map<int, double>& ranks) {
   double sum = 0;
   for (const auto& [rank, value] : ranks) sum += value;
@@ -46,6 +38,14 @@ absl::Status RankReports::Check(const ProgramRank& from) {
   return absl::OkStatus();
 }
 
+absl::Status RankReports::Unlike(const Trial& trial, std::int64_t step, const ProgramRank& from,
+                                 double value, std::optional<int> before, double told) {
+  return absl::FailedPreconditionError(absl::StrCat(
+      "trial ", trial.number, ", ", NameOf(step), ": rank ", from.rank, " reports ", value,
+      ", and ", before ? absl::StrCat("rank ", *before) : "another rank", " has reported ", told,
+      ": report from one rank alone, or let the study say \"ranks\": \"mean\""));
+}
+
 absl::StatusOr<RankReports::Taken> RankReports::Take(const Trial& trial, const ProgramRank& from,
                                                      std::int64_t step, double value) {
   const bool mean = turn_.StudyAt(trial.study).spec.mean_of_ranks;
@@ -61,7 +61,7 @@ absl::StatusOr<RankReports::Taken> RankReports::Take(const Trial& trial, const P
     if (!mean) {
       const auto& first = *told->second.begin();
       if (Same(first.second, value)) return taken;
-      return Unlike(trial, step, from, value, first);
+      return Unlike(trial, step, from, value, first.first, first.second);
     }
   }
   if (mean && ValueAt(trial, step) != nullptr) {

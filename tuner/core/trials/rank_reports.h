@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -32,6 +33,9 @@ class RankReports {
 
   // Not OK: these are no ranks of a program.
   static absl::Status Check(const ProgramRank& from);
+  // The refusal of a value unlike what rank `before` has reported; none: it is not known which.
+  static absl::Status Unlike(const Trial& trial, std::int64_t step, const ProgramRank& from,
+                             double value, std::optional<int> before, double told);
 
   struct Taken {
     // By step, ascending: what counts from now on. One of kFinalStep is the final value.
