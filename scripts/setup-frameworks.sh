@@ -6,6 +6,4 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source scripts/steps.sh
 
-REQUIREMENTS=scripts/frameworks-requirements.txt
-
-install_pinned frameworks "$REQUIREMENTS" make_venv .deps/frameworks --no-deps --require-hashes -r "$REQUIREMENTS"
+install_venv frameworks alone --no-deps

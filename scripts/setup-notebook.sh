@@ -6,11 +6,4 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source scripts/steps.sh
 
-REQUIREMENTS=scripts/notebook-requirements.txt
-
-install() {
-  make_venv .deps/notebook --require-hashes -r "$REQUIREMENTS"
-  see_torch .deps/notebook
-}
-
-install_pinned notebook "$REQUIREMENTS" install
+install_venv notebook with_torch

@@ -73,6 +73,14 @@ see_torch() {
   done
 }
 
+# install_venv NAME alone|with_torch [OPTION...]: as install_pinned, a virtual environment in .deps/NAME with what
+# scripts/NAME-requirements.txt pins, by pip with these options; with the torch of .deps/venv where that is said.
+install_venv() { install_pinned "$1" "scripts/$1-requirements.txt" fill_venv "$@"; }
+fill_venv() {
+  make_venv ".deps/$1" --require-hashes -r "scripts/$1-requirements.txt" "${@:3}"
+  if [[ $2 == with_torch ]]; then see_torch ".deps/$1"; fi
+}
+
 # What only tests need: the Optunas that the tests of its protocol speak with, AdaptDL's own tests, the libraries with
 # integrations of ours, DeepSpeed, Ray, NNI, what makes wheels, Jupyter and what notebooks and terminals show by, what
 # drives a browser, and what examples are written with.
