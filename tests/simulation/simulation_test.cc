@@ -88,7 +88,7 @@ TEST(Simulation, ATrialWhoseReplicasFailWhenTheyJoinTrainsOnAsItCan) {
     EXPECT_EQ(trial.state, TrialState::kComplete) << trial.reason;
     EXPECT_EQ(trial.restarts, 0) << "seed " << seed;
     EXPECT_EQ(trial.values.size(), 400u);
-    EXPECT_EQ(trial.failed_joins.in_a_row, kMaxFailedJoins) << "seed " << seed;
+    EXPECT_EQ(trial.failed_joins->in_a_row, kMaxFailedJoins) << "seed " << seed;
     const auto failed = pool.met().find("joining failed");
     // What fails while no service is there to see it may not be counted.
     const int more = faults.crash_service > 0 ? 2 : 0;

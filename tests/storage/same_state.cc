@@ -27,7 +27,7 @@ std::vector<std::uint64_t> TakeDoubles(Trial& trial) {
   for (auto& [step, figures] : trial.extra) {
     for (auto& [name, value] : figures) bits.push_back(TakeBits(value));
   }
-  for (auto& [step, ranks] : trial.rank_values) {
+  for (auto& [step, ranks] : trial.ranks.edit().values) {
     for (auto& [rank, value] : ranks) bits.push_back(TakeBits(value));
   }
   for (Resize& resize : trial.resizes) {

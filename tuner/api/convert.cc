@@ -292,11 +292,11 @@ v1::Trial ToProto(const Trial& trial, const View& view, bool with_curves) {
   out.set_generation(trial.generation);
   out.set_pinned_slots(trial.pinned_slots);
   out.set_restarts(trial.restarts);
-  out.set_failed_joins(trial.failed_joins.in_a_row);
+  out.set_failed_joins(trial.failed_joins->in_a_row);
   out.set_not_growing(WhyNotGrowing(trial));
   out.set_checkpoint(trial.checkpoint);
   for (const CheckpointCopy& copy : trial.copies) {
-    if (!copy.what.Is(trial.newest_checkpoint)) continue;
+    if (!copy.what.Is(*trial.newest_checkpoint)) continue;
     const auto& nodes = view.core.state().nodes;
     if (const auto node = nodes.find(copy.node); node != nodes.end()) {
       out.add_checkpoint_nodes(node->second);

@@ -347,7 +347,7 @@ class Loader {
     return ForEachOfTrials("rank's value of trial",
                            "SELECT trial, step, rank, value FROM rank_values", ", step, rank",
                            [](const Statement& row, Trial& trial) {
-                             trial.rank_values[row.Integer(1)][row.Int(2)] = row.Double(3);
+                             trial.ranks.edit().values[row.Integer(1)][row.Int(2)] = row.Double(3);
                              return absl::OkStatus();
                            });
   }

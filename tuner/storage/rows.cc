@@ -146,25 +146,29 @@ absl::Status ReadHead(const Statement& row, int first_column, Trial& trial) {
   trial.restarts = row.Int(column++);
   trial.pinned_slots = row.Int(column++);
   trial.checkpoint = row.Text(column++);
-  CheckpointLabel& newest = trial.newest_checkpoint;
+  CheckpointLabel newest;
   newest.step = row.Integer(column++);
   newest.name = row.Text(column++);
   newest.fingerprint = row.Text(column++);
   newest.at = row.Moment(column++);
   newest.generation = row.Integer(column++);
+  trial.newest_checkpoint = std::move(newest);
   trial.held = row.Int(column++) != 0;
   trial.cancelled = row.Int(column++) != 0;
   trial.environment = EnvironmentFromText(row.Text(column++));
-  FailedJoins& failed = trial.failed_joins;
+  FailedJoins failed;
   failed.in_a_row = row.Int(column++);
   failed.works_at = row.Int(column++);
   failed.reason = row.Text(column++);
   failed.at = row.Moment(column++);
   failed.step = row.Integer(column++);
-  trial.verdict.go_on = row.Integer(column++);
-  trial.verdict.stop = row.Integer(column++);
-  trial.saving.go_on = row.Integer(column++);
-  trial.saving.stop = row.Integer(column++);
+  trial.failed_joins = std::move(failed);
+  RankAnswers ranks;
+  ranks.verdict.go_on = row.Integer(column++);
+  ranks.verdict.stop = row.Integer(column++);
+  ranks.saving.go_on = row.Integer(column++);
+  ranks.saving.stop = row.Integer(column++);
+  trial.ranks = std::move(ranks);
   return absl::OkStatus();
 }
 
@@ -176,16 +180,16 @@ absl::Status WriteHead(Statement& update, const Study& study) {
 }
 
 absl::Status WriteHead(Statement& update, const Trial& trial) {
-  const CheckpointLabel& newest = trial.newest_checkpoint;
-  const FailedJoins& failed = trial.failed_joins;
+  const CheckpointLabel& newest = *trial.newest_checkpoint;
+  const FailedJoins& failed = *trial.failed_joins;
   return update
       .Bind(ToString(trial.state), trial.value, trial.started, trial.ended, trial.reason,
             trial.last_output, trial.generation, trial.restarts, trial.pinned_slots,
             trial.checkpoint, newest.step, newest.name, newest.fingerprint, newest.at,
             newest.generation, trial.held ? 1 : 0, trial.cancelled ? 1 : 0,
             EnvironmentToText(trial.environment), failed.in_a_row, failed.works_at, failed.reason,
-            failed.at, failed.step, trial.verdict.go_on, trial.verdict.stop, trial.saving.go_on,
-            trial.saving.stop, trial.id)
+            failed.at, failed.step, trial.ranks->verdict.go_on, trial.ranks->verdict.stop,
+            trial.ranks->saving.go_on, trial.ranks->saving.stop, trial.id)
       .Run();
 }
 

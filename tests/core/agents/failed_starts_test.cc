@@ -166,7 +166,7 @@ TEST_F(FailedStartsTest, AJoinerThatANodeCannotStartIsNoFailedJoin) {
   EXPECT_GE(tried, 2);
   EXPECT_LE(tried, 12);
   EXPECT_EQ(trial().state, TrialState::kRunning);
-  EXPECT_EQ(trial().failed_joins.in_a_row, 0) << "it grows when the node can start it";
+  EXPECT_EQ(trial().failed_joins->in_a_row, 0) << "it grows when the node can start it";
   EXPECT_NE(first, ReplicaId{});
 }
 

@@ -352,7 +352,7 @@ TEST_F(CheckpointsTest, ACheckpointThatComesToLightLateIsGoneOnFrom) {
   Step(CheckpointCopied{b_, TrialId(1), Label(10)});
   // This is told late by an agent that was away: its replica of the same trial is known no more.
   Step(FromReplica{replica_, ReplicaCheckpoint{"/a/step-20.pt", 20, "step-20.pt", Print(20)}});
-  EXPECT_EQ(trial().newest_checkpoint.step, 10) << "replicas that do not count are not heard";
+  EXPECT_EQ(trial().newest_checkpoint->step, 10) << "replicas that do not count are not heard";
   Ready(restarted);
   EXPECT_EQ(regroups_.size(), 1u);
 }

@@ -99,7 +99,7 @@ class JoinsAtStage : public JoinsTest, public ::testing::WithParamInterface<Stag
 TEST_P(JoinsAtStage, ThreeFailuresInARowEndTheGrowthAndNotTheTrial) {
   TrainAlone();
   for (int failed = 0; failed < 3; ++failed) {
-    EXPECT_EQ(trial().failed_joins.in_a_row, failed);
+    EXPECT_EQ(trial().failed_joins->in_a_row, failed);
     const auto joiner = NextJoiner();
     ASSERT_TRUE(joiner) << failed;
     if (GetParam() >= Stage::kReady) Ready(*joiner);
@@ -115,7 +115,7 @@ TEST_P(JoinsAtStage, ThreeFailuresInARowEndTheGrowthAndNotTheTrial) {
   EXPECT_EQ(trial().state, TrialState::kRunning);
   EXPECT_EQ(trial().restarts, 0);
   EXPECT_EQ(core_.Activity(TrialId(1)).replicas, 1);
-  EXPECT_EQ(trial().failed_joins.in_a_row, 3);
+  EXPECT_EQ(trial().failed_joins->in_a_row, 3);
   EXPECT_EQ(WhyNotGrowing(trial()),
             "does not grow beyond 1 replica: 3 in a row that were to join failed, the last one "
             "exited with code 1: KeyError: 3");
@@ -166,9 +166,9 @@ TEST_F(JoinsTest, WhoEndsBeforeTheOthersHasFailed) {
   Ready(joiner.value());
   Form(regroups_);
   Step(ReplicaExited{*joiner, 0, 0, "", ""});
-  EXPECT_EQ(trial().failed_joins.in_a_row, 0) << "the other may follow";
+  EXPECT_EQ(trial().failed_joins->in_a_row, 0) << "the other may follow";
   Wait(61);
-  EXPECT_EQ(trial().failed_joins.in_a_row, 1);
+  EXPECT_EQ(trial().failed_joins->in_a_row, 1);
   EXPECT_EQ(trial().state, TrialState::kRunning);
 }
 
@@ -182,7 +182,7 @@ TEST_F(JoinsTest, WhoNeverComesToFormTheGroupHasFailed) {
   }
   ASSERT_EQ(stops_.size(), 1u);
   EXPECT_EQ(stops_[0].replica, *joiner);
-  EXPECT_EQ(trial().failed_joins.in_a_row, 1);
+  EXPECT_EQ(trial().failed_joins->in_a_row, 1);
 }
 
 TEST_F(JoinsTest, AGroupThatCannotTrainGoesOnWithoutWhoCameLast) {
@@ -199,7 +199,7 @@ TEST_F(JoinsTest, AGroupThatCannotTrainGoesOnWithoutWhoCameLast) {
   ASSERT_EQ(regroups_[0].membership.members.size(), 1u);
   EXPECT_EQ(regroups_[0].membership.members[0].replica, first_);
   EXPECT_EQ(trial().restarts, 0);
-  EXPECT_EQ(trial().failed_joins.in_a_row, 1);
+  EXPECT_EQ(trial().failed_joins->in_a_row, 1);
 }
 
 // A program whose first replica fails as soon as there is a second one.
@@ -224,7 +224,7 @@ TEST_F(JoinsTest, SeveralThatFailTogetherAreNotStartedAgainOneByOne) {
   first_ = Ready(starts_.at(0).replica);
   Form(regroups_);
   std::size_t started = 0;
-  for (int i = 0; i < 200 && trial().failed_joins.in_a_row < 3; ++i) {
+  for (int i = 0; i < 200 && trial().failed_joins->in_a_row < 3; ++i) {
     const auto starts = starts_;
     started += starts.size();
     starts_.clear();
@@ -235,7 +235,7 @@ TEST_F(JoinsTest, SeveralThatFailTogetherAreNotStartedAgainOneByOne) {
     }
     starts_ = more;
     if (starts_.empty()) Wait(5);
-    if (more.empty() && trial().failed_joins.in_a_row < 3) continue;
+    if (more.empty() && trial().failed_joins->in_a_row < 3) continue;
   }
   EXPECT_LE(started, 3u);
   EXPECT_FALSE(NextJoiner());
@@ -249,10 +249,10 @@ TEST_F(JoinsTest, ALostNodeAndAnAgentThatEndsAreNotCounted) {
   ReplicaExited exit{joiner.value(), -1, 15, "", ""};
   exit.agent_stops = true;
   Step(exit);
-  EXPECT_EQ(trial().failed_joins.in_a_row, 0);
+  EXPECT_EQ(trial().failed_joins->in_a_row, 0);
   joiner = NextJoiner();
   Step(AgentHello{"node", 2, {{first_, TrialId(1), 0, trial().generation, ReplicaReady{}}}});
-  EXPECT_EQ(trial().failed_joins.in_a_row, 0) << "its start was lost on the way";
+  EXPECT_EQ(trial().failed_joins->in_a_row, 0) << "its start was lost on the way";
 }
 
 TEST_F(JoinsTest, WhoHasJoinedWellAndIsKilledLaterIsReplaced) {
@@ -261,7 +261,7 @@ TEST_F(JoinsTest, WhoHasJoinedWellAndIsKilledLaterIsReplaced) {
   for (int i = 0; i < 5; ++i) {
     TrainWith(joiner, 61);
     Fail(joiner);
-    EXPECT_EQ(trial().failed_joins.in_a_row, 0);
+    EXPECT_EQ(trial().failed_joins->in_a_row, 0);
     const auto next = NextJoiner();
     ASSERT_TRUE(next);
     joiner = *next;
@@ -272,14 +272,14 @@ TEST_F(JoinsTest, OneThatDoesItsPartBreaksTheRow) {
   TrainAlone();
   Fail(NextJoiner().value());
   Fail(NextJoiner().value());
-  EXPECT_EQ(trial().failed_joins.in_a_row, 2);
+  EXPECT_EQ(trial().failed_joins->in_a_row, 2);
   TrainWith(NextJoiner().value(), 59);
-  EXPECT_EQ(trial().failed_joins.in_a_row, 2) << "it has not trained for a minute";
+  EXPECT_EQ(trial().failed_joins->in_a_row, 2) << "it has not trained for a minute";
   now_ = After(now_, 2);
   TellProgress(first_, 30, 1.9);
-  EXPECT_EQ(trial().failed_joins.in_a_row, 2) << "nor once through the data";
+  EXPECT_EQ(trial().failed_joins->in_a_row, 2) << "nor once through the data";
   TellProgress(first_, 40, 2);
-  EXPECT_EQ(trial().failed_joins.in_a_row, 0);
+  EXPECT_EQ(trial().failed_joins->in_a_row, 0);
 }
 
 TEST_F(JoinsTest, AnHourIsEnoughWhereAPassOverTheDataTakesDays) {
@@ -290,7 +290,7 @@ TEST_F(JoinsTest, AnHourIsEnoughWhereAPassOverTheDataTakesDays) {
   TellProgress(first_, 10, 0.1);
   now_ = After(now_, 3601);
   TellProgress(first_, 20, 0.2);
-  EXPECT_EQ(trial().failed_joins.in_a_row, 0);
+  EXPECT_EQ(trial().failed_joins->in_a_row, 0);
 }
 
 // ---- It tries again when something has changed --------------------------------------------------
@@ -301,7 +301,7 @@ TEST_F(JoinsTest, AnAgentThatWasAwayForAMomentIsNoChange) {
   Step(AgentGone{node_});
   Step(AgentHello{"node", 2, {{first_, TrialId(1), 0, trial().generation, ReplicaReady{}}}});
   EXPECT_FALSE(NextJoiner()) << "the agent was away for a moment";
-  EXPECT_EQ(trial().failed_joins.in_a_row, 3);
+  EXPECT_EQ(trial().failed_joins->in_a_row, 3);
 }
 
 TEST_F(JoinsTest, TriesAgainWithAnotherNode) {
@@ -351,20 +351,20 @@ TEST_F(JoinsTest, UpToTheSizeAtWhichItWorksALostMemberIsReplaced) {
   Join("other", 1);
   Step(PinTrial{"s", 0, 3});
   FailUntilItStays();
-  EXPECT_EQ(trial().failed_joins.works_at, 2);
+  EXPECT_EQ(trial().failed_joins->works_at, 2);
   for (int i = 0; i < 3; ++i) {
     Fail(second);
     const auto next = NextJoiner();
     ASSERT_TRUE(next) << i;
     second = *next;
     TrainWith(second, 61);
-    EXPECT_EQ(trial().failed_joins.in_a_row, 3) << "that it works with two was known";
+    EXPECT_EQ(trial().failed_joins->in_a_row, 3) << "that it works with two was known";
     EXPECT_FALSE(NextJoiner()) << "a third one";
   }
   // Where that fails too, it works with one.
   Fail(second);
   Fail(NextJoiner().value());
-  EXPECT_EQ(trial().failed_joins.works_at, 1);
+  EXPECT_EQ(trial().failed_joins->works_at, 1);
   EXPECT_FALSE(NextJoiner());
   EXPECT_EQ(trial().restarts, 0);
 }
@@ -391,7 +391,7 @@ TEST_F(JoinsTest, WhoMovesToAReplicaThatFailsLosesNoRestart) {
     if (!has_left) Step(ReplicaExited{first_, 0, 0, "", ""});
     EXPECT_EQ(trial(id.value).restarts, 0);
     EXPECT_EQ(trial(id.value).state, TrialState::kRunning) << "from its checkpoint";
-    EXPECT_EQ(trial(id.value).failed_joins.in_a_row, 1);
+    EXPECT_EQ(trial(id.value).failed_joins->in_a_row, 1);
     Step(StopStudy{spec.name});
   }
 }
@@ -430,7 +430,7 @@ TEST_F(JoinsTest, ANewServiceGoesOnCounting) {
       EXPECT_FALSE(std::holds_alternative<StartReplicaCommand>(command));
     }
   }
-  EXPECT_EQ(again.state().trials.at(TrialId(1)).failed_joins.in_a_row, 3);
+  EXPECT_EQ(again.state().trials.at(TrialId(1)).failed_joins->in_a_row, 3);
 }
 
 }  // namespace

@@ -188,7 +188,7 @@ TEST_F(SizeRestarts, AProgramThatDoesNotEndInTimeIsStopped) {
   ASSERT_EQ(stops_.size(), 1U);
   EXPECT_EQ(stops_[0].replica, second_);
   EXPECT_EQ(stops_[0].grace_s, 5);
-  EXPECT_TRUE(trial(2).failed_joins.reason.empty());
+  EXPECT_TRUE(trial(2).failed_joins->reason.empty());
   Step(ReplicaExited{second_, -1, 15, "", ""});
   EXPECT_EQ(starts_.size(), 1U);
 }

@@ -127,7 +127,7 @@ TEST_F(RankReportsTest, WhatIsLeftAtTheEndIsTheMeanOfThoseThatCame) {
   Tell(client, 1, 1, 2);
   Step(TellEnd{client, TrialState::kPruned, {}});
   EXPECT_EQ(At(client).value, 2);
-  EXPECT_TRUE(At(client).rank_values.empty());
+  EXPECT_TRUE(At(client).ranks->values.empty());
 }
 
 TEST_F(RankReportsTest, AFinalValueIsOneForAllRanks) {
@@ -231,8 +231,8 @@ TEST_F(RankReportsTest, AProgramThatBeginsAnewIsComparedWithItself) {
 TEST_F(RankReportsTest, KeepsWhatNewestStepsNeed) {
   const TrialId id = OfAClient(false);
   for (std::int64_t step = 1; step <= 100; ++step) Tell(id, 0, step, 1);
-  EXPECT_EQ(At(id).rank_values.size(), kRankStepsKept);
-  EXPECT_EQ(At(id).rank_values.rbegin()->first, 100);
+  EXPECT_EQ(At(id).ranks->values.size(), kRankStepsKept);
+  EXPECT_EQ(At(id).ranks->values.rbegin()->first, 100);
   EXPECT_EQ(ValuesOf(id).size(), 100u);
 }
 
@@ -241,7 +241,7 @@ TEST_F(RankReportsTest, StepsThatAreForgottenCountAsTheyAre) {
   const auto steps = static_cast<std::int64_t>(kRankStepsKept) + 10;
   for (std::int64_t step = 1; step <= steps; ++step) Tell(id, 1, step, static_cast<double>(step));
   EXPECT_EQ(ValuesOf(id).size(), 10u);
-  EXPECT_EQ(At(id).rank_values.size(), kRankStepsKept);
+  EXPECT_EQ(At(id).ranks->values.size(), kRankStepsKept);
 }
 
 TEST_F(RankReportsTest, KeepNoMoreValuesThanThese) {
@@ -260,7 +260,7 @@ TEST_F(RankReportsTest, KeepNoMoreValuesThanThese) {
   ASSERT_TRUE(result.reply.status.ok());
   const Trial& trial = core.state().trials.at(id);
   ASSERT_EQ(trial.values.size(), 1u) << "the first step counts, as it is forgotten";
-  EXPECT_EQ(trial.rank_values.begin()->first, 2);
+  EXPECT_EQ(trial.ranks->values.begin()->first, 2);
 }
 
 TEST_F(RankReportsTest, WithoutAStepItIsOneMoreValue) {

@@ -34,7 +34,7 @@ bool SpeaksFor(NodeId node, const Replica& replica) { return !node || node == re
 // One whose study was stopped may have been told that by the answer to a value.
 bool EndsUntold(const Replica& gone, const Trial& trial, const Group& group) {
   const bool leaves = gone.leaving && !gone.stopping && !gone.ready && !group.pausing;
-  return leaves && trial.saving.stop < 0;
+  return leaves && trial.ranks->saving.stop < 0;
 }
 
 std::string DescribeExit(const ReplicaExited& exit, bool node_lost) {
@@ -76,7 +76,7 @@ bool MayStartAgain(const Trial& trial, const Group& group, const ReplicaExited& 
     return trained && exit.signal != 0;
   }
   const bool own_checkpoint =
-      !trial.newest_checkpoint.known() || !trial.newest_checkpoint.name.empty();
+      !trial.newest_checkpoint->known() || !trial.newest_checkpoint->name.empty();
   return own_checkpoint && !NeverStarted(exit);
 }
 
@@ -251,7 +251,7 @@ void ReplicaWatch::ReplicaGone(const Replica& gone, const ReplicaExited& exit, b
   if (trial.state != TrialState::kRunning || found == pool_.groups.end()) return;
   Group& group = found->second;
   group.awaited.erase(gone.id);
-  const bool told = trial.saving.stop >= 0;
+  const bool told = trial.ranks->saving.stop >= 0;
   const bool own_end = !node_lost && EndsUntold(gone, trial, group);
   if (own_end) group.restart.reset();
   const bool expected = !own_end && (gone.leaving || gone.stopping || told);
@@ -378,7 +378,7 @@ void ReplicaWatch::AllMembersFailed(const Replica& gone, const ReplicaExited& ex
 std::string ReplicaWatch::ExcuseFor(const Replica& gone, const ReplicaExited& exit, bool wanted,
                                     bool node_lost) const {
   // The service was restarted since the program was told to save.
-  const bool told = turn_.TrialAt(gone.trial).saving.stop >= 0;
+  const bool told = turn_.TrialAt(gone.trial).ranks->saving.stop >= 0;
   if (told && !gone.leaving && !gone.stopping && !node_lost) return kHasSaved;
   if (wanted || node_lost) return kLostWithAgent;
   if (exit.exit_code == 0 || pool_.Usable(gone)) return "";

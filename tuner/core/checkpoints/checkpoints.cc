@@ -16,7 +16,7 @@ const CheckpointCopy* FurthestOlder(const Trial& trial, const std::map<NodeId, N
   const CheckpointCopy* furthest = nullptr;
   for (const CheckpointCopy& copy : trial.copies) {
     const auto node = nodes.find(copy.node);
-    if (copy.what.Is(trial.newest_checkpoint) || node == nodes.end()) continue;
+    if (copy.what.Is(*trial.newest_checkpoint) || node == nodes.end()) continue;
     if (!node->second.connected || !copy.what.known()) continue;
     if (furthest == nullptr || furthest->what.step < copy.what.step) furthest = &copy;
   }
@@ -43,7 +43,7 @@ std::string PathBeside(const std::string& path, const std::string& name) {
 // ---- what nodes say -----------------------------------------------------------------------------
 
 void Checkpoints::TakeUp(const Trial& trial) {
-  if (!Ended(trial.state) && trial.newest_checkpoint.known()) keeping_.due.insert(trial.id);
+  if (!Ended(trial.state) && trial.newest_checkpoint->known()) keeping_.due.insert(trial.id);
 }
 
 void Checkpoints::Observe(const Change& change) {
@@ -54,13 +54,13 @@ void Checkpoints::Observe(const Change& change) {
 void Checkpoints::Hear(Replica& from, const ReplicaCheckpoint& message) {
   const Trial& trial = turn_.TrialAt(from.trial);
   // One that was long in the writing must not take the place of a newer one.
-  if (message.step < trial.newest_checkpoint.step) return;
+  if (message.step < trial.newest_checkpoint->step) return;
   const CheckpointLabel label{.step = message.step,
                               .name = message.name,
                               .fingerprint = message.fingerprint,
                               .at = turn_.now(),
                               .generation = from.generation};
-  if (trial.checkpoint == message.path && trial.newest_checkpoint.Is(label)) return;
+  if (trial.checkpoint == message.path && trial.newest_checkpoint->Is(label)) return;
   if (trial.checkpoint != message.path || label.known()) {
     turn_.Emit(CheckpointRecorded{trial.id, message.path, label});
   }
@@ -149,8 +149,8 @@ void Checkpoints::TakeUnknownFiles(NodeId node, const std::string& study_name, s
   const bool known = study != nullptr && number >= 0 && number < std::ssize(study->trials);
   if (known) {
     const Trial& trial = turn_.TrialAt(study->trials[static_cast<std::size_t>(number)]);
-    if (Among(files, trial.newest_checkpoint)) {
-      turn_.Emit(CheckpointCopySet{trial.id, {node, trial.newest_checkpoint, fetched}});
+    if (Among(files, *trial.newest_checkpoint)) {
+      turn_.Emit(CheckpointCopySet{trial.id, {node, *trial.newest_checkpoint, fetched}});
       keeping_.due.insert(trial.id);
       return;
     }
@@ -167,7 +167,7 @@ void Checkpoints::NodeLost(NodeId node) {
 
 void Checkpoints::LookAfterAllCheckpoints() {
   for (const auto& [id, live] : pool_.live) {
-    if (live.trial->newest_checkpoint.known()) keeping_.due.insert(id);
+    if (live.trial->newest_checkpoint->known()) keeping_.due.insert(id);
   }
 }
 
@@ -178,7 +178,7 @@ void Checkpoints::Keep() {
   for (const TrialId id : std::exchange(keeping_.due, {})) {
     if (!turn_.state().trials.contains(id)) continue;
     const Trial& trial = turn_.TrialAt(id);
-    if (!trial.newest_checkpoint.known()) continue;
+    if (!trial.newest_checkpoint->known()) continue;
     if (!Ended(trial.state)) LookForHolder(id);
     if (Ended(trial.state)) {
       keeping_.Forget(id);
@@ -192,7 +192,7 @@ void Checkpoints::Keep() {
 void Checkpoints::OrderCopy(const Trial& trial) {
   int places = 0;
   for (const CheckpointCopy& copy : trial.copies) {
-    if (!copy.what.Is(trial.newest_checkpoint)) continue;
+    if (!copy.what.Is(*trial.newest_checkpoint)) continue;
     places += copy.folder.empty() ? (pool_.nodes.contains(copy.node) ? 1 : 0) : kCopiesWanted;
   }
   if (places >= kCopiesWanted) return DropOlderCopies(trial);
@@ -203,8 +203,8 @@ void Checkpoints::OrderCopy(const Trial& trial) {
   if (sources.empty() || !copies_.CheckpointInReach(trial)) return;
   const std::optional<NodeId> to = PlaceForCopy(trial, sources);
   if (!to) return;
-  keeping_.under_way[trial.id] = {*to, trial.newest_checkpoint};
-  turn_.Send(CopyCheckpointCommand{*to, trial.id, trial.newest_checkpoint, sources});
+  keeping_.under_way[trial.id] = {*to, *trial.newest_checkpoint};
+  turn_.Send(CopyCheckpointCommand{*to, trial.id, *trial.newest_checkpoint, sources});
 }
 
 // A node that reaches those that have it; rather one with an older copy, or with little to do.
@@ -262,7 +262,7 @@ void Checkpoints::Drop(const Trial& trial, NodeId node) {
 void Checkpoints::DropOlderCopies(const Trial& trial) {
   std::vector<NodeId> older;
   for (const CheckpointCopy& copy : trial.copies) {
-    if (!copy.what.Is(trial.newest_checkpoint) && MayDrop(trial, copy)) older.push_back(copy.node);
+    if (!copy.what.Is(*trial.newest_checkpoint) && MayDrop(trial, copy)) older.push_back(copy.node);
   }
   for (const NodeId node : older) Drop(trial, node);
 }
@@ -271,7 +271,7 @@ void Checkpoints::DropOlderCopies(const Trial& trial) {
 void Checkpoints::DropCopiesOfEnded(const Trial& trial) {
   const CheckpointCopy* kept = nullptr;
   for (const CheckpointCopy& copy : trial.copies) {
-    if (!copy.what.Is(trial.newest_checkpoint) || !pool_.nodes.contains(copy.node)) continue;
+    if (!copy.what.Is(*trial.newest_checkpoint) || !pool_.nodes.contains(copy.node)) continue;
     if (kept == nullptr || (kept->fetched && !copy.fetched)) kept = &copy;
   }
   if (kept == nullptr) return;  // what there is may be all that is left
@@ -336,7 +336,7 @@ void Checkpoints::NoteUnfetched(const Replica& replica, const ReplicaExited& exi
     const auto node = pool_.nodes.find(source);
     if (node == pool_.nodes.end() || !node->second.connected) continue;
     const bool has = std::any_of(trial.copies.begin(), trial.copies.end(), [&](const auto& copy) {
-      return copy.node == source && copy.what.Is(trial.newest_checkpoint);
+      return copy.node == source && copy.what.Is(*trial.newest_checkpoint);
     });
     if (has) turn_.Emit(CheckpointCopyGone{trial.id, source});
   }
@@ -384,7 +384,7 @@ void Checkpoints::LookForHolder(TrialId id) {
   const CheckpointCopy* older = FurthestOlder(trial, pool_.nodes);
   const double redone_s = older == nullptr
                               ? kHolderPatience_s
-                              : SecondsBetween(older->what.at, trial.newest_checkpoint.at);
+                              : SecondsBetween(older->what.at, trial.newest_checkpoint->at);
   const std::vector<NodeId> away = copies_.HoldersOf(trial);
   const double patience_s =
       away.empty() ? 0 : std::clamp(redone_s, kHolderPatienceLeast_s, kHolderPatience_s);
@@ -393,7 +393,7 @@ void Checkpoints::LookForHolder(TrialId id) {
   if (std::exchange(wait.said, true)) return;
   turn_.Decide(trial, DecisionKind::kPause, 0, 0,
                absl::StrCat("waits for ", copies_.WhereNewestLies(trial), ", where its ",
-                            TextOf(trial.newest_checkpoint), " lies"));
+                            TextOf(*trial.newest_checkpoint), " lies"));
 }
 
 bool Checkpoints::SomeNodeIsThere(CheckpointKeeping::Wait& wait) const {
@@ -413,8 +413,8 @@ void Checkpoints::GiveUpNewest(TrialId id) {
   keeping_.waits.erase(id);
   const std::vector<NodeId> lost = copies_.HoldersOf(trial);
   std::string where =
-      lost.empty() ? absl::StrCat("no node has its ", TextOf(trial.newest_checkpoint), " any more")
-                   : absl::StrCat("its ", TextOf(trial.newest_checkpoint), " was lost with ",
+      lost.empty() ? absl::StrCat("no node has its ", TextOf(*trial.newest_checkpoint), " any more")
+                   : absl::StrCat("its ", TextOf(*trial.newest_checkpoint), " was lost with ",
                                   copies_.NamesOf(lost));
   if (const auto failed = keeping_.unfetched.extract(id)) {
     absl::StrAppend(&where, " (", failed.mapped().why, ")");

@@ -174,7 +174,7 @@ bool ClientTrials::StopsAt(const Trial& trial, std::int64_t step) {
 }
 
 bool ClientTrials::SavesAt(const Trial& trial, std::int64_t step) {
-  if (!trial.saving.asked() && !trials_.IsOfPlainProgram(trial.id)) return false;
+  if (!trial.ranks->saving.asked() && !trials_.IsOfPlainProgram(trial.id)) return false;
   return ranks_.Answer(trial, Question::kSave, step,
                        [this, id = trial.id] { return trials_.IsSeenOff(id); });
 }

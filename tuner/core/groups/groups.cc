@@ -48,8 +48,8 @@ ReplicaId Groups::StartReplica(const Trial& trial, NodeId node, int slot,
   if (start.joins) start.replicas = TotalSlots(group.target);
   if (!start.joins) {
     replica.started_from = CheckpointKey(trial);
-    if (trial.newest_checkpoint.known()) {
-      start.from = trial.newest_checkpoint;
+    if (trial.newest_checkpoint->known()) {
+      start.from = *trial.newest_checkpoint;
       start.sources = copies_.HoldersOf(trial);
       replica.sources = start.sources;
     }
@@ -75,7 +75,7 @@ void Groups::SeeOff(Replica& replica, double grace_s) {
   if (node != pool_.nodes.end() && node->second.ends) {
     until = std::min(until, After(*node->second.ends, -grace_s));
   }
-  if (!trial.saving.asked() || until <= turn_.now()) return StopReplica(replica, grace_s);
+  if (!trial.ranks->saving.asked() || until <= turn_.now()) return StopReplica(replica, grace_s);
   replica.leaving = true;
   replica.grace_s = grace_s;
   pool_.replicas.SetDeadline(replica, until);

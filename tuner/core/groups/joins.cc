@@ -22,7 +22,7 @@ constexpr double kTryAgain_s = 600;
 void Joins::Failed(TrialId id, const std::string& how, int failed) {
   Group& group = pool_.groups.at(id);
   const Trial& trial = turn_.TrialAt(id);
-  const int before = trial.failed_joins.in_a_row;
+  const int before = trial.failed_joins->in_a_row;
   turn_.Emit(JoinsFailed{id,
                          {.in_a_row = before + failed,
                           .works_at = std::max(1, static_cast<int>(group.members.size())),
@@ -36,7 +36,7 @@ void Joins::Failed(TrialId id, const std::string& how, int failed) {
   }
   pool_.reconcile.insert(id);
   turn_.Wake();
-  if (before >= kMaxFailedJoins || trial.failed_joins.in_a_row < kMaxFailedJoins) return;
+  if (before >= kMaxFailedJoins || trial.failed_joins->in_a_row < kMaxFailedJoins) return;
   const int held = StayingReplicas(id);
   turn_.Decide(trial, DecisionKind::kStudy, held, held, WhyNotGrowing(trial));
 }
@@ -60,7 +60,7 @@ void Joins::NoteProgress(TrialId id, const ReplicaProgress& progress) {
     replica.untried = false;
     worked = true;
   }
-  const FailedJoins& failed = trial.failed_joins;
+  const FailedJoins& failed = *trial.failed_joins;
   if (failed.in_a_row == 0) return;
   if (failed.in_a_row < kMaxFailedJoins) {
     const bool as_many = static_cast<int>(group.members.size()) >= failed.works_at;
@@ -90,7 +90,7 @@ void Joins::TakeUp(TrialId id) {
     return pool_.replicas.at(replica).ready;
   });
   if (!trains) return;
-  const FailedJoins& failed = turn_.TrialAt(id).failed_joins;
+  const FailedJoins& failed = *turn_.TrialAt(id).failed_joins;
   int ready = 0;
   for (const ReplicaId replica_id : all) {  // the newest last
     Replica& replica = pool_.replicas.at(replica_id);
@@ -111,7 +111,7 @@ int Joins::StayingReplicas(TrialId id) const {
 
 int Joins::MayStart(TrialId id) const {
   const Trial& trial = turn_.TrialAt(id);
-  const FailedJoins& failed = trial.failed_joins;
+  const FailedJoins& failed = *trial.failed_joins;
   if (failed.in_a_row == 0) return kNoLimit;
   int untried = 0;
   for (const ReplicaId replica_id : pool_.replicas.Of(id)) {
@@ -133,7 +133,7 @@ int Joins::MostReplicas(TrialId id) const {
 
 void Joins::TryAgain(TrialId id, const std::string& what) {
   const Trial& trial = turn_.TrialAt(id);
-  const int failed = trial.failed_joins.in_a_row;
+  const int failed = trial.failed_joins->in_a_row;
   if (failed == 0) return;
   turn_.Emit(JoinsFailed{id, {}});
   turn_.Wake();

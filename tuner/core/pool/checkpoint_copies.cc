@@ -11,7 +11,7 @@ std::vector<NodeId> CheckpointCopies::HoldersOf(const Trial& trial) const {
   std::vector<NodeId> connected;
   std::vector<NodeId> away;
   for (const CheckpointCopy& copy : trial.copies) {
-    if (!copy.what.Is(trial.newest_checkpoint)) continue;
+    if (!copy.what.Is(*trial.newest_checkpoint)) continue;
     if (copy.folder.empty()) {
       const auto node = pool_.nodes.find(copy.node);
       const bool there = node != pool_.nodes.end() && node->second.connected;
@@ -34,13 +34,13 @@ std::set<NodeId> CheckpointCopies::OwnCopiesOf(const Trial& trial) const {
   for (const CheckpointCopy& copy : trial.copies) {
     const auto node = pool_.nodes.find(copy.node);
     if (!copy.folder.empty() || node == pool_.nodes.end() || !node->second.connected) continue;
-    if (copy.what.Is(trial.newest_checkpoint)) nodes.insert(copy.node);
+    if (copy.what.Is(*trial.newest_checkpoint)) nodes.insert(copy.node);
   }
   return nodes;
 }
 
 bool CheckpointCopies::CheckpointInReach(const Trial& trial) const {
-  if (!trial.newest_checkpoint.known()) return true;  // by its path, as far as anybody knows
+  if (!trial.newest_checkpoint->known()) return true;  // by its path, as far as anybody knows
   const std::vector<NodeId> holders = HoldersOf(trial);
   return std::any_of(holders.begin(), holders.end(), [this](NodeId id) {
     const auto node = pool_.nodes.find(id);
@@ -53,7 +53,7 @@ bool CheckpointCopies::CheckpointInReach(const Trial& trial) const {
 // Whether somebody in the group, or on its way to it, has what the trial has learnt.
 bool CheckpointCopies::HasSource(TrialId id) const {
   const std::string key = CheckpointKey(turn_.state().trials.at(id));
-  const std::int64_t generation = turn_.state().trials.at(id).newest_checkpoint.generation;
+  const std::int64_t generation = turn_.state().trials.at(id).newest_checkpoint->generation;
   const std::set<ReplicaId>& all = pool_.replicas.Of(id);
   return std::any_of(all.begin(), all.end(), [&](ReplicaId replica_id) {
     const Replica& replica = pool_.replicas.at(replica_id);
@@ -66,7 +66,7 @@ bool CheckpointCopies::HasSource(TrialId id) const {
 std::string CheckpointCopies::WhereNewestLies(const Trial& trial) const {
   std::vector<std::string> places;
   for (const CheckpointCopy& copy : trial.copies) {
-    if (!copy.what.Is(trial.newest_checkpoint) || copy.folder.empty()) continue;
+    if (!copy.what.Is(*trial.newest_checkpoint) || copy.folder.empty()) continue;
     places.push_back(absl::StrCat("a node that sees the --shared-dir of ", NamesOf({copy.node})));
   }
   return places.empty() ? NamesOf(HoldersOf(trial)) : absl::StrJoin(places, ", or ");
@@ -82,7 +82,7 @@ std::string CheckpointCopies::NamesOf(const std::vector<NodeId>& nodes) const {
 }
 
 std::string CheckpointKey(const Trial& trial) {
-  return trial.newest_checkpoint.known() ? trial.newest_checkpoint.fingerprint : trial.checkpoint;
+  return trial.newest_checkpoint->known() ? trial.newest_checkpoint->fingerprint : trial.checkpoint;
 }
 
 std::string TextOf(const CheckpointLabel& label) {

@@ -145,8 +145,8 @@ void Scheduler::StartAgainWhoCannotFillUp() {
                                              : study.spec.min_slots;
     if (study.state != StudyState::kRunning || joins_.MostReplicas(id) >= least) continue;
     const std::string why = absl::StrCat(
-        "has fewer than its minimum of ", least, ": ", trial.failed_joins.in_a_row,
-        " in a row that were to join failed, the last one ", trial.failed_joins.reason);
+        "has fewer than its minimum of ", least, ": ", trial.failed_joins->in_a_row,
+        " in a row that were to join failed, the last one ", trial.failed_joins->reason);
     turn_.Emit(JoinsFailed{id, {}});  // the new ones' failures are counted anew
     trials_.StartAgain(id, why);
   }

@@ -27,6 +27,11 @@ TrialTally CountAgain(const TunerState& state, StudyId id) {
   return tally;
 }
 
+// When a trial has ended, or begins anew: what was answered stays.
+void ForgetRankValues(Trial& trial) {
+  trial.ranks = RankAnswers{trial.ranks->verdict, trial.ranks->saving, {}};
+}
+
 // The meaning of each Change: one overload a type, so that a new one does not compile without.
 class Applier {
  public:
@@ -135,10 +140,7 @@ class Applier {
     CheckMayFollow(TrialAt(c.id), c.state, c.source);
     Rank(Tallied(c.id, [&c](Trial& trial) {
       trial.state = c.state;
-      if (Ended(c.state)) {
-        trial.rank_values.clear();
-        trial.values.shrink_to_fit();
-      }
+      if (Ended(c.state)) ForgetRankValues(trial);
       if (!c.values.empty()) {
         trial.value = c.values.front();
         trial.other_values.assign(c.values.begin() + 1, c.values.end());
@@ -167,8 +169,8 @@ class Applier {
         trial.values.shrink_to_fit();
       }
       // Its program begins anew, or is gone.
-      if (c.state == TrialState::kRunning) trial.verdict = trial.saving = {};
-      trial.rank_values.clear();
+      if (c.state == TrialState::kRunning) trial.ranks = RankAnswers{};
+      ForgetRankValues(trial);
       trial.state = c.state;
       trial.reason = c.reason;
       trial.last_output = c.last_output;
@@ -199,17 +201,18 @@ class Applier {
     }
   }
 
-  void operator()(const RankValueTold& c) { TrialAt(c.id).rank_values[c.step][c.rank] = c.value; }
+  void operator()(const RankValueTold& c) {
+    TrialAt(c.id).ranks.edit().values[c.step][c.rank] = c.value;
+  }
 
   void operator()(const RankValuesForgotten& c) {
-    RankValues& values = TrialAt(c.id).rank_values;
+    RankValues& values = TrialAt(c.id).ranks.edit().values;
     values.erase(values.begin(), values.lower_bound(c.below));
   }
 
   void operator()(const VerdictAgreed& c) {
     Trial& trial = TrialAt(c.id);
-    trial.verdict = c.verdict;
-    trial.saving = c.saving;
+    trial.ranks = RankAnswers{c.verdict, c.saving, trial.ranks->values};
   }
 
   void operator()(const GenerationAdvanced& c) {

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/ids.h"
 #include "base/options.h"
+#include "base/rarely.h"
 #include "search_spaces/parameter.h"
 #include "search_spaces/search_space.h"
 #include "tuner/core/state/curve.h"
@@ -354,6 +355,15 @@ struct AgreedVerdict {
 // Variables for a trial's processes, beside the study's: ascending by name, one a name.
 using ProcessVariables = std::vector<std::pair<std::string, std::string>>;
 
+// What a trial's program and its ranks have been answered, and what ranks have told.
+struct RankAnswers {
+  AgreedVerdict verdict;  // of a program that runs several ranks, since it was started last
+  AgreedVerdict saving;   // of a plain program: up to where it does not save and end
+  RankValues values;      // none once it has ended
+
+  friend bool operator==(const RankAnswers&, const RankAnswers&) = default;
+};
+
 struct Trial {
   TrialId id;
   StudyId study;
@@ -371,14 +381,12 @@ struct Trial {
   std::string last_output;       // of a failed trial
   std::int64_t generation = 0;   // of its replica group
   int restarts = 0;
-  FailedJoins failed_joins;
-  AgreedVerdict verdict;   // of a program that runs several ranks, since it was started last
-  AgreedVerdict saving;    // the same of a plain program: up to where it does not save and end
-  RankValues rank_values;  // the same; none once it has ended
+  Rarely<FailedJoins> failed_joins;
+  Rarely<RankAnswers> ranks;
   int pinned_slots = 0;
-  std::string checkpoint;              // path of the newest, where the trial wrote it; empty: none
-  CheckpointLabel newest_checkpoint;   // the same one
-  std::vector<CheckpointCopy> copies;  // ascending by node, one a node; older ones too
+  std::string checkpoint;  // path of the newest, where the trial wrote it; empty: none
+  Rarely<CheckpointLabel> newest_checkpoint;  // the same one
+  std::vector<CheckpointCopy> copies;         // ascending by node, one a node; older ones too
   std::vector<SlotSpan> spans;
   std::vector<Resize> resizes;
   TrainingFigures figures;       // as of its newest value or its end

@@ -74,7 +74,7 @@ bool HasProvenInelastic(const TunerState& state, const Study& study) {
 }
 
 std::string WhyNotGrowing(const Trial& trial) {
-  const FailedJoins& failed = trial.failed_joins;
+  const FailedJoins& failed = *trial.failed_joins;
   if (failed.in_a_row < kMaxFailedJoins) return "";
   return absl::StrCat("does not grow beyond ", failed.works_at,
                       failed.works_at == 1 ? " replica: " : " replicas: ", failed.in_a_row,

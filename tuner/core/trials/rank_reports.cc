@@ -50,8 +50,8 @@ absl::StatusOr<RankReports::Taken> RankReports::Take(const Trial& trial, const P
                                                      std::int64_t step, double value) {
   const bool mean = turn_.StudyAt(trial.study).spec.mean_of_ranks;
   Taken taken;
-  const auto told = trial.rank_values.find(step);
-  if (told != trial.rank_values.end()) {
+  const auto told = trial.ranks->values.find(step);
+  if (told != trial.ranks->values.end()) {
     if (const auto own = told->second.find(from.rank); own != told->second.end()) {
       if (Same(own->second, value)) return taken;
       taken.note = absl::StrCat(NameOf(step), " was already told as ", own->second, " by rank ",
@@ -72,7 +72,8 @@ absl::StatusOr<RankReports::Taken> RankReports::Take(const Trial& trial, const P
   turn_.Emit(RankValueTold{trial.id, step, from.rank, value});
   if (!mean) {
     taken.values.emplace_back(step, value);
-  } else if (const auto now = trial.rank_values.find(step); std::ssize(now->second) >= from.ranks) {
+  } else if (const auto now = trial.ranks->values.find(step);
+             std::ssize(now->second) >= from.ranks) {
     CountUpTo(trial, std::next(now), taken.values);
   }
   Forget(trial, mean, taken);
@@ -81,23 +82,23 @@ absl::StatusOr<RankReports::Taken> RankReports::Take(const Trial& trial, const P
 
 void RankReports::CountUpTo(const Trial& trial, RankValues::const_iterator last,
                             std::vector<std::pair<std::int64_t, double>>& values) {
-  for (auto step = trial.rank_values.begin(); step != last; ++step) {
+  for (auto step = trial.ranks->values.begin(); step != last; ++step) {
     if (ValueAt(trial, step->first) != nullptr) continue;
     values.emplace_back(step->first, MeanOf(step->second));
   }
 }
 
 void RankReports::Forget(const Trial& trial, bool mean, Taken& taken) {
-  std::size_t steps = trial.rank_values.size();
+  std::size_t steps = trial.ranks->values.size();
   std::size_t kept = 0;
-  for (const auto& [step, ranks] : trial.rank_values) kept += ranks.size();
-  auto first = trial.rank_values.begin();
+  for (const auto& [step, ranks] : trial.ranks->values) kept += ranks.size();
+  auto first = trial.ranks->values.begin();
   while (steps > kRankStepsKept || (kept > kRankValuesKept && steps > 1)) {
     kept -= first->second.size();
     --steps;
     ++first;
   }
-  if (first == trial.rank_values.begin()) return;
+  if (first == trial.ranks->values.begin()) return;
   if (mean && taken.values.empty()) CountUpTo(trial, first, taken.values);
   turn_.Emit(RankValuesForgotten{trial.id, first->first});
 }
@@ -105,14 +106,14 @@ void RankReports::Forget(const Trial& trial, bool mean, Taken& taken) {
 std::vector<std::pair<std::int64_t, double>> RankReports::TakeRest(const Trial& trial) const {
   std::vector<std::pair<std::int64_t, double>> values;
   if (turn_.StudyAt(trial.study).spec.mean_of_ranks) {
-    CountUpTo(trial, trial.rank_values.end(), values);
+    CountUpTo(trial, trial.ranks->values.end(), values);
   }
   return values;
 }
 
 bool RankReports::Answer(const Trial& trial, Question question, std::int64_t step,
                          const std::function<bool()>& yes_now) {
-  VerdictAgreed change{trial.id, trial.verdict, trial.saving};
+  VerdictAgreed change{trial.id, trial.ranks->verdict, trial.ranks->saving};
   AgreedVerdict& agreed = question == Question::kSave ? change.saving : change.verdict;
   if (agreed.stop >= 0) return step >= agreed.stop;
   if (step <= agreed.go_on) return false;
