@@ -39,6 +39,8 @@ FOLDERS = {
     "tuner/messages/wire": ["base", "tuner/messages", "tuner/proto"],
     "tuner/core": ["base", "tuner/messages", "search_spaces", "search_spaces/formats",
                    *ALLOCATOR],
+    # What is worked out of a study's record, for every frontend that shows it.
+    "tuner/analysis": ["base", "search_spaces", "search_spaces/formats", "tuner/core"],
     # Studies on virtual time, around the production core.
     "tuner/simulator": ["base", "tuner/core", "allocator", "allocator/goodput"],
     # The service, from the inside out.
@@ -66,12 +68,12 @@ FOLDERS = {
                          "tuner/server", "tuner/server/engines"],
     "adapters/nni": ["base", "tuner/credentials", "search_spaces", "tuner/core",
                      "tuner/study_file", "tuner/api", "tuner/server", "tuner/server/http"],
-    "adapters/optuna": ["base", "search_spaces", "search_spaces/formats", "tuner/core",
+    "adapters/optuna": ["base", "search_spaces", "search_spaces/formats", "tuner/core", "tuner/analysis",
                         "tuner/study_file", "tuner/api", "tuner/server", "tuner/server/http"],
     "adapters/optuna/file": ["base", "search_spaces/formats", "tuner/core",
                              "tuner/study_file", "tuner/storage"],
     # One executable for every verb; `run` embeds service and agent.
-    "tuner/cli/views": ["base", "search_spaces", "tuner/core", "tuner/study_file",
+    "tuner/cli/views": ["base", "search_spaces", "tuner/core", "tuner/analysis", "tuner/study_file",
                         "tuner/messages", "tuner/messages/wire", "tuner/proto", "allocator"],
     "tuner/cli/machine": ["base"],
     "tuner/cli/options": ["base", "tuner/core", "tuner/study_file", "tuner/server", "tuner/server/access",
@@ -132,7 +134,7 @@ FOLDERS = {
 }
 
 # Decide, and do nothing else: no I/O, clock, thread or hidden randomness.
-PURE = ["tuner/core", "tuner/messages", "tuner/simulator", *ALLOCATOR, "allocator/allocation",
+PURE = ["tuner/core", "tuner/analysis", "tuner/messages", "tuner/simulator", *ALLOCATOR, "allocator/allocation",
         "search_spaces", "search_spaces/formats", "trial_runner/elastic"]
 
 # A folder of tests mirrors one of the tree: tests/trial_runner/agent is trial_runner/agent. Those

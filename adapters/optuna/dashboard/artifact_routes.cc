@@ -67,7 +67,7 @@ absl::StatusOr<Answer> Content(const ArtifactFolder& folder, const std::vector<A
 // Whose files a request is about: a trial's, or those of the study itself.
 struct Owner {
   StudyHead head;
-  std::optional<ShownTrial> trial;
+  std::optional<TrialCopy> trial;
   std::string file;  // the id in the path; empty: none is in it
 
   Texts& attributes() { return trial ? trial->attributes.system : head.attributes.system; }

@@ -78,7 +78,7 @@ std::vector<Artifact> ArtifactsOf(const Texts& study_attributes) {
   return artifacts;
 }
 
-std::vector<Artifact> ArtifactsOf(const Texts& study_attributes, const ShownTrial& trial) {
+std::vector<Artifact> ArtifactsOf(const Texts& study_attributes, const TrialCopy& trial) {
   std::vector<Artifact> artifacts;
   // Where older dashboards kept them; and, as null, those removed since the trial ended.
   const std::string prefix = RemovedArtifactKey(trial.id, "");
@@ -144,7 +144,7 @@ std::vector<std::int64_t> SkippedTrialIds(const Texts& study_attributes) {
 }
 
 std::vector<std::int64_t> PreferredTrials(const Texts& study_attributes,
-                                          const std::vector<ShownTrial>& trials) {
+                                          const std::vector<TrialCopy>& trials) {
   std::set<std::int64_t> worse;
   std::set<std::int64_t> better;
   for (const auto& [a, b] : PreferencesOf(study_attributes)) {

@@ -26,7 +26,7 @@ struct Artifact {
   std::string encoding;  // empty: none
 };
 std::vector<Artifact> ArtifactsOf(const Texts& study_attributes);
-std::vector<Artifact> ArtifactsOf(const Texts& study_attributes, const ShownTrial& trial);
+std::vector<Artifact> ArtifactsOf(const Texts& study_attributes, const TrialCopy& trial);
 // JSON that stands for an artifact that was removed: attributes cannot be taken away.
 inline constexpr std::string_view kRemovedArtifact = "\"null\"";
 std::string RemovedArtifactKey(TrialId trial, const std::string& id);  // of the study
@@ -42,7 +42,7 @@ std::vector<std::pair<std::int64_t, std::int64_t>> PreferencesOf(const Texts& st
 std::vector<std::int64_t> SkippedTrialIds(const Texts& study_attributes);
 // Numbers of trials that were preferred and never found worse, ascending; without the skipped.
 std::vector<std::int64_t> PreferredTrials(const Texts& study_attributes,
-                                          const std::vector<ShownTrial>& trials);
+                                          const std::vector<TrialCopy>& trials);
 inline constexpr std::string_view kPreferencePrefix = "preference:values";
 inline constexpr std::string_view kHistoryPrefix = "preference:history";
 inline constexpr std::string_view kSkipPrefix = "preference:skip_trial:";

@@ -65,7 +65,7 @@ absl::StatusOr<Answer> Prefer(Listener& listener, const Request& request) {
   ESPALIER_ASSIGN_OR_RETURN(const std::int64_t id, IdInPath(request, 1, "study_id"));
   ESPALIER_ASSIGN_OR_RETURN(const Json body, Body(request));
   ESPALIER_ASSIGN_OR_RETURN(const Choice choice, ChoiceFrom(body));
-  ESPALIER_ASSIGN_OR_RETURN(const ShownStudy study, ReadStudy(listener.tuner, StudyId(id), 0));
+  ESPALIER_ASSIGN_OR_RETURN(const StudyCopy study, ReadStudy(listener.tuner, StudyId(id), 0));
   std::vector<std::int64_t> concerned = choice.candidates;
   concerned.push_back(choice.clicked);
   for (const std::int64_t number : concerned) {
@@ -80,7 +80,7 @@ absl::StatusOr<Answer> Prefer(Listener& listener, const Request& request) {
   // Such a study's trials have no values of their own.
   const std::vector<double> zeros(study.head.spec.directions.size(), 0);
   for (const std::int64_t number : concerned) {
-    const ShownTrial& trial = study.trials[static_cast<std::size_t>(number)];
+    const TrialCopy& trial = study.trials[static_cast<std::size_t>(number)];
     if (Ended(trial.state)) continue;
     const absl::Status told = listener.Post(SetTrialState{trial.id, TrialState::kComplete, zeros});
     if (!told.ok() && !absl::IsFailedPrecondition(told)) return told;  // it has ended since

@@ -28,13 +28,13 @@ void Merge(const OptunaDistribution& from, OptunaDistribution& into) {
 
 }  // namespace
 
-StudyDigest Digest(const std::vector<ShownTrial>& trials, ShownParameters& parameters) {
+StudyDigest Digest(const std::vector<TrialCopy>& trials, DrawnParameters& parameters) {
   StudyDigest digest;
   std::map<std::string, bool> user_attributes;
   std::map<std::string, std::int64_t> trials_with;
   std::set<int> seen;
   std::int64_t counted = 0;
-  for (const ShownTrial& trial : trials) {
+  for (const TrialCopy& trial : trials) {
     for (const auto& [key, value] : trial.attributes.user) {
       const auto [it, is_new] = user_attributes.emplace(key, IsNumber(value));
       if (!is_new && it->second) it->second = IsNumber(value);
@@ -42,7 +42,7 @@ StudyDigest Digest(const std::vector<ShownTrial>& trials, ShownParameters& param
     if (trial.state == TrialState::kFail) continue;
     ++counted;
     digest.has_reports = digest.has_reports || trial.reported;
-    for (const ShownParameter& parameter : parameters.Of(trial)) {
+    for (const DrawnParameter& parameter : parameters.Of(trial)) {
       seen.insert(parameter.distribution);
       ++trials_with[parameters.entry(parameter.distribution).name];
     }
@@ -51,7 +51,7 @@ StudyDigest Digest(const std::vector<ShownTrial>& trials, ShownParameters& param
 
   std::map<std::string, std::vector<OptunaDistribution>> merged;
   for (const int index : seen) {
-    const ShownParameters::Entry& entry = parameters.entry(index);
+    const DrawnParameters::Entry& entry = parameters.entry(index);
     std::vector<OptunaDistribution>& of_name = merged[entry.name];
     const auto same = std::find_if(of_name.begin(), of_name.end(), [&](const auto& known) {
       return CanMerge(known, entry.distribution);

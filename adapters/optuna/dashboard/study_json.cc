@@ -122,8 +122,8 @@ void Put(JsonText& json, const OptunaDistribution& distribution) {
   });
 }
 
-void PutSpace(JsonText& json, const char* key, const std::vector<ShownParameters::Entry>& space) {
-  json.Key(key).Array(space, [&](const ShownParameters::Entry& entry) {
+void PutSpace(JsonText& json, const char* key, const std::vector<DrawnParameters::Entry>& space) {
+  json.Key(key).Array(space, [&](const DrawnParameters::Entry& entry) {
     json.Object([&] {
       json.Member("name", std::string_view(entry.name));
       json.Key("distribution");
@@ -195,9 +195,9 @@ void PutConstraints(JsonText& json, const Attributes& attributes) {
   json.Raw(good ? StrictJson(*text) : "[]");
 }
 
-void PutParameters(JsonText& json, const ShownTrial& trial, ShownParameters& parameters) {
-  json.Key("params").Array(parameters.Of(trial), [&](const ShownParameter& parameter) {
-    const ShownParameters::Entry& entry = parameters.entry(parameter.distribution);
+void PutParameters(JsonText& json, const TrialCopy& trial, DrawnParameters& parameters) {
+  json.Key("params").Array(parameters.Of(trial), [&](const DrawnParameter& parameter) {
+    const DrawnParameters::Entry& entry = parameters.entry(parameter.distribution);
     const ShownValue value = ValueShown(entry.distribution, parameter.stored);
     json.Object([&] {
       json.Member("name", std::string_view(entry.name));
@@ -210,8 +210,8 @@ void PutParameters(JsonText& json, const ShownTrial& trial, ShownParameters& par
   });
 }
 
-void Put(JsonText& json, const StudyHead& study, const ShownTrial& trial,
-         ShownParameters& parameters) {
+void Put(JsonText& json, const StudyHead& study, const TrialCopy& trial,
+         DrawnParameters& parameters) {
   json.Object([&] {
     json.Member("trial_id", trial.id.value);
     json.Member("study_id", study.id.value);
@@ -242,7 +242,7 @@ void Put(JsonText& json, const StudyHead& study, const ShownTrial& trial,
 }
 
 // Trials that people compare by hand.
-void PutPreferences(JsonText& json, const ShownStudy& study) {
+void PutPreferences(JsonText& json, const StudyCopy& study) {
   const Texts& attributes = study.head.attributes.system;
   struct Entry {
     std::string at;
@@ -274,7 +274,7 @@ void PutPreferences(JsonText& json, const ShownStudy& study) {
   });
   const std::vector<std::int64_t> skipped = SkippedTrialIds(attributes);
   std::vector<std::int64_t> numbers;
-  for (const ShownTrial& trial : study.trials) {
+  for (const TrialCopy& trial : study.trials) {
     if (std::find(skipped.begin(), skipped.end(), trial.id.value) != skipped.end()) {
       numbers.push_back(trial.number);
     }
@@ -315,8 +315,8 @@ std::string SummariesJson(const std::vector<StudyHead>& studies) {
   return json.text();
 }
 
-std::string DetailJson(const ShownStudy& study, std::int64_t after, const StudyDigest& digest,
-                       const std::vector<ShownTrial>& best, ShownParameters& parameters) {
+std::string DetailJson(const StudyCopy& study, std::int64_t after, const StudyDigest& digest,
+                       const std::vector<TrialCopy>& best, DrawnParameters& parameters) {
   const Texts& attributes = study.head.attributes.system;
   JsonText json;
   json.Object([&] {
@@ -325,7 +325,7 @@ std::string DetailJson(const ShownStudy& study, std::int64_t after, const StudyD
     PutUserAttributes(json, study.head.attributes);
     json.Key("artifacts");
     PutArtifacts(json, ArtifactsOf(attributes));
-    const auto put_trial = [&](const ShownTrial& trial) {
+    const auto put_trial = [&](const TrialCopy& trial) {
       Put(json, study.head, trial, parameters);
     };
     const auto first = std::min(after, static_cast<std::int64_t>(study.trials.size()));

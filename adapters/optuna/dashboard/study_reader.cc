@@ -1,6 +1,6 @@
 #include "adapters/optuna/dashboard/study_reader.h"
 
-#include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "tuner/api/shown_attributes.h"
@@ -24,32 +24,6 @@ StudyHead HeadOf(const Study& study) {
   head.spec = study.spec;
   head.suggestions = study.suggestions;
   return head;
-}
-
-ShownTrial Copy(const Trial& trial, bool full) {
-  ShownTrial shown;
-  shown.id = trial.id;
-  shown.study = trial.study;
-  shown.number = trial.number;
-  shown.state = trial.state;
-  shown.started = trial.started;
-  shown.ended = trial.ended;
-  if (trial.value) {
-    shown.values.reserve(1 + trial.other_values.size());
-    shown.values.push_back(*trial.value);
-    shown.values.insert(shown.values.end(), trial.other_values.begin(), trial.other_values.end());
-  }
-  shown.parameters = trial.parameters;
-  shown.suggested = trial.suggested;
-  shown.attributes.user = trial.attributes.user;
-  shown.reported = !trial.values.empty();
-  if (!full) return shown;
-  shown.attributes.system = trial.attributes.system;
-  shown.reports.reserve(trial.values.size());
-  for (const IntermediateValue& value : trial.values) {
-    shown.reports.emplace_back(value.step, value.value);
-  }
-  return shown;
 }
 
 absl::StatusOr<const Study*> FindStudy(const View& view, StudyId id) {
@@ -77,41 +51,33 @@ absl::StatusOr<StudyHead> ReadHead(Tuner& tuner, StudyId id) {
   return head;
 }
 
-absl::StatusOr<ShownStudy> ReadStudy(Tuner& tuner, StudyId id, std::int64_t full_from) {
-  ShownStudy shown;
-  absl::Status status;
+absl::StatusOr<StudyCopy> ReadStudy(Tuner& tuner, StudyId id, std::int64_t full_from) {
+  StudyCopier copier(full_from);
+  absl::StatusOr<const Study*> study = nullptr;
+  Attributes attributes;
   bool done = false;
   const auto read_slice = [&](const View& view) {
-    const absl::StatusOr<const Study*> found = FindStudy(view, id);
-    if (!found.ok()) {
-      status = found.status();
-      return;
-    }
-    const Study& study = **found;
-    const std::size_t end = std::min(study.trials.size(), shown.trials.size() + kTrialsInSlice);
-    for (std::size_t i = shown.trials.size(); i < end; ++i) {
-      const Trial& trial = view.core.state().trials.at(study.trials[i]);
-      shown.trials.push_back(Copy(trial, trial.number >= full_from));
-    }
-    done = end == study.trials.size();
-    // Last, so that it knows all that the trials speak of.
-    if (done) shown.head = HeadOf(study);
+    study = FindStudy(view, id);
+    done = study.ok() && copier.GoOn(view.core.state(), **study, kTrialsInSlice);
+    if (done) attributes = ShownAttributes(**study);
   };
   while (!done) {
     ESPALIER_RETURN_IF_ERROR(tuner.Read(read_slice));
-    ESPALIER_RETURN_IF_ERROR(status);
+    ESPALIER_RETURN_IF_ERROR(study.status());
   }
-  return shown;
+  StudyCopy copy = copier.Take();
+  copy.head.attributes = std::move(attributes);
+  return copy;
 }
 
-absl::StatusOr<ShownTrial> ReadTrial(Tuner& tuner, TrialId id) {
-  absl::StatusOr<ShownTrial> shown =
+absl::StatusOr<TrialCopy> ReadTrial(Tuner& tuner, TrialId id) {
+  absl::StatusOr<TrialCopy> copy =
       absl::NotFoundError(absl::StrCat("trial_id=", id.value, " is not found"));
   ESPALIER_RETURN_IF_ERROR(tuner.Read([&](const View& view) {
     const auto it = view.core.state().trials.find(id);
-    if (it != view.core.state().trials.end()) shown = Copy(it->second, true);
+    if (it != view.core.state().trials.end()) copy = CopyOf(it->second, true);
   }));
-  return shown;
+  return copy;
 }
 
 }  // namespace espalier::optuna_dashboard

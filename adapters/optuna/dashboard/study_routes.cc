@@ -7,11 +7,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "adapters/optuna/dashboard/attributes.h"
-#include "adapters/optuna/dashboard/best_trials.h"
-#include "adapters/optuna/dashboard/importance.h"
 #include "adapters/optuna/dashboard/listener.h"
 #include "adapters/optuna/dashboard/study_json.h"
 #include "adapters/optuna/dashboard/trial_table.h"
+#include "tuner/analysis/best_trials.h"
+#include "tuner/analysis/importance.h"
 #include "tuner/study_file/study_file.h"
 
 namespace espalier::optuna_dashboard {
@@ -83,11 +83,11 @@ absl::StatusOr<Answer> Rename(Tuner& tuner, const Request& request) {
   return Answer{201, SummaryJson(after)};
 }
 
-std::vector<std::string> ArtifactIds(const ShownStudy& study) {
+std::vector<std::string> ArtifactIds(const StudyCopy& study) {
   std::vector<std::string> ids;
   const Texts& of_study = study.head.attributes.system;
   for (const Artifact& artifact : ArtifactsOf(of_study)) ids.push_back(artifact.id);
-  for (const ShownTrial& trial : study.trials) {
+  for (const TrialCopy& trial : study.trials) {
     for (const Artifact& artifact : ArtifactsOf(of_study, trial)) ids.push_back(artifact.id);
   }
   return ids;
@@ -99,7 +99,7 @@ absl::StatusOr<Answer> Delete(Tuner& tuner, const ArtifactFolder& artifacts,
   ESPALIER_ASSIGN_OR_RETURN(const Json body, Body(request));
   std::vector<std::string> files;
   if (artifacts.available() && body.value("remove_associated_artifacts", Json(true)) != false) {
-    ESPALIER_ASSIGN_OR_RETURN(const ShownStudy study, ReadStudy(tuner, id, 0));
+    ESPALIER_ASSIGN_OR_RETURN(const StudyCopy study, ReadStudy(tuner, id, 0));
     files = ArtifactIds(study);
   }
   // A study that must stay keeps its files.
@@ -123,22 +123,22 @@ absl::StatusOr<std::int64_t> AfterIn(const Request& request) {
 absl::StatusOr<Answer> Detail(Tuner& tuner, const Request& request) {
   ESPALIER_ASSIGN_OR_RETURN(const StudyId id, StudyIn(request));
   ESPALIER_ASSIGN_OR_RETURN(const std::int64_t after, AfterIn(request));
-  ESPALIER_ASSIGN_OR_RETURN(const ShownStudy study, ReadStudy(tuner, id, after));
+  ESPALIER_ASSIGN_OR_RETURN(const StudyCopy study, ReadStudy(tuner, id, after));
   const Texts& attributes = study.head.attributes.system;
-  ShownParameters parameters(study);
+  DrawnParameters parameters(study);
   const StudyDigest digest = Digest(study.trials, parameters);
   const std::vector<std::int64_t> best = IsPreferential(attributes)
                                              ? PreferredTrials(attributes, study.trials)
                                              : BestTrials(study.trials, study.head.spec.directions);
-  std::vector<ShownTrial> best_trials;
+  std::vector<TrialCopy> best_trials;
   for (const std::int64_t number : best) {
-    const ShownTrial& trial = study.trials[static_cast<std::size_t>(number)];
+    const TrialCopy& trial = study.trials[static_cast<std::size_t>(number)];
     if (number >= after) {
       best_trials.push_back(trial);
       continue;
     }
     // It was read without its reports.
-    absl::StatusOr<ShownTrial> whole = ReadTrial(tuner, trial.id);
+    absl::StatusOr<TrialCopy> whole = ReadTrial(tuner, trial.id);
     best_trials.push_back(whole.ok() ? *std::move(whole) : trial);
   }
   return Answer{200, DetailJson(study, after, digest, best_trials, parameters)};
@@ -146,9 +146,9 @@ absl::StatusOr<Answer> Detail(Tuner& tuner, const Request& request) {
 
 absl::StatusOr<Answer> ParameterImportances(Tuner& tuner, const Request& request) {
   ESPALIER_ASSIGN_OR_RETURN(const StudyId id, StudyIn(request));
-  ESPALIER_ASSIGN_OR_RETURN(const ShownStudy study,
+  ESPALIER_ASSIGN_OR_RETURN(const StudyCopy study,
                             ReadStudy(tuner, id, std::numeric_limits<std::int64_t>::max()));
-  ShownParameters parameters(study);
+  DrawnParameters parameters(study);
   std::vector<std::vector<Importance>> by_objective;
   for (std::size_t i = 0; i < study.head.spec.directions.size(); ++i) {
     by_objective.push_back(Importances(study, parameters, i));
@@ -170,8 +170,8 @@ absl::StatusOr<Answer> Table(Tuner& tuner, const Request& request) {
     }
     numbers.push_back(number);
   }
-  ESPALIER_ASSIGN_OR_RETURN(const ShownStudy study, ReadStudy(tuner, id, 0));
-  ShownParameters parameters(study);
+  ESPALIER_ASSIGN_OR_RETURN(const StudyCopy study, ReadStudy(tuner, id, 0));
+  DrawnParameters parameters(study);
   ESPALIER_ASSIGN_OR_RETURN(std::string csv, TrialTable(study, numbers, parameters));
   return Answer{
       200,

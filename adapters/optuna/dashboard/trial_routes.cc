@@ -109,7 +109,7 @@ void Dashboard::Listener::AddTrials(httplib::Server& server) {
                ESPALIER_ASSIGN_OR_RETURN(const std::int64_t id, IdInPath(request, 1, "study_id"));
                ESPALIER_ASSIGN_OR_RETURN(const std::int64_t trial,
                                          IdInPath(request, 2, "trial_id"));
-               ESPALIER_ASSIGN_OR_RETURN(const ShownTrial shown, ReadTrial(tuner, TrialId(trial)));
+               ESPALIER_ASSIGN_OR_RETURN(const TrialCopy shown, ReadTrial(tuner, TrialId(trial)));
                if (shown.study != StudyId(id)) {
                  return absl::NotFoundError(absl::StrCat("study_id=", id, " has no trial ", trial));
                }

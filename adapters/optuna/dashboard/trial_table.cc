@@ -48,17 +48,17 @@ std::string StateText(TrialState state) {
 
 }  // namespace
 
-absl::StatusOr<std::string> TrialTable(const ShownStudy& study,
+absl::StatusOr<std::string> TrialTable(const StudyCopy& study,
                                        const std::vector<std::int64_t>& numbers,
-                                       ShownParameters& parameters) {
-  std::vector<const ShownTrial*> trials;
+                                       DrawnParameters& parameters) {
+  std::vector<const TrialCopy*> trials;
   std::set<std::string> names;
   std::set<std::string> attributes;
   const std::set<std::int64_t> wanted(numbers.begin(), numbers.end());
-  for (const ShownTrial& trial : study.trials) {
+  for (const TrialCopy& trial : study.trials) {
     if (!wanted.empty() && !wanted.contains(trial.number)) continue;
     trials.push_back(&trial);
-    for (const ShownParameter& parameter : parameters.Of(trial)) {
+    for (const DrawnParameter& parameter : parameters.Of(trial)) {
       names.insert(parameters.entry(parameter.distribution).name);
     }
     for (const auto& [key, value] : trial.attributes.user) attributes.insert(key);
@@ -74,13 +74,13 @@ absl::StatusOr<std::string> TrialTable(const ShownStudy& study,
   for (const std::string& name : names) header.push_back("Param " + name);
   for (const std::string& key : attributes) header.push_back("UserAttribute " + key);
   AddRow(header, csv);
-  for (const ShownTrial* trial : trials) {
+  for (const TrialCopy* trial : trials) {
     Row row = {absl::StrCat(trial->number), StateText(trial->state)};
     for (const double value : trial->values) row.push_back(PythonFloat(value));
     if (trial->values.empty()) row.resize(2 + study.head.spec.directions.size());
     std::map<std::string, std::string> by_name;
-    for (const ShownParameter& parameter : parameters.Of(*trial)) {
-      const ShownParameters::Entry& entry = parameters.entry(parameter.distribution);
+    for (const DrawnParameter& parameter : parameters.Of(*trial)) {
+      const DrawnParameters::Entry& entry = parameters.entry(parameter.distribution);
       ShownValue value = ValueShown(entry.distribution, parameter.stored);
       by_name[entry.name] = Field(value.type, std::move(value.text));
     }

@@ -15,17 +15,17 @@ using nlohmann::json;
 
 // One study of two trials, the first with these attributes.
 json Shown(const Attributes& attributes) {
-  ShownStudy study;
+  StudyCopy study;
   study.head.id = StudyId(1);
   study.head.spec.name = "s";
   for (std::int64_t number = 0; number < 2; ++number) {
-    ShownTrial trial;
+    TrialCopy trial;
     trial.id = TrialId(number + 1);
     trial.number = number;
     study.trials.push_back(trial);
   }
   study.trials[0].attributes = attributes;
-  ShownParameters parameters(study);
+  DrawnParameters parameters(study);
   return json::parse(DetailJson(study, 0, {}, study.trials, parameters));
 }
 

@@ -2,12 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <span>
 #include <vector>
 
+#include "tuner/analysis/promise_replay.h"
 #include "tuner/cli/views/study_text.h"
-#include "tuner/core/estimates/equal_progress.h"
-#include "tuner/core/promise/replay.h"
 #include "tuner/study_file/study_file.h"
 
 namespace espalier {
@@ -60,19 +58,7 @@ Reliability PromiseReliability(const v1::StudyDetails& details) {
   if (!spec.ok()) return {};
   std::vector<Trial> trials;
   for (const v1::Trial& trial : details.trials()) trials.push_back(TrialOf(trial));
-  // As the core compares them.
-  EqualProgress equal;
-  const bool adaptive = spec->batch_mode == BatchMode::kAdaptive;
-  for (const Trial& trial : trials) {
-    if (adaptive) equal.Take(trial);
-  }
-  std::vector<PastTrial> past;
-  for (const Trial& trial : trials) {
-    const std::span<const IntermediateValue> points =
-        adaptive ? equal.Points(trial) : std::span<const IntermediateValue>(trial.values);
-    past.push_back({points, trial.created, trial.ended, trial.state == TrialState::kComplete});
-  }
-  return MeasureReliability(ReplayPromise(spec->direction(), past, {spec->best_k, spec->max_step}));
+  return PromiseReliability(*spec, trials);
 }
 
 std::string PromiseLine(const Reliability& promise) {

@@ -1,4 +1,4 @@
-#include "adapters/optuna/dashboard/best_trials.h"
+#include "tuner/analysis/best_trials.h"
 
 #include <gtest/gtest.h>
 
@@ -6,17 +6,17 @@
 
 #include "base/random.h"
 
-namespace espalier::optuna_dashboard {
+namespace espalier {
 namespace {
 
 using Numbers = std::vector<std::int64_t>;
 constexpr Direction kMin = Direction::kMinimize;
 constexpr Direction kMax = Direction::kMaximize;
 
-std::vector<ShownTrial> Complete(const std::vector<std::vector<double>>& values) {
-  std::vector<ShownTrial> trials;
+std::vector<TrialCopy> Complete(const std::vector<std::vector<double>>& values) {
+  std::vector<TrialCopy> trials;
   for (const std::vector<double>& one : values) {
-    ShownTrial trial;
+    TrialCopy trial;
     trial.number = std::ssize(trials);
     trial.state = TrialState::kComplete;
     trial.values = one;
@@ -26,7 +26,7 @@ std::vector<ShownTrial> Complete(const std::vector<std::vector<double>>& values)
 }
 
 TEST(BestTrials, OneOfOneObjectiveTheFirstOfEquals) {
-  std::vector<ShownTrial> trials = Complete({{3}, {1}, {NAN}, {1}, {0}, {5}});
+  std::vector<TrialCopy> trials = Complete({{3}, {1}, {NAN}, {1}, {0}, {5}});
   trials[4].state = TrialState::kPruned;
   EXPECT_EQ(BestTrials(trials, {kMin}), Numbers{1});
   EXPECT_EQ(BestTrials(trials, {kMax}), Numbers{5});
@@ -46,11 +46,11 @@ bool Less(Direction direction, double a, double b) {
 }
 
 // The front by its definition.
-Numbers Front(const std::vector<ShownTrial>& trials, const std::vector<Direction>& directions) {
+Numbers Front(const std::vector<TrialCopy>& trials, const std::vector<Direction>& directions) {
   Numbers front;
-  for (const ShownTrial& a : trials) {
+  for (const TrialCopy& a : trials) {
     bool dominated = false;
-    for (const ShownTrial& b : trials) {
+    for (const TrialCopy& b : trials) {
       bool no_worse = true;
       bool better = false;
       for (std::size_t i = 0; i < directions.size(); ++i) {
@@ -77,10 +77,10 @@ TEST(BestTrials, FrontsOfManyPoints) {
         one.push_back(random.Below(9) == 0 ? INFINITY : static_cast<double>(random.Below(12)));
       }
     }
-    const std::vector<ShownTrial> trials = Complete(values);
+    const std::vector<TrialCopy> trials = Complete(values);
     EXPECT_EQ(BestTrials(trials, directions), Front(trials, directions)) << "round " << round;
   }
 }
 
 }  // namespace
-}  // namespace espalier::optuna_dashboard
+}  // namespace espalier

@@ -2,14 +2,14 @@
 
 #include <vector>
 
-#include "adapters/optuna/dashboard/study_reader.h"
+#include "tuner/analysis/study_copy.h"
 
-namespace espalier::optuna_dashboard {
+namespace espalier {
 
 // Numbers of the best complete trials, ascending: one where there is one direction (the first of
 // equals), the Pareto front where there are more. Trials with NaN, or with another count of values
 // than the study has directions, are not compared.
-std::vector<std::int64_t> BestTrials(const std::vector<ShownTrial>& trials,
+std::vector<std::int64_t> BestTrials(const std::vector<TrialCopy>& trials,
                                      const std::vector<Direction>& directions);
 
-}  // namespace espalier::optuna_dashboard
+}  // namespace espalier

@@ -1,4 +1,4 @@
-#include "adapters/optuna/dashboard/importance.h"
+#include "tuner/analysis/importance.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,7 +7,7 @@
 
 #include "search_spaces/gaussian.h"
 
-namespace espalier::optuna_dashboard {
+namespace espalier {
 
 namespace {
 
@@ -148,15 +148,15 @@ bool IsSingle(const OptunaDistribution& d) {
 struct Observed {
   double loss = 0;  // less is better
   bool best = false;
-  std::vector<ShownParameter> parameters;
+  std::vector<DrawnParameter> parameters;
 };
 
 // Complete trials whose objective is a finite number, and which are the best of them.
-std::vector<Observed> Observe(const ShownStudy& study, ShownParameters& parameters,
+std::vector<Observed> Observe(const StudyCopy& study, DrawnParameters& parameters,
                               std::size_t objective) {
   const bool maximize = study.head.spec.directions[objective] == Direction::kMaximize;
   std::vector<Observed> observed;
-  for (const ShownTrial& trial : study.trials) {
+  for (const TrialCopy& trial : study.trials) {
     if (trial.state != TrialState::kComplete || trial.values.size() <= objective) continue;
     const double value = trial.values[objective];
     if (!std::isfinite(value)) continue;
@@ -180,19 +180,19 @@ struct Regime {
 
 }  // namespace
 
-std::vector<Importance> Importances(const ShownStudy& study, ShownParameters& parameters,
+std::vector<Importance> Importances(const StudyCopy& study, DrawnParameters& parameters,
                                     std::size_t objective) {
   const auto complete =
       std::count_if(study.trials.begin(), study.trials.end(),
-                    [](const ShownTrial& trial) { return trial.state == TrialState::kComplete; });
+                    [](const TrialCopy& trial) { return trial.state == TrialState::kComplete; });
   if (complete <= 1) return {};
 
   std::vector<Importance> importances;
   std::map<std::string, std::size_t> place;
-  for (const ShownTrial& trial : study.trials) {
+  for (const TrialCopy& trial : study.trials) {
     if (trial.state != TrialState::kComplete) continue;
-    for (const ShownParameter& parameter : parameters.Of(trial)) {
-      const ShownParameters::Entry& entry = parameters.entry(parameter.distribution);
+    for (const DrawnParameter& parameter : parameters.Of(trial)) {
+      const DrawnParameters::Entry& entry = parameters.entry(parameter.distribution);
       if (place.emplace(entry.name, importances.size()).second) {
         importances.push_back({entry.name, 0, entry.distribution.name});
       }
@@ -204,7 +204,7 @@ std::vector<Importance> Importances(const ShownStudy& study, ShownParameters& pa
   double best = 0;
   for (const Observed& one : observed) {
     best += one.best ? 1 : 0;
-    for (const ShownParameter& parameter : one.parameters) {
+    for (const DrawnParameter& parameter : one.parameters) {
       Regime& regime = regimes[parameter.distribution];
       regime.all.push_back(parameter.stored);
       if (one.best) regime.best.push_back(parameter.stored);
@@ -212,7 +212,7 @@ std::vector<Importance> Importances(const ShownStudy& study, ShownParameters& pa
   }
   if (observed.size() > 1) {
     for (const auto& [index, regime] : regimes) {
-      const ShownParameters::Entry& entry = parameters.entry(index);
+      const DrawnParameters::Entry& entry = parameters.entry(index);
       if (regime.all.size() < kMinTrialsInRegime || regime.best.empty()) continue;
       if (IsSingle(entry.distribution)) continue;
       const double of_best = static_cast<double>(regime.best.size()) / best;
@@ -234,4 +234,4 @@ std::vector<Importance> Importances(const ShownStudy& study, ShownParameters& pa
   return importances;
 }
 
-}  // namespace espalier::optuna_dashboard
+}  // namespace espalier

@@ -1,9 +1,9 @@
-#include "adapters/optuna/dashboard/best_trials.h"
+#include "tuner/analysis/best_trials.h"
 
 #include <algorithm>
 #include <cmath>
 
-namespace espalier::optuna_dashboard {
+namespace espalier {
 
 namespace {
 
@@ -12,10 +12,10 @@ struct Point {
   std::int64_t number = 0;
 };
 
-std::vector<Point> Comparable(const std::vector<ShownTrial>& trials,
+std::vector<Point> Comparable(const std::vector<TrialCopy>& trials,
                               const std::vector<Direction>& directions) {
   std::vector<Point> points;
-  for (const ShownTrial& trial : trials) {
+  for (const TrialCopy& trial : trials) {
     if (trial.state != TrialState::kComplete || trial.values.size() != directions.size()) continue;
     Point point{trial.values, trial.number};
     bool comparable = true;
@@ -34,7 +34,7 @@ bool NoWorse(const std::vector<double>& a, const std::vector<double>& b) {
 
 }  // namespace
 
-std::vector<std::int64_t> BestTrials(const std::vector<ShownTrial>& trials,
+std::vector<std::int64_t> BestTrials(const std::vector<TrialCopy>& trials,
                                      const std::vector<Direction>& directions) {
   std::vector<Point> points = Comparable(trials, directions);
   std::stable_sort(points.begin(), points.end(),
@@ -56,4 +56,4 @@ std::vector<std::int64_t> BestTrials(const std::vector<ShownTrial>& trials,
   return numbers;
 }
 
-}  // namespace espalier::optuna_dashboard
+}  // namespace espalier

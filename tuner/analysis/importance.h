@@ -4,9 +4,9 @@
 #include <utility>
 #include <vector>
 
-#include "adapters/optuna/dashboard/parameters.h"
+#include "tuner/analysis/drawn_parameters.h"
 
-namespace espalier::optuna_dashboard {
+namespace espalier {
 
 struct Importance {
   std::string name;
@@ -17,7 +17,7 @@ struct Importance {
 // How much each parameter decided whether a trial came among the best tenth of an objective:
 // PED-ANOVA (Watanabe, Bansal, Hutter, IJCAI 2023) with conditional parameters by regimes, as
 // Optuna 5.0 computes it. Greatest first. Empty where fewer than two trials are complete.
-std::vector<Importance> Importances(const ShownStudy& study, ShownParameters& parameters,
+std::vector<Importance> Importances(const StudyCopy& study, DrawnParameters& parameters,
                                     std::size_t objective);
 
-}  // namespace espalier::optuna_dashboard
+}  // namespace espalier
