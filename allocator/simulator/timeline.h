@@ -33,6 +33,7 @@ struct TimelineDecision {
   int from_slots = 0;
   int to_slots = 0;
   std::string reason;
+  std::string kind{};  // of a study's decision, e.g. "grow"; else empty
 };
 
 struct Timeline {

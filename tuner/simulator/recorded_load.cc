@@ -9,6 +9,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
+#include "tuner/core/state/slot_time.h"
+#include "tuner/core/state/study_facts.h"
 
 namespace espalier {
 
@@ -17,6 +19,7 @@ namespace {
 constexpr double kLeastStep_s = 1e-3;
 
 struct RecordedTrial {
+  RecordedLoad::Origin origin;
   Parameters parameters;
   std::vector<IntermediateValue> values;
   bool complete = false;
@@ -149,7 +152,8 @@ class RecordedTruth : public TrialTruth {
 
 class Recorded : public RecordedLoad {
  public:
-  Recorded(const TunerState& state, const espalier::Study& study) : spec_(study.spec) {
+  Recorded(const TunerState& state, const espalier::Study& study)
+      : id_(study.id), spec_(study.spec) {
     double pause_s = 0;
     int pauses = 0;
     for (const TrialId id : study.trials) {
@@ -161,7 +165,8 @@ class Recorded : public RecordedLoad {
       if (trial.values.empty()) continue;
       const std::int64_t batch =
           std::max(trial.figures.Whole(Figure::kBatchSize), trial.values.back().batch_size);
-      trials_.push_back({.parameters = trial.parameters,
+      trials_.push_back({.origin = {trial.id, trial.number},
+                         .parameters = trial.parameters,
                          .values = trial.values,
                          .complete = trial.state == TrialState::kComplete,
                          .batch = std::max<std::int64_t>(1, batch),
@@ -184,6 +189,8 @@ class Recorded : public RecordedLoad {
     return std::make_unique<RecordedTruth>(At(trial), exponent_, longest_);
   }
   std::optional<double> MeanPause() const override { return mean_pause_s_; }
+  Origin OriginOf(const Trial& trial) const override { return At(trial).origin; }
+  StudyId study_id() const override { return id_; }
   int BeyondRecord(const TunerState& simulated) const override {
     int count = 0;
     for (const auto& [id, trial] : simulated.trials) {
@@ -198,6 +205,7 @@ class Recorded : public RecordedLoad {
     return trials_[static_cast<std::size_t>(trial.number)];
   }
 
+  const StudyId id_;
   StudySpec spec_;
   std::vector<RecordedTrial> trials_;
   std::int64_t longest_ = 0;
@@ -205,7 +213,61 @@ class Recorded : public RecordedLoad {
   std::optional<double> mean_pause_s_;
 };
 
+// The newest moment that the record of a study tells of.
+Time LastMoment(const TunerState& state, const Study& study) {
+  if (study.ended != Time{}) return study.ended;
+  Time last = study.created;
+  for (const TrialId id : study.trials) {
+    const Trial& trial = state.trials.at(id);
+    last = std::max({last, trial.created, trial.ended});
+    if (!trial.values.empty()) last = std::max(last, trial.values.back().at);
+    for (const SlotSpan& span : trial.spans) last = std::max({last, span.from, span.to});
+  }
+  return last;
+}
+
 }  // namespace
+
+std::vector<std::pair<std::string, double>> FiguresOfRecord(const TunerState& state,
+                                                            const Study& study) {
+  const Time end = LastMoment(state, study);
+  double slot_seconds = 0;
+  int resizes = 0;
+  std::map<TrialState, int> by_state;
+  for (const TrialId id : study.trials) {
+    const Trial& trial = state.trials.at(id);
+    slot_seconds += SlotSeconds(trial, end);
+    ++by_state[trial.state];
+    for (const Resize& resize : trial.resizes)
+      resizes += resize.from_replicas != resize.to_replicas;
+  }
+  double best = std::nan("");
+  double slot_seconds_on_best = 0;
+  if (const auto number = BestTrial(state, study)) {
+    const Trial& trial = state.trials.at(study.trials[static_cast<std::size_t>(*number)]);
+    best = BestValue(trial, study.spec.direction()).value_or(best);
+    slot_seconds_on_best = SlotSeconds(trial, end);
+  }
+  const auto pauses =
+      std::count_if(study.decisions.begin(), study.decisions.end(),
+                    [](const Decision& decision) { return decision.kind == DecisionKind::kPause; });
+  const auto trials = static_cast<int>(std::ssize(study.trials));
+  const int complete = by_state[TrialState::kComplete];
+  const int pruned = by_state[TrialState::kPruned];
+  const int failed = by_state[TrialState::kFail];
+  const bool ended = study.state != StudyState::kRunning;
+  return {{"finish_s", ended ? SecondsBetween(study.created, end) : std::nan("")},
+          {"best", best},
+          {"slot_seconds", slot_seconds},
+          {"slot_seconds_on_best", slot_seconds_on_best},
+          {"resizes", resizes},
+          {"pauses", static_cast<double>(pauses)},
+          {"trials", trials},
+          {"complete", complete},
+          {"pruned", pruned},
+          {"failed", failed},
+          {"unfinished", trials - complete - pruned - failed}};
+}
 
 absl::StatusOr<std::unique_ptr<RecordedLoad>> MakeRecordedLoad(const TunerState& state,
                                                                const std::string& study) {

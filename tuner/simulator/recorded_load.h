@@ -3,6 +3,8 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "base/status.h"
 #include "tuner/core/state/change.h"
@@ -25,6 +27,14 @@ class RecordedLoad : public Workload {
  public:
   // How many seconds trials paused for a resize in the record; none if nothing was resized.
   virtual std::optional<double> MeanPause() const = 0;
+  // The recorded trial that this one of the simulated study was.
+  struct Origin {
+    TrialId id;
+    std::int64_t number = 0;
+  };
+  virtual Origin OriginOf(const Trial& trial) const = 0;
+  // Its id in the record.
+  virtual StudyId study_id() const = 0;
   // How many trials of this simulated study went on past their record.
   virtual int BeyondRecord(const TunerState& simulated) const = 0;
 };
@@ -32,5 +42,10 @@ class RecordedLoad : public Workload {
 // NotFound for a study that the state does not hold, FailedPrecondition for one without any value.
 absl::StatusOr<std::unique_ptr<RecordedLoad>> MakeRecordedLoad(const TunerState& state,
                                                                const std::string& study);
+
+// What became of the study itself, named as the figures of its simulation (TimelineOf). NaN:
+// unknown, as the finish of a study that goes on.
+std::vector<std::pair<std::string, double>> FiguresOfRecord(const TunerState& state,
+                                                            const Study& study);
 
 }  // namespace espalier

@@ -240,7 +240,8 @@ Timeline TimelineOf(const StudySimulation& simulation) {
          .row = decision.trial_number < 0 ? "" : absl::StrCat("trial ", decision.trial_number),
          .from_slots = decision.from_slots,
          .to_slots = decision.to_slots,
-         .reason = decision.reason});
+         .reason = decision.reason,
+         .kind = std::string(ToString(decision.kind))});
   }
   const StudyFigures& f = simulation.figures;
   timeline.figures = {{"finish_s", f.ended ? f.finish_s : std::nan("")},

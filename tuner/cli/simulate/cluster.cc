@@ -55,7 +55,8 @@ std::string TitleOf(const SimulateClusterArguments& a, const ClusterLoad& load) 
 }  // namespace
 
 absl::Status SimulateRecordedCluster(const SimulateClusterArguments& a) {
-  ESPALIER_RETURN_IF_ERROR(CheckOutputFiles(a.json_file, a.decisions_file, a.html_file));
+  ESPALIER_RETURN_IF_ERROR(CheckOutputFiles(
+      {{"--json", a.json_file}, {"--decisions", a.decisions_file}, {"--html", a.html_file}}));
   ESPALIER_ASSIGN_OR_RETURN(const std::string folder, FolderOf(a));
   ESPALIER_ASSIGN_OR_RETURN(ClusterLoad load, ReadPolluxLoad(folder, a.workload));
   load.nodes = a.nodes;

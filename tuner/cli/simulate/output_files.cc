@@ -8,11 +8,9 @@
 
 namespace espalier {
 
-absl::Status CheckOutputFiles(const std::string& json, const std::string& decisions,
-                              const std::string& html) {
+absl::Status CheckOutputFiles(const std::vector<OutputFile>& files) {
   std::map<std::filesystem::path, std::string> named;
-  for (const auto& [option, path] : {std::pair("--json", json), std::pair("--decisions", decisions),
-                                     std::pair("--html", html)}) {
+  for (const auto& [option, path] : files) {
     if (path.empty()) continue;
     const std::filesystem::path whole = std::filesystem::absolute(path).lexically_normal();
     if (const auto [other, added] = named.emplace(whole, option); !added) {

@@ -2,15 +2,18 @@
 
 #include <map>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 
 namespace espalier {
 
+// By option; empty: none is asked for.
+using OutputFile = std::pair<const char*, std::string>;
+
 // Refuses files that cannot be written, or are one and the same, before what may take minutes.
-// Empty: none is asked for.
-absl::Status CheckOutputFiles(const std::string& json, const std::string& decisions,
-                              const std::string& html);
+absl::Status CheckOutputFiles(const std::vector<OutputFile>& files);
 
 // Names of pages, by those of their variants: what a file's name may have, and each once.
 class PageNames {

@@ -14,6 +14,7 @@
 #include "tuner/cli/machine/files.h"
 #include "tuner/cli/options/node_templates.h"
 #include "tuner/cli/options/plugin_argument.h"
+#include "tuner/cli/simulate/lanes.h"
 #include "tuner/cli/simulate/output_files.h"
 #include "tuner/cli/study_source.h"
 #include "tuner/cli/views/report/page.h"
@@ -54,8 +55,9 @@ struct Prepared {
   std::unique_ptr<Workload> load;
   RecordedLoad* recorded = nullptr;  // the same, if it is one
   std::optional<double> resize_s;    // what the load's record says
-  ProcessModel processes;            // how its replicas start and regroup, unless options say it
-  std::string remark;                // what to tell people besides
+  RecordedFigures recorded_figures;
+  ProcessModel processes;  // how its replicas start and regroup, unless options say it
+  std::string remark;      // what to tell people besides
 };
 
 absl::StatusOr<EmulatedProfile> ReadProfile(const std::string& path) {
@@ -142,6 +144,7 @@ absl::StatusOr<Prepared> PrepareStudy(const SimulateStudyArguments& a) {
   }
   ESPALIER_ASSIGN_OR_RETURN(auto recorded, MakeRecordedLoad(state, name));
   prepared.resize_s = recorded->MeanPause();
+  prepared.recorded_figures = FiguresOfRecord(state, *state.FindStudy(name));
   prepared.recorded = recorded.get();
   prepared.load = std::move(recorded);
   return prepared;
@@ -330,6 +333,11 @@ std::string TitleOf(const StudySpec& spec, const StudySimulationOptions& options
   return title;
 }
 
+std::string BeyondText(int trials) {
+  return fmt::format("{} trials went on past what was recorded, with their last value held.",
+                     trials);
+}
+
 std::string CutOffText(const SimulationRun& run, const StudyFigures& figures, double until_s) {
   return fmt::format(
       "Under {} {} of {} trials that were begun had not ended after {} of virtual time{}.",
@@ -338,10 +346,15 @@ std::string CutOffText(const SimulationRun& run, const StudyFigures& figures, do
 }
 
 absl::Status WriteFiles(const SimulateStudyArguments& a, const std::string& title,
-                        const std::vector<SimulationRun>& runs) {
+                        const std::vector<SimulationRun>& runs, const RecordedFigures& recorded,
+                        const std::vector<std::string>& lanes) {
   if (!a.json_file.empty()) {
-    ESPALIER_RETURN_IF_ERROR(WriteFile(a.json_file, SimulationJson(title, runs)));
+    ESPALIER_RETURN_IF_ERROR(WriteFile(a.json_file, SimulationJson(title, runs, recorded)));
     std::printf("%s\n", a.json_file.c_str());
+  }
+  if (!a.lanes_file.empty()) {
+    ESPALIER_RETURN_IF_ERROR(WriteFile(a.lanes_file, LanesJson(lanes, recorded)));
+    std::printf("%s\n", a.lanes_file.c_str());
   }
   if (!a.decisions_file.empty()) {
     ESPALIER_RETURN_IF_ERROR(WriteFile(a.decisions_file, SimulationDecisions(runs)));
@@ -359,7 +372,10 @@ std::string CheckSimulatedSeconds(const std::string& text) {
 }
 
 absl::Status SimulateStudies(SimulatedLoad load, const SimulateStudyArguments& a) {
-  ESPALIER_RETURN_IF_ERROR(CheckOutputFiles(a.json_file, a.decisions_file, a.html_file));
+  ESPALIER_RETURN_IF_ERROR(CheckOutputFiles({{"--json", a.json_file},
+                                             {"--lanes", a.lanes_file},
+                                             {"--decisions", a.decisions_file},
+                                             {"--html", a.html_file}}));
   ESPALIER_ASSIGN_OR_RETURN(const Prepared prepared, Prepare(load, a));
   ESPALIER_ASSIGN_OR_RETURN(StudySpec spec,
                             SpecOf(*prepared.load, prepared.recorded != nullptr, a));
@@ -371,6 +387,7 @@ absl::Status SimulateStudies(SimulatedLoad load, const SimulateStudyArguments& a
 
   const std::string title = TitleOf(spec, options, a);
   std::vector<SimulationRun> runs;
+  std::vector<std::string> lanes;
   std::vector<std::pair<std::string, StudySimulation>> pages;
   PageNames page_names;
   std::vector<std::string> cut_off;
@@ -386,14 +403,22 @@ absl::Status SimulateStudies(SimulatedLoad load, const SimulateStudyArguments& a
     ESPALIER_RETURN_IF_ERROR(SetPoolSize(a, pool_size, options.pool));
     ESPALIER_ASSIGN_OR_RETURN(StudySimulation simulation,
                               SimulateStudy(*prepared.load, spec, options));
-    if (prepared.recorded != nullptr) beyond += prepared.recorded->BeyondRecord(simulation.state);
+    const int past_record =
+        prepared.recorded != nullptr ? prepared.recorded->BeyondRecord(simulation.state) : 0;
+    beyond += past_record;
     std::string name = TextOf(policy);
     if (!a.pool_sizes.empty()) name += " on " + TextOf(pool_size);
     runs.push_back(RunOf(name, simulation));
     promise = simulation.promise;
     runs.back().timeline.slots = a.slots;
+    if (past_record > 0) runs.back().remarks.push_back(BeyondText(past_record));
     if (!simulation.figures.ended) {
       cut_off.push_back(CutOffText(runs.back(), simulation.figures, options.until_s));
+      runs.back().remarks.push_back(cut_off.back());
+    }
+    if (!a.lanes_file.empty()) {
+      lanes.push_back(LaneRunJson(runs.back(), spec, simulation, prepared.recorded,
+                                  a.node_templates.empty() ? a.slots / a.nodes : 0));
     }
     if (!a.html_file.empty()) {
       std::string page = TextOf(policy);
@@ -408,11 +433,8 @@ absl::Status SimulateStudies(SimulatedLoad load, const SimulateStudyArguments& a
   if (!cut_off.empty()) std::printf("\n");
   for (const std::string& line : cut_off) std::printf("%s\n", line.c_str());
   if (runs.size() == 1) PrintReliability(promise);
-  if (beyond > 0) {
-    std::printf("\n%d trials went on past what was recorded, with their last value held.\n",
-                beyond);
-  }
-  ESPALIER_RETURN_IF_ERROR(WriteFiles(a, title, runs));
+  if (beyond > 0) std::printf("\n%s\n", BeyondText(beyond).c_str());
+  ESPALIER_RETURN_IF_ERROR(WriteFiles(a, title, runs, prepared.recorded_figures, lanes));
   for (const auto& [path, simulation] : pages) {
     ESPALIER_RETURN_IF_ERROR(WritePage(path, simulation));
   }

@@ -45,6 +45,7 @@ struct SimulateStudyArguments {
   std::string database;  // study
   std::string study;
   std::string json_file;
+  std::string lanes_file;
   std::string decisions_file;
   std::string html_file;
 };

@@ -209,6 +209,8 @@ VerbAction AddSimulate(CliCommand& command) {
     AddPoolSize(*load, *a);
     AddStudy(*load, *a);
     AddOutput(*load, *a);
+    load->AddOption("--lanes", a->lanes_file,
+                    "JSON file to write: figures, and who held which slot when, as pages draw it");
   }
   for (CliCommand* load : {poolbench, emulated}) {
     load->AddFlag("--stream", a->stream,
@@ -223,7 +225,9 @@ VerbAction AddSimulate(CliCommand& command) {
                   "How the best learning rate grows with the batch size: sqrt or linear")
       .ShowDefault();
   poolbench->Footer(kPoolbenchExample + PoliciesHelp());
-  emulated->AddOption("study_file", a->study_file, "Study file").Required().TypeName("STUDY.json|STUDY.yaml");
+  emulated->AddOption("study_file", a->study_file, "Study file")
+      .Required()
+      .TypeName("STUDY.json|STUDY.yaml");
   emulated->AddOption(
       "--profile", a->profile,
       "The program's profile.json (default: what the study's command gives it, or that "

@@ -70,7 +70,9 @@ nlohmann::ordered_json RunJson(const SimulationRun& run) {
                                  {"from_slots", d.from_slots},
                                  {"to_slots", d.to_slots},
                                  {"reason", d.reason}});
+    if (!d.kind.empty()) json["decisions"].back()["kind"] = d.kind;
   }
+  if (!run.remarks.empty()) json["remarks"] = run.remarks;
   return json;
 }
 
@@ -117,8 +119,10 @@ std::string SimulationDecisions(const std::vector<SimulationRun>& runs) {
   return text;
 }
 
-std::string SimulationJson(const std::string& title, const std::vector<SimulationRun>& runs) {
+std::string SimulationJson(const std::string& title, const std::vector<SimulationRun>& runs,
+                           const RecordedFigures& recorded) {
   nlohmann::ordered_json json = {{"simulated", title}};
+  for (const auto& [name, value] : recorded) json["recorded"][name] = Number(value);
   json["runs"] = nlohmann::ordered_json::array();
   for (const SimulationRun& run : runs) json["runs"].push_back(RunJson(run));
   // What is no UTF-8 (in a program's parameters, say) is replaced, not refused.
