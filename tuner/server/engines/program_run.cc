@@ -24,6 +24,7 @@ namespace espalier {
 namespace {
 
 constexpr double kReapPace_s = 0.02;
+constexpr double kWatchPace_s = 0.05;
 
 // A pipe, of which the child gets one end: not a socket, which /dev/stdin does not open.
 class Channel {
@@ -128,13 +129,36 @@ int Milliseconds(double seconds) {
   return static_cast<int>(std::ceil(std::clamp(seconds, 0.0, 1e6) * 1000));
 }
 
-// Until both outputs are closed. False: not by then, or too much was said.
-bool Converse(std::string_view input, Channel& in, Channel& out, Channel& errors, Time until,
-              ProgramEnd& end) {
+// A program that runs.
+struct Running {
+  const ProgramRun& run;
+  pid_t pid = 0;
+  Time until;
+};
+
+// Why it is to be ended; OK: it may go on.
+absl::Status MayGoOn(const Running& running, const ProgramEnd& end) {
+  const std::string& program = running.run.command.front();
+  if (end.output.size() + end.errors.size() > kMostProgramOutput) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("\"", program, "\" says more than ", kMostProgramOutput, " bytes"));
+  }
+  if (SecondsBetween(Now(), running.until) <= 0) {
+    return absl::DeadlineExceededError(
+        absl::StrFormat("\"%s\" has not ended within %g s", program, running.run.limit_s));
+  }
+  return running.run.watch ? running.run.watch(running.pid) : absl::OkStatus();
+}
+
+// Until both outputs are closed.
+absl::Status Converse(const Running& running, Channel& in, Channel& out, Channel& errors,
+                      ProgramEnd& end) {
+  std::string_view input = running.run.input;
   if (input.empty()) in.CloseOurs();
   while (out.open() || errors.open()) {
-    const double left_s = SecondsBetween(Now(), until);
-    if (left_s <= 0 || end.output.size() + end.errors.size() > kMostProgramOutput) return false;
+    ESPALIER_RETURN_IF_ERROR(MayGoOn(running, end));
+    double left_s = SecondsBetween(Now(), running.until);
+    if (running.run.watch) left_s = std::min(left_s, kWatchPace_s);
     pollfd watched[] = {{in.ours(), POLLOUT, 0},
                         {out.ours(), POLLIN, 0},
                         {errors.ours(), POLLIN, 0}};  // those that are closed are passed over
@@ -143,16 +167,16 @@ bool Converse(std::string_view input, Channel& in, Channel& out, Channel& errors
     if (watched[1].revents != 0 && !ReadSome(out, end.output)) out.CloseOurs();
     if (watched[2].revents != 0 && !ReadSome(errors, end.errors)) errors.CloseOurs();
   }
-  return true;
+  return absl::OkStatus();
 }
 
-// Its status, or none by then. What it has started may have closed its outputs before it ends.
-bool Reap(pid_t pid, Time until, int& status) {
-  while (waitpid(pid, &status, WNOHANG) == 0) {
-    if (SecondsBetween(Now(), until) <= 0) return false;
+// What it has started may have closed its outputs before it ends.
+absl::Status Reap(const Running& running, const ProgramEnd& end, int& status) {
+  while (waitpid(running.pid, &status, WNOHANG) == 0) {
+    ESPALIER_RETURN_IF_ERROR(MayGoOn(running, end));
     poll(nullptr, 0, Milliseconds(kReapPace_s));
   }
-  return true;
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -169,17 +193,15 @@ absl::StatusOr<ProgramEnd> RunProgram(const ProgramRun& run) {
   ESPALIER_ASSIGN_OR_RETURN(const pid_t pid, Spawn(run.command, in, out, errors));
   // To write to a pipe that nobody can read would be a signal: the end of `in` stays open.
   for (Channel* channel : {&out, &errors}) channel->CloseTheirs();
+  const Running running{.run = run, .pid = pid, .until = until};
   ProgramEnd end;
   int status = 0;
-  if (!Converse(run.input, in, out, errors, until, end) || !Reap(pid, until, status)) {
+  absl::Status done = Converse(running, in, out, errors, end);
+  if (done.ok()) done = Reap(running, end, status);
+  if (!done.ok()) {
     kill(-pid, SIGKILL);
     waitpid(pid, &status, 0);
-    if (end.output.size() + end.errors.size() > kMostProgramOutput) {
-      return absl::ResourceExhaustedError(absl::StrCat(
-          "\"", run.command.front(), "\" says more than ", kMostProgramOutput, " bytes"));
-    }
-    return absl::DeadlineExceededError(
-        absl::StrFormat("\"%s\" has not ended within %g s", run.command.front(), run.limit_s));
+    return done;
   }
   end.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   return end;

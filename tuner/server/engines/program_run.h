@@ -1,5 +1,8 @@
 #pragma once
 
+#include <sys/types.h>
+
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -11,6 +14,8 @@ struct ProgramRun {
   std::vector<std::string> command;  // looked for in PATH, run without a shell
   std::string input{};               // on its standard input
   double limit_s = 30;
+  // Asked again and again while it runs; an error ends it, and is what RunProgram returns.
+  std::function<absl::Status(pid_t pid)> watch{};
 };
 
 struct ProgramEnd {
