@@ -92,10 +92,13 @@ class OpenApi(HttpTest):
         """A path whose names are those of things that are there."""
         if "{trial_id}" in path:
             trial = trial or (self.enqueue() if path.endswith(("/cancel", "/pin")) else self.ask())["trial_id"]
-        if "{study_id}" in path:
-            ids = {known["name"]: known["id"] for known in self.call("GET", "/api/studies")["studies"]}
-            path = path.replace("{study_id}", str(ids.get(study, 10**12)))
-        return path.replace("{study}", study).replace("{trial_id}", str(trial)).replace("{node}", "absent")
+        query = "?what=importance" if path.endswith("/analysis") else ""
+        names = {"study": study, "trial_id": trial, "node": "absent", "simulation_id": 10**12,
+                 "study_id": self.study_id(study) if "{study_id}" in path else None}
+        return re.sub(r"{(\w+)}", lambda name: str(names[name[1]]), path) + query
+
+    def study_id(self, name):
+        return {s["name"]: s["id"] for s in self.call("GET", "/api/studies")["studies"]}.get(name, 10**12)
 
     def test_the_service_shows_the_file(self):
         self.assertEqual(self.call("GET", "/api/openapi.json"), OPENAPI)
@@ -110,9 +113,10 @@ class OpenApi(HttpTest):
                 body = content and content["example"]
                 if content:
                     SCHEMAS.check(body, content["schema"])
-                # No node is there: slots are waited for, and a trial of a client prints where the client is.
+                # No node is there: slots are waited for, and a trial of a client prints where the client is. No policy
+                # gives it slots.
                 others = {"AcquireSlots": (202,), "GetTrialOutput": (409,), "DrainNode": (404,),
-                          "pageFile": (404,)}
+                          "StartSimulation": (409,), "GetSimulation": (404,)}
                 self.check(method, path, operation, body, self.target(path),
                            expected=others.get(operation["operationId"], (200, 201)))
                 self.call("POST", "/api/studies/study/resume", {}) if method != "delete" else None

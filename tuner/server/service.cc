@@ -23,6 +23,7 @@
 #include "tuner/server/log.h"
 #include "tuner/server/loop/loop.h"
 #include "tuner/server/loop/metrics.h"
+#include "tuner/server/simulations/simulations.h"
 #include "tuner/storage/storage.h"
 #include "tuner/web/feed/revision_log.h"
 
@@ -136,7 +137,7 @@ class ServiceImpl final : public Service {
     // Frontends first, while the loop still answers the calls under way; then what they posted is
     // committed, and the database closed.
     if (http_) http_->Stop();
-    if (streams_) streams_->Stop();
+    if (simulations_) simulations_->Stop();
     if (dashboard_) dashboard_->Stop();
     agents_.Stop();
     if (grpc_) grpc_->Stop();
@@ -223,9 +224,9 @@ class ServiceImpl final : public Service {
           OpenDashboard(addresses.dashboard, certificates.dashboard, options.start_dashboard));
     }
     if (!options.http_address.empty()) {
-      ESPALIER_ASSIGN_OR_RETURN(
-          http_, HttpServer::Start(addresses.http, certificates.http, *access_, Routes(), *loop_,
-                                   metrics_, options.proxied));
+      simulations_ = std::make_unique<Simulations>(options.tuner_program, options.database);
+      ESPALIER_ASSIGN_OR_RETURN(http_, HttpServer::Start(addresses.http, certificates.http,
+                                                         *access_, Routes(), *loop_, metrics_));
       http_address_ = http_->address();
       page_ = {.url = absl::StrCat(scheme(http_address_), http_address_, "/"),
                .needs_token = !addresses.http.loopback() || options.no_loopback_trust ||
@@ -307,7 +308,7 @@ class ServiceImpl final : public Service {
             : absl::StrCat(scheme(dashboard_address_), dashboard_address_, "/dashboard");
     std::vector<HttpRoute> all = OwnRoutes(
         dashboard, [this](Tuner& tuner) { return metrics_.Text(tuner, loop_->queued()); },
-        streams_.get());
+        simulations_.get());
     for (const auto& frontend : frontends_) {
       const std::vector<HttpRoute> more = frontend->Routes(*loop_);
       all.insert(all.end(), more.begin(), more.end());
@@ -325,7 +326,7 @@ class ServiceImpl final : public Service {
   RevisionLog revisions_{RandomHexadecimal(kIncarnationBytes)};
   std::unique_ptr<Loop> loop_;
   std::unique_ptr<GrpcServer> grpc_;
-  std::unique_ptr<EventStreams> streams_;
+  std::unique_ptr<Simulations> simulations_;
   std::unique_ptr<HttpServer> http_;
   std::unique_ptr<DashboardServer> dashboard_;
   std::string grpc_address_;

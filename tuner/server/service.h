@@ -31,6 +31,7 @@ struct ServiceOptions {
   StartGrpc start_grpc{};                    // none: GrpcServer::Start
   std::vector<MakeFrontend> frontends{};     // for clients of other systems
   std::string database;                      // SQLite file; empty: in memory, lost at exit
+  std::string tuner_program{};               // which simulates recorded studies; empty: none does
   // Less room than this on the database's disk is a warning.
   std::int64_t disk_reserve_bytes = kDatabaseReserve_bytes;
   std::string token;  // the shared token that every caller must show; empty: see AccessControl

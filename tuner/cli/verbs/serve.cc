@@ -142,6 +142,7 @@ ExitCode Serve(const ServeArguments& arguments) {
   if (!policy.ok())
     return Fail("serve", ExitCode::kBadInput, std::string(policy.status().message()));
   options.policy = *policy;
+  options.tuner_program = OwnExecutable();
   options.frontends = AllFrontends();
   options.start_dashboard = optuna_dashboard::Server(arguments.dashboard);
   options.credentials_folder = CredentialsFolderOf(options.database);

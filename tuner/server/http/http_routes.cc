@@ -94,17 +94,11 @@ std::vector<HttpRoute> ServiceRoutes(std::string dashboard, MetricsText metrics)
            .query = QueryKeys{}}};
 }
 
-std::vector<HttpRoute> EventRoutes(EventStreams* streams) {
-  return {{"GET", "/api/view/events", "events", [streams](const HttpCall& call) {
-             ESPALIER_CHECK(streams != nullptr, "a service that answers has streams");
-             return streams->Open(call);
-           }}};
-}
-
 std::vector<HttpRoute> OwnRoutes(std::string dashboard, MetricsText metrics,
-                                 EventStreams* streams) {
+                                 Simulations* simulations) {
   std::vector<HttpRoute> all = ServiceRoutes(std::move(dashboard), std::move(metrics));
-  for (const auto& routes : {OperationRoutes(), SlotRoutes(), ViewRoutes()}) {
+  for (const auto& routes :
+       {OperationRoutes(), SlotRoutes(), AnalysisRoutes(), SimulationRoutes(simulations)}) {
     all.insert(all.end(), routes.begin(), routes.end());
   }
   return all;

@@ -15,7 +15,9 @@ namespace espalier {
 // each.
 std::vector<HttpRoute> OperationRoutes();  // those of tuner/api/operations.h
 std::vector<HttpRoute> SlotRoutes();
-std::vector<HttpRoute> ViewRoutes();  // what pages show: tuner/web/view
+std::vector<HttpRoute> AnalysisRoutes();
+class Simulations;
+std::vector<HttpRoute> SimulationRoutes(Simulations* simulations);
 
 // The text of the metrics, of a tuner.
 using MetricsText = std::function<absl::StatusOr<std::string>(Tuner&)>;
@@ -23,13 +25,10 @@ using MetricsText = std::function<absl::StatusOr<std::string>(Tuner&)>;
 // `dashboard` is the URL of optuna-dashboard's pages; empty: they are not served.
 std::vector<HttpRoute> ServiceRoutes(std::string dashboard, MetricsText metrics);
 
-class EventStreams;
-std::vector<HttpRoute> EventRoutes(EventStreams* streams);
-
-// All of the routes above. Those who call them, and not only read the list, give all that they use;
-// it outlives the routes.
+// All of the routes above. Who calls them, and does not only read the list, gives all that they
+// use, which outlives the routes.
 std::vector<HttpRoute> OwnRoutes(std::string dashboard, MetricsText metrics,
-                                 EventStreams* streams = nullptr);
+                                 Simulations* simulations = nullptr);
 
 // The route of a request, with the decoded values of the names in its path. 404: there is no such
 // path; 405: it takes other methods, `allowed`.
