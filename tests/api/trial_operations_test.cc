@@ -2,6 +2,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/api/direct_tuner.h"
+#include "tuner/api/notes.h"
 #include "tuner/api/operations.h"
 
 namespace espalier {
@@ -284,6 +285,42 @@ TEST_F(TrialOperations, AttributesThatTheServiceKeepsCannotBeSet) {
   request.mutable_system()->clear();
   (*request.mutable_user())["nni:trial"] = "1";
   EXPECT_TRUE(api::SetAttributes(tuner_, request).ok()) << "a user's own";
+}
+
+TEST_F(TrialOperations, NotesStayAfterTheEndAndOptunaDashboardFindsThem) {
+  const std::int64_t trial = Ask()->trial_id();
+  v1::TellRequest end = End(trial, v1::TRIAL_COMPLETE);
+  end.set_value(1);
+  ASSERT_TRUE(api::Tell(tuner_, end).ok());
+  const Study& study = *tuner_.core.state().FindStudy("asked");
+  // A longer one, which the dashboard has written in pieces.
+  const std::string prefix = absl::StrCat("dashboard:", trial, ":");
+  for (const auto& [key, json] : {std::pair("note_str:0", "\"lo\""),
+                                  std::pair("note_str:1", "\"ng\""), std::pair("note_ver", "4")}) {
+    tuner_.Post(SetStudyAttribute{study.id, true, prefix + key, json});
+  }
+  EXPECT_EQ(NoteOf(study.attributes.system, TrialId(trial)).body, "long");
+  v1::SetTrialNoteRequest request;
+  request.set_trial_id(trial);
+  request.set_text("a \"good\" one\n");
+  const auto written = api::SetTrialNote(tuner_, request);
+  ASSERT_TRUE(written.ok()) << written.status();
+  EXPECT_EQ(written->version(), 5);
+  EXPECT_EQ(NoteOf(study.attributes.system, TrialId(trial)).body, "a \"good\" one\n");
+  EXPECT_EQ(study.attributes.system.at(prefix + "note_str:1"), "\"\"");
+  EXPECT_EQ(NoteOf(study.attributes.system, std::nullopt).version, 0) << "the study has its own";
+
+  v1::SetStudyNoteRequest of_study;
+  of_study.set_study("asked");
+  of_study.set_text(std::string(kMaxNote, 'x'));
+  EXPECT_EQ(api::SetStudyNote(tuner_, of_study)->version(), 1);
+  of_study.mutable_text()->push_back('x');
+  EXPECT_TRUE(absl::IsInvalidArgument(api::SetStudyNote(tuner_, of_study).status()));
+  of_study.set_study("absent");
+  of_study.set_text("");
+  EXPECT_TRUE(absl::IsNotFound(api::SetStudyNote(tuner_, of_study).status()));
+  request.set_trial_id(99);
+  EXPECT_TRUE(absl::IsNotFound(api::SetTrialNote(tuner_, request).status()));
 }
 
 }  // namespace

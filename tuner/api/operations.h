@@ -43,6 +43,10 @@ absl::StatusOr<v1::TellResponse> Tell(Tuner& tuner, const v1::TellRequest& reque
 absl::StatusOr<v1::TrialRecord> SetAttributes(Tuner& tuner,
                                               const v1::SetAttributesRequest& request);
 
+// Notes (notes.h), also of what has ended.
+absl::StatusOr<v1::NoteText> SetStudyNote(Tuner& tuner, const v1::SetStudyNoteRequest& request);
+absl::StatusOr<v1::NoteText> SetTrialNote(Tuner& tuner, const v1::SetTrialNoteRequest& request);
+
 // Trials of the pool, and the pool.
 absl::StatusOr<v1::TrialRecord> CancelTrial(Tuner& tuner, const v1::CancelTrialRequest& request);
 absl::StatusOr<v1::Trial> PinTrial(Tuner& tuner, const v1::PinTrialRequest& request);
@@ -130,6 +134,14 @@ inline constexpr std::tuple kOperations{
                           .role = Role::kSubmit,
                           .trial = true,
                           .summary = "Sets attributes of a trial that has not ended; others stay"}),
+    RowOf<SetStudyNote>({.name = "SetStudyNote",
+                         .http = "POST /api/studies/{study}/note",
+                         .role = Role::kSubmit,
+                         .summary = "Writes the note of a study, also after its end"}),
+    RowOf<SetTrialNote>({.name = "SetTrialNote",
+                         .http = "POST /api/trials/{trial_id}/note",
+                         .role = Role::kSubmit,
+                         .summary = "Writes the note of a trial, also after its end"}),
     RowOf<CancelTrial>({.name = "CancelTrial",
                         .http = "POST /api/trials/{trial_id}/cancel",
                         .role = Role::kSubmit,
