@@ -50,23 +50,23 @@ FOLDERS = {
     "tuner/proto": [],
     "tuner/api": ["base", "tuner/credentials", "tuner/messages/wire", "search_spaces",
                   "search_spaces/formats", "tuner/core", "tuner/study_file", "tuner/proto"],
+    # The pages for browsers, as bytes. Their sources beside it, tuner/web/page, are no C++.
+    "tuner/web/assets": [],
+    # What pages follow: what has changed since they looked.
+    "tuner/web/feed": ["base", "tuner/core"],
     # What pages show, as JSON.
     "tuner/web/view": ["base", "tuner/credentials", "tuner/messages", "search_spaces", "search_spaces/formats",
-                       "tuner/core", "tuner/api"],
+                       "tuner/core", "tuner/api", "tuner/web/feed"],
     "tuner/server/access": ["base", "tuner/credentials", "tuner/messages", "tuner/core", "tuner/api"],
     # The owner's thread of the core, and what is counted of it.
     "tuner/server/loop": ["base", "tuner/messages", "tuner/core", "tuner/study_file", "tuner/storage", "tuner/api"],
     "tuner/server/engines": ["base", "tuner/credentials", "tuner/core", "tuner/server/access"],
     "tuner/server/grpc": ["base", "tuner/credentials", "tuner/door", "tuner/proto", "tuner/api",
                           "tuner/server/access", "tuner/server/loop"],
-    # Beside the service, in processes of their own, which are run as those of engines are.
-    "tuner/server/simulations": ["base", "tuner/core", "tuner/api", "tuner/server/engines",
-                                 "tuner/server/loop", "allocator/policies"],
-    "tuner/server/http": ["base", "tuner/credentials", "tuner/analysis", "tuner/api", "tuner/server/access",
-                          "tuner/server/loop", "tuner/server/simulations"],
-    "tuner/server": ["base", "tuner/core", "tuner/storage", "tuner/api", "tuner/server/access",
-                     "tuner/server/loop", "tuner/server/grpc", "tuner/server/http", "tuner/server/simulations",
-                     "allocator/policies"],
+    "tuner/server/http": ["base", "tuner/credentials", "tuner/api", "tuner/web/feed", "tuner/web/view",
+                          "tuner/server/access", "tuner/server/loop"],
+    "tuner/server": ["base", "tuner/credentials", "tuner/core", "tuner/storage", "tuner/api", "tuner/web/feed",
+                     "tuner/server/access", "tuner/server/loop", "tuner/server/grpc", "tuner/server/http", "allocator/policies"],
     # Frontends of the service, onto its own studies: it knows none of them by name.
     "adapters/adaptdl": ["base", "tuner/core", "tuner/study_file", "tuner/api",
                          "tuner/server", "tuner/server/engines"],

@@ -1,4 +1,6 @@
 #include <chrono>
+#include <map>
+#include <string>
 
 #include "gmock/gmock.h"
 #include "httplib.h"
@@ -114,39 +116,55 @@ TEST_F(HttpTest, ABodyIsJsonAlsoWhereItIsSaidToBeAForm) {
       200);
 }
 
-TEST_F(HttpTest, WhatAQuerySaysIsKnownOrRefused) {
-  ASSERT_TRUE(running_.Create(CreateRequest()).ok());
-  const auto error = [this](const std::string& target) {
-    const auto answer = client_.Get(target);
-    EXPECT_EQ(answer->status, 400) << target;
-    return answer->body;
-  };
-  EXPECT_THAT(
-      error("/api/studies/mnist?value=0"),
-      HasSubstr(
-          R"(query \"value\": unknown key of GET /api/studies/{study}. Known: active, values)"));
-  EXPECT_THAT(error("/api/studies/mnist/trials?values=0&limit=3"), HasSubstr(R"(query \"limit\")"));
-  EXPECT_THAT(error("/api/pool?nodes=1"),
-              HasSubstr(R"(query \"nodes\": unknown key of GET /api/pool, which takes none)"));
-  EXPECT_EQ(client_.Post("/api/studies/mnist/stop?now=1", "", "application/json")->status, 400);
-  EXPECT_THAT(client_.Get("/api/studies/mnist")->body, HasSubstr("STUDY_RUNNING"));
-  for (const char* asked : {"/healthz?from=balancer", "/metrics?from=prometheus", "/?from=mail"}) {
-    EXPECT_EQ(client_.Get(asked)->status, 200) << asked;
-  }
-}
-
-TEST_F(HttpTest, NullIsNoNumber) {
+TEST_F(HttpTest, PagesAreToldWhatTheyShow) {
   ASSERT_TRUE(running_.Create(CreateRequest()).ok());
   ScriptedAgent agent(running_, "oak", 1, "run-1");
-  const std::string trial = "/api/trials/" + std::to_string(agent.AwaitStart().trial_id());
-  for (const char* call : {"/tell", "/report"}) {
-    const auto told =
-        client_.Post(trial + call, R"({"step": 3, "value": null})", "application/json");
-    EXPECT_EQ(told->status, 400);
-    EXPECT_THAT(told->body, HasSubstr(R"(\"value\": needs a number, got null)"));
+  agent.AwaitStart();
+  const auto overview = client_.Get("/api/view/overview");
+  ASSERT_EQ(overview->status, 200);
+  EXPECT_THAT(overview->body, HasSubstr("\"role\":\"administer\""));
+  EXPECT_THAT(overview->body, HasSubstr("\"slot_use\":[{\"slot\":0,\"trial_id\":1,"));
+  EXPECT_THAT(overview->body, testing::Not(HasSubstr("\"revision\":0,\"incarnation\":\"\"")));
+  EXPECT_THAT(client_.Get("/api/view/studies/1")->body, HasSubstr("\"name\":\"mnist\""));
+  EXPECT_THAT(client_.Get("/api/view/studies/1/trials?from=0&rows=5")->body,
+              HasSubstr("\"words\":{"));
+  EXPECT_THAT(client_.Get("/api/view/studies/1/curves?trials=1&x=time&width=10")->body,
+              HasSubstr("\"points\":0"));
+  EXPECT_THAT(client_.Get("/api/view/lanes?width=10&study=1")->body, HasSubstr("\"spans\":{"));
+  EXPECT_THAT(client_.Get("/api/view/decisions?study=1&kind=start&limit=1")->body,
+              HasSubstr("\"kind\":\"start\""));
+  EXPECT_THAT(client_.Get("/api/view/trials/1")->body, HasSubstr("\"node\":\"oak\""));
+}
+
+TEST_F(HttpTest, PagesThatAskForWhatIsNotThereAreToldWhatWouldBe) {
+  ASSERT_TRUE(running_.Create(CreateRequest()).ok());
+  const std::map<std::string, std::string> wrong = {
+      {"studies/x", "study id \\\"x\\\": needs the number of a study"},
+      {"studies/1/trials?from=-1", "from \\\"-1\\\": needs a whole number from 0 on"},
+      {"studies/1/trials?rows=10001", "rows \\\"10001\\\": needs a whole number from 1 to 10000"},
+      {"studies/1/trials?changed_since=a",
+       "changed_since \\\"a\\\": needs a whole number from 0 on"},
+      {"studies/1/curves?trials=1,b", "trials \\\"1,b\\\": needs ids of trials, such as 17,18,23"},
+      {"studies/1/curves?trials=1&best=2", "not both"},
+      {"studies/1/curves?best=301", "best \\\"301\\\": needs a whole number from 1 to 300"},
+      {"studies/1/curves?x=epoch", "x \\\"epoch\\\": needs step, time, progress or slot_seconds"},
+      {"studies/1/curves?width=0", "width \\\"0\\\": needs a whole number from 1 to 4096"},
+      {"studies/1/curves?xlog=1&from=-3", "needs numbers above 0, got -3"},
+      {"lanes?from=nan", "from \\\"nan\\\": needs a number"},
+      {"lanes?from=20&to=10", "from 20: needs to be before 10"},
+      {"decisions?kind=sing", "kind \\\"sing\\\": needs one of start, grow"},
+      {"decisions?before=1", "before \\\"1\\\": needs the \\\"cursor\\\" of a decision"},
+      {"decisions?limit=1001", "limit \\\"1001\\\": needs a whole number from 1 to 1000"}};
+  for (const auto& [path, message] : wrong) {
+    const auto answer = client_.Get("/api/view/" + path);
+    EXPECT_EQ(answer->status, 400) << path;
+    EXPECT_THAT(answer->body, HasSubstr(message)) << path;
   }
-  const auto pin = client_.Post(trial + "/pin", R"({"slots": null})", "application/json");
-  EXPECT_EQ(pin->status, 400);
+  for (const char* path :
+       {"studies/7", "studies/7/trials", "studies/7/curves", "lanes?study=7", "decisions?study=7",
+        "decisions?trial=7", "trials/7", "studies/1/curves?trials=7"}) {
+    EXPECT_EQ(client_.Get(std::string("/api/view/") + path)->status, 404) << path;
+  }
 }
 
 TEST_F(HttpTest, MetricsNameTheService) {

@@ -31,6 +31,8 @@ namespace espalier {
 
 namespace {
 
+constexpr std::size_t kIncarnationBytes = 8;
+
 absl::StatusOr<ListenAddress> CheckAddress(const std::string& text, const ServiceOptions& options) {
   ESPALIER_ASSIGN_OR_RETURN(ListenAddress address, ParseListenAddress(text));
   if (!address.loopback() && options.token.empty() && options.credentials_folder.empty()) {
@@ -308,7 +310,7 @@ class ServiceImpl final : public Service {
             : absl::StrCat(scheme(dashboard_address_), dashboard_address_, "/dashboard");
     std::vector<HttpRoute> all = OwnRoutes(
         dashboard, [this](Tuner& tuner) { return metrics_.Text(tuner, loop_->queued()); },
-        simulations_.get());
+        &revisions_);
     for (const auto& frontend : frontends_) {
       const std::vector<HttpRoute> more = frontend->Routes(*loop_);
       all.insert(all.end(), more.begin(), more.end());
@@ -321,6 +323,7 @@ class ServiceImpl final : public Service {
   Agents agents_;
   ServiceCredentials credentials_;
   std::unique_ptr<AccessControl> access_;
+  RevisionLog revisions_{RandomHexadecimal(kIncarnationBytes)};
   Frontends frontends_;
   std::optional<DiskWatch> disk_;  // of the loop's thread
   RevisionLog revisions_{RandomHexadecimal(kIncarnationBytes)};

@@ -182,6 +182,32 @@ TEST_F(Views, TrialsAreColumnsNewestFirst) {
   EXPECT_EQ(Shown(TrialsJson(source_, Id("digits"), {.from = 99}))["rows"], 0);
 }
 
+TEST_F(Views, TrialsThatHaveChangedSince) {
+  Create(kAskStudy);
+  RevisionLog log("abc", /*most_entries=*/3);
+  const Source followed{tuner_, Role::kView, &log};
+  const auto take = [&](std::int64_t trial) {
+    log.Take({TrialPinned{TrialId(trial), 0}}, tuner_.core.state());
+  };
+  const std::int64_t ids[] = {Ask(), Ask(), Ask()};
+  take(ids[0]);
+  const Json before = Shown(TrialsJson(followed, Id("digits"), {}));
+  EXPECT_EQ(before["incarnation"], "abc");
+  EXPECT_EQ(before["complete"], true);
+  EXPECT_EQ(before["revision"], 1);
+  take(ids[1]);
+  take(ids[2]);
+  const Json changed = Shown(TrialsJson(followed, Id("digits"), {.changed_since = 1}));
+  EXPECT_THAT(Cells(changed, "number"), ElementsAre(2, 1));
+  EXPECT_EQ(changed["revision"], 3);
+  EXPECT_EQ(changed["total"], 3);
+  take(ids[2]);
+  take(ids[2]);
+  const Json lost = Shown(TrialsJson(followed, Id("digits"), {.changed_since = 1}));
+  EXPECT_EQ(lost["complete"], false) << "it has fallen out of the log";
+  EXPECT_EQ(lost["rows"], 0);
+}
+
 // Nobody else is kept waiting: what is looked at between two commits has a bound.
 TEST_F(Views, ManyTrialsAreReadInSlices) {
   class CountedReads final : public Tuner {
@@ -255,6 +281,7 @@ TEST_F(Views, LanesShowWhoHeldWhatAndWhatHappened) {
   EXPECT_EQ(lanes["marks"][0]["kind"], "start");
   EXPECT_EQ(lanes["marks"][0]["count"], 2) << "two trials of one moment";
   EXPECT_EQ(lanes["marks"][0]["node"], 0);
+  EXPECT_EQ(lanes["use"]["slots"][200], 2);
   const Json before = Shown(LanesJson(source_, {.from = 10, .to = 20}));
   EXPECT_TRUE(before["spans"]["slot"].empty());
   EXPECT_TRUE(before["marks"].empty());

@@ -95,10 +95,9 @@ std::vector<HttpRoute> ServiceRoutes(std::string dashboard, MetricsText metrics)
 }
 
 std::vector<HttpRoute> OwnRoutes(std::string dashboard, MetricsText metrics,
-                                 Simulations* simulations) {
+                                 const RevisionLog* revisions) {
   std::vector<HttpRoute> all = ServiceRoutes(std::move(dashboard), std::move(metrics));
-  for (const auto& routes :
-       {OperationRoutes(), SlotRoutes(), AnalysisRoutes(), SimulationRoutes(simulations)}) {
+  for (const auto& routes : {OperationRoutes(), SlotRoutes(), ViewRoutes(revisions)}) {
     all.insert(all.end(), routes.begin(), routes.end());
   }
   return all;

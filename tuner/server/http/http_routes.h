@@ -8,6 +8,7 @@
 
 #include "base/status.h"
 #include "tuner/server/http/http_route.h"
+#include "tuner/web/feed/revision_log.h"
 
 namespace espalier {
 
@@ -15,9 +16,8 @@ namespace espalier {
 // each.
 std::vector<HttpRoute> OperationRoutes();  // those of tuner/api/operations.h
 std::vector<HttpRoute> SlotRoutes();
-std::vector<HttpRoute> AnalysisRoutes();
-class Simulations;
-std::vector<HttpRoute> SimulationRoutes(Simulations* simulations);
+// What pages show: tuner/web/view. `revisions` outlives the routes.
+std::vector<HttpRoute> ViewRoutes(const RevisionLog* revisions);
 
 // The text of the metrics, of a tuner.
 using MetricsText = std::function<absl::StatusOr<std::string>(Tuner&)>;
@@ -25,10 +25,10 @@ using MetricsText = std::function<absl::StatusOr<std::string>(Tuner&)>;
 // `dashboard` is the URL of optuna-dashboard's pages; empty: they are not served.
 std::vector<HttpRoute> ServiceRoutes(std::string dashboard, MetricsText metrics);
 
-// All of the routes above. Who calls them, and does not only read the list, gives all that they
-// use, which outlives the routes.
+// All of the routes above. What they are given outlives them; those who only read the list need not
+// give `revisions`.
 std::vector<HttpRoute> OwnRoutes(std::string dashboard, MetricsText metrics,
-                                 Simulations* simulations = nullptr);
+                                 const RevisionLog* revisions = nullptr);
 
 // The route of a request, with the decoded values of the names in its path. 404: there is no such
 // path; 405: it takes other methods, `allowed`.

@@ -18,7 +18,15 @@ namespace espalier {
 
 namespace {
 
-view::Source SourceOf(const HttpCall& call) { return {.tuner = call.tuner, .role = call.role}; }
+// Who asks for what, and what has changed so far.
+struct ViewCall {
+  const HttpCall& http;
+  const RevisionLog* log;
+};
+
+view::Source SourceOf(const ViewCall& call) {
+  return {.tuner = call.http.tuner, .role = call.http.role, .log = call.log};
+}
 
 HttpAnswer JsonAnswer(absl::StatusOr<std::string> json) {
   HttpAnswer answer{json.status(), ""};
@@ -84,20 +92,24 @@ std::string QueryText(const HttpCall& call, const char* key) {
   return given == call.query.end() ? "" : given->second;
 }
 
-HttpAnswer OverviewAnswer(const HttpCall& call) { return JsonAnswer(OverviewJson(SourceOf(call))); }
+HttpAnswer OverviewAnswer(const ViewCall& call) { return JsonAnswer(OverviewJson(SourceOf(call))); }
 
-HttpAnswer StudyAnswer(const HttpCall& call) {
-  const absl::StatusOr<StudyId> id = StudyIdOf(call);
+HttpAnswer StudyAnswer(const ViewCall& call) {
+  const absl::StatusOr<StudyId> id = StudyIdOf(call.http);
   return id.ok() ? JsonAnswer(StudyJson(SourceOf(call), *id)) : ToAnswer(id.status());
 }
 
-HttpAnswer TrialsAnswer(const HttpCall& call) {
-  const absl::StatusOr<StudyId> id = StudyIdOf(call);
+HttpAnswer TrialsAnswer(const ViewCall& call) {
+  const absl::StatusOr<StudyId> id = StudyIdOf(call.http);
   if (!id.ok()) return ToAnswer(id.status());
   view::TrialsWanted wanted;
   absl::Status read =
-      ReadCount(call, "from", 0, std::numeric_limits<std::int64_t>::max(), wanted.from);
-  read.Update(ReadCount(call, "rows", 1, view::TrialsWanted::kMaxRows, wanted.rows));
+      ReadCount(call.http, "from", 0, std::numeric_limits<std::int64_t>::max(), wanted.from);
+  read.Update(ReadCount(call.http, "rows", 1, view::TrialsWanted::kMaxRows, wanted.rows));
+  if (call.http.query.contains("changed_since")) {
+    read.Update(ReadCount(call.http, "changed_since", 0, std::numeric_limits<std::int64_t>::max(),
+                          wanted.changed_since.emplace()));
+  }
   return read.ok() ? JsonAnswer(TrialsJson(SourceOf(call), *id, wanted)) : ToAnswer(read);
 }
 
@@ -145,48 +157,51 @@ absl::StatusOr<view::CurvesWanted> ReadCurves(const HttpCall& call) {
   return wanted;
 }
 
-HttpAnswer CurvesAnswer(const HttpCall& call) {
-  const absl::StatusOr<StudyId> id = StudyIdOf(call);
+HttpAnswer CurvesAnswer(const ViewCall& call) {
+  const absl::StatusOr<StudyId> id = StudyIdOf(call.http);
   if (!id.ok()) return ToAnswer(id.status());
-  const absl::StatusOr<view::CurvesWanted> wanted = ReadCurves(call);
+  const absl::StatusOr<view::CurvesWanted> wanted = ReadCurves(call.http);
   return wanted.ok() ? JsonAnswer(CurvesJson(SourceOf(call), *id, *wanted))
                      : ToAnswer(wanted.status());
 }
 
-HttpAnswer LanesAnswer(const HttpCall& call) {
+HttpAnswer LanesAnswer(const ViewCall& call) {
   view::LanesWanted wanted;
-  absl::Status read = ReadEnd(call, "from", wanted.from);
-  read.Update(ReadEnd(call, "to", wanted.to));
-  read.Update(ReadWidth(call, view::LanesWanted::kMaxWidth, wanted.width));
-  read.Update(ReadId(call, "study", wanted.study));
+  absl::Status read = ReadEnd(call.http, "from", wanted.from);
+  read.Update(ReadEnd(call.http, "to", wanted.to));
+  read.Update(ReadWidth(call.http, view::LanesWanted::kMaxWidth, wanted.width));
+  read.Update(ReadId(call.http, "study", wanted.study));
   return read.ok() ? JsonAnswer(LanesJson(SourceOf(call), wanted)) : ToAnswer(read);
 }
 
-HttpAnswer DecisionsAnswer(const HttpCall& call) {
+HttpAnswer DecisionsAnswer(const ViewCall& call) {
   view::DecisionsWanted wanted;
-  absl::Status read = ReadId(call, "study", wanted.study);
-  read.Update(ReadId(call, "trial", wanted.trial));
-  read.Update(ReadCount(call, "limit", 1, view::DecisionsWanted::kMaxRows, wanted.rows));
-  wanted.kind = QueryText(call, "kind");
-  wanted.before = QueryText(call, "before");
+  absl::Status read = ReadId(call.http, "study", wanted.study);
+  read.Update(ReadId(call.http, "trial", wanted.trial));
+  read.Update(ReadCount(call.http, "limit", 1, view::DecisionsWanted::kMaxRows, wanted.rows));
+  wanted.kind = QueryText(call.http, "kind");
+  wanted.before = QueryText(call.http, "before");
   return read.ok() ? JsonAnswer(DecisionsJson(SourceOf(call), wanted)) : ToAnswer(read);
 }
 
-HttpAnswer TrialAnswer(const HttpCall& call) {
-  const absl::StatusOr<std::int64_t> id = TrialIdOf(call);
+HttpAnswer TrialAnswer(const ViewCall& call) {
+  const absl::StatusOr<std::int64_t> id = TrialIdOf(call.http);
   return id.ok() ? JsonAnswer(TrialJson(SourceOf(call), TrialId(*id))) : ToAnswer(id.status());
 }
 
 }  // namespace
 
-std::vector<HttpRoute> ViewRoutes() {
-  return {{"GET", "/api/view/overview", "ViewOverview", OverviewAnswer},
-          {"GET", "/api/view/studies/{study_id}", "ViewStudy", StudyAnswer},
-          {"GET", "/api/view/studies/{study_id}/trials", "ViewTrials", TrialsAnswer},
-          {"GET", "/api/view/studies/{study_id}/curves", "ViewCurves", CurvesAnswer},
-          {"GET", "/api/view/lanes", "ViewLanes", LanesAnswer},
-          {"GET", "/api/view/decisions", "ViewDecisions", DecisionsAnswer},
-          {"GET", "/api/view/trials/{trial_id}", "ViewTrial", TrialAnswer}};
+std::vector<HttpRoute> ViewRoutes(const RevisionLog* log) {
+  const auto answered_by = [log](HttpAnswer (*answer)(const ViewCall&)) {
+    return [log, answer](const HttpCall& call) { return answer({call, log}); };
+  };
+  return {{"GET", "/api/view/overview", "ViewOverview", answered_by(OverviewAnswer)},
+          {"GET", "/api/view/studies/{study_id}", "ViewStudy", answered_by(StudyAnswer)},
+          {"GET", "/api/view/studies/{study_id}/trials", "ViewTrials", answered_by(TrialsAnswer)},
+          {"GET", "/api/view/studies/{study_id}/curves", "ViewCurves", answered_by(CurvesAnswer)},
+          {"GET", "/api/view/lanes", "ViewLanes", answered_by(LanesAnswer)},
+          {"GET", "/api/view/decisions", "ViewDecisions", answered_by(DecisionsAnswer)},
+          {"GET", "/api/view/trials/{trial_id}", "ViewTrial", answered_by(TrialAnswer)}};
 }
 
 }  // namespace espalier

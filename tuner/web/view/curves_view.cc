@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <optional>
 #include <span>
@@ -224,8 +225,11 @@ void Put(JsonText& json, const PlacedCurve& placed, const std::optional<PixelCol
     json.Member("points", behind);
     each("x", [&](std::size_t i) { return placed.x[i]; });
     each("y", [&](std::size_t i) { return placed.y[i]; });
-    each("promise", [&](std::size_t) { return kUnknown; });
-    each("goodput", [&](std::size_t) { return kUnknown; });
+    const auto known = [](float figure) {
+      return figure > 0 ? figure : std::numeric_limits<float>::quiet_NaN();
+    };
+    each("promise", [&](std::size_t i) { return known(placed.values[i]->promise); });
+    each("goodput", [&](std::size_t i) { return known(placed.values[i]->goodput); });
     each("batch_size", [&](std::size_t i) {
       const std::int64_t size = placed.values[i]->batch_size;
       return size > 0 ? static_cast<double>(size) : kUnknown;

@@ -121,7 +121,7 @@ struct Search {
         slice.Spend(++passed % kPassedInUnit == 0 ? 1 : 0);
         continue;
       }
-      found.push_back(DecisionAt(all.study(), all.index()));
+      found.push_back(DecisionAt(state, all.study(), all.index()));
       slice.Spend(kCopyUnits);
     }
     return true;

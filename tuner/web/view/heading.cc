@@ -5,7 +5,10 @@
 
 namespace espalier::view {
 
-Heading HeadingOf(const Source&) { return {}; }
+Heading HeadingOf(const Source& source) {
+  if (source.log == nullptr) return {};
+  return {source.log->revision(), source.log->incarnation()};
+}
 
 void PutHeading(JsonText& json, const Heading& heading) {
   json.Member("version", kVersion);

@@ -26,7 +26,8 @@ void JsonText::Key(std::string_view key) {
   first_ = true;
 }
 
-void JsonText::Value(double value) {
+template <typename Floating>
+void JsonText::Number(Floating value) {
   if (!std::isfinite(value)) return Null();
   if (std::abs(value) < kWhole && value == std::floor(value)) {
     return Integer(static_cast<std::int64_t>(value));
@@ -36,6 +37,9 @@ void JsonText::Value(double value) {
   const auto end = std::to_chars(digits.begin(), digits.end(), value).ptr;
   text_.append(digits.data(), end);
 }
+
+void JsonText::Value(double value) { Number(value); }
+void JsonText::Value(float value) { Number(value); }
 
 void JsonText::Value(std::string_view value) {
   Separate();

@@ -21,6 +21,7 @@ class JsonText {
   void Key(std::string_view key);
 
   void Value(double value);
+  void Value(float value);  // with as many digits as it has
   void Value(std::string_view value);
   void Value(Time value);  // seconds since 1970
   template <typename T>
@@ -82,6 +83,8 @@ class JsonText {
   void Begin(char bracket);
   void End(char bracket);
   void Integer(std::int64_t value);
+  template <typename Floating>
+  void Number(Floating value);
 
   std::string text_;
   bool first_ = true;  // what comes next is the first within its brackets, or the value of a key

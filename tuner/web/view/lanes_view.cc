@@ -13,6 +13,7 @@
 #include "tuner/web/view/heading.h"
 #include "tuner/web/view/json_text.h"
 #include "tuner/web/view/lane_columns.h"
+#include "tuner/web/view/node_history.h"
 #include "tuner/web/view/slices.h"
 #include "tuner/web/view/views.h"
 
@@ -202,8 +203,8 @@ struct Lanes {
   Time now;
   std::optional<TimeColumns> window;
   std::map<NodeId, LaneNode> nodes;
-  std::map<NodeId, std::string> names;  // of all nodes that ever were, as far as spans name them
-  int slots = 0;
+  std::map<NodeId, std::string> names;  // of all nodes that ever were
+  NodeHistory history;
 };
 
 // The window that is asked for, with as many columns as the pool's slots allow.
@@ -230,20 +231,22 @@ void CopyNodes(const View& view, Lanes& lanes) {
   for (const NodeView& node : view.core.Nodes()) {
     lanes.nodes[node.id] = {node.name, node.slots, node.gpu_type, node.connected};
   }
-  lanes.slots = view.core.SlotsTotal();
+  lanes.history.Copy(view, *lanes.window);
 }
 
-// Those of nodes that are not here any more, whose slots are known by what was held of them.
+// Those that are not here any more, whose slots are known by what was held of them.
 void AddFormerNodes(const std::vector<Lane>& spans, Lanes& lanes) {
   std::set<NodeId> here;
   for (const auto& [id, node] : lanes.nodes) here.insert(id);
-  for (const Lane& span : spans) {
-    if (here.contains(span.slot.node)) continue;
-    LaneNode& node = lanes.nodes[span.slot.node];
-    const auto name = lanes.names.find(span.slot.node);
+  const auto add = [&](NodeId id, int slots) {
+    if (here.contains(id)) return;
+    LaneNode& node = lanes.nodes[id];
+    const auto name = lanes.names.find(id);
     if (name != lanes.names.end()) node.name = name->second;
-    node.slots = std::max(node.slots, span.slot.index + 1);
-  }
+    node.slots = std::max(node.slots, slots);
+  };
+  for (const Lane& span : spans) add(span.slot.node, span.slot.index + 1);
+  for (const NodeHistory::Mark& mark : lanes.history.marks()) add(mark.node, 0);
 }
 
 // ---- as JSON
@@ -268,27 +271,43 @@ void PutSpans(JsonText& json, const std::vector<Lane>& spans,
   });
 }
 
-void PutMarks(JsonText& json, const std::vector<Mark>& marks,
-              const std::map<NodeId, std::size_t>& nodes,
-              const std::map<StudyId, std::size_t>& studies) {
-  json.Key("marks");
-  json.Array(marks, [&](const Mark& mark) {
-    json.Object([&] {
-      json.Member("at", mark.at);
-      json.Member("kind", mark.kind);
-      json.Member("trial_id", mark.trial.value);
-      json.Member("trial", mark.number);
-      json.Member("study", studies.at(mark.study));
-      const auto node = nodes.find(mark.node);
-      json.Key("node");
-      node == nodes.end() ? json.Null() : json.Value(node->second);
-      json.Member("reason", mark.reason);
-      json.Member("count", mark.count);
-    });
+void PutMark(JsonText& json, const NodeHistory::Mark& mark,
+             const std::map<NodeId, std::size_t>& nodes) {
+  json.Object([&] {
+    json.Member("at", mark.at);
+    json.Member("kind", mark.lost ? "node_lost" : "node_back");
+    for (const char* key : {"trial_id", "trial", "study"}) json.Member(key, std::optional<int>());
+    json.Member("node", nodes.at(mark.node));
+    json.Member("reason", Shortened(mark.why, kMaxReason));
+    json.Member("count", 1);
   });
 }
 
-void PutUse(JsonText& json, const SlotUse& use, int slots) {
+void PutMarks(JsonText& json, const std::vector<Mark>& marks,
+              const std::vector<NodeHistory::Mark>& of_nodes,
+              const std::map<NodeId, std::size_t>& nodes,
+              const std::map<StudyId, std::size_t>& studies) {
+  json.Key("marks");
+  json.Array([&] {
+    for (const NodeHistory::Mark& mark : of_nodes) PutMark(json, mark, nodes);
+    for (const Mark& mark : marks) {
+      json.Object([&] {
+        json.Member("at", mark.at);
+        json.Member("kind", mark.kind);
+        json.Member("trial_id", mark.trial.value);
+        json.Member("trial", mark.number);
+        json.Member("study", studies.at(mark.study));
+        const auto node = nodes.find(mark.node);
+        json.Key("node");
+        node == nodes.end() ? json.Null() : json.Value(node->second);
+        json.Member("reason", mark.reason);
+        json.Member("count", mark.count);
+      });
+    }
+  });
+}
+
+void PutUse(JsonText& json, const SlotUse& use, const NodeHistory& history) {
   const int columns = use.columns().columns();
   json.Key("use");
   json.Object([&] {
@@ -297,7 +316,7 @@ void PutUse(JsonText& json, const SlotUse& use, int slots) {
       for (int i = 0; i < columns; ++i) json.Value(SecondsOf(use.columns().Begin(i)));
     });
     json.Values("held", use.Mean());
-    json.Values("slots", std::vector<int>(static_cast<std::size_t>(columns), slots));
+    json.Values("slots", history.Slots(use.columns()));
   });
 }
 
@@ -328,8 +347,8 @@ std::string ToJson(const Lanes& lanes, const LaneCopies& copies, const std::vect
         json.Member("name", study.second);
       });
     });
-    PutMarks(json, copies.Marks(), nodes, studies);
-    PutUse(json, copies.use(), lanes.slots);
+    PutMarks(json, copies.Marks(), lanes.history.marks(), nodes, studies);
+    PutUse(json, copies.use(), lanes.history);
   });
   return json.Take();
 }
@@ -358,6 +377,7 @@ absl::StatusOr<std::string> LanesJson(const Source& source, const LanesWanted& w
   LaneCopies copies(*lanes.window, wanted.study);
   ESPALIER_RETURN_IF_ERROR(ReadInSlices(
       source.tuner, [&](const View& view, Slice& slice) { return copies.GoOn(view, slice); }));
+  lanes.history.Make(*lanes.window);
   const std::vector<Lane> spans = copies.spans().Sorted();
   AddFormerNodes(spans, lanes);
   return ToJson(lanes, copies, spans);

@@ -125,7 +125,7 @@ StudyRow RowOf(const Study& study, const View& view) {
   row.slot_seconds = SlotSeconds(state, study, view.now);
   row.spent = MoneyOf(state, study, view.now);
   if (!study.decisions.empty()) {
-    row.last_decision = DecisionAt(study, study.decisions.size() - 1);
+    row.last_decision = DecisionAt(state, study, study.decisions.size() - 1);
   }
   row.notices = StudyNotices(study, view);
   return row;

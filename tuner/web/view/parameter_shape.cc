@@ -13,9 +13,6 @@ namespace espalier::view {
 
 namespace {
 
-// Programs may draw each value from a distribution of its own.
-constexpr std::size_t kMaxSuggestions = 4096;
-
 void AddChoice(const ParameterValue& option, ParameterShape& shape) {
   std::string text = PlainText(option);
   if (!NumberOf(option)) shape.words = true;
@@ -86,16 +83,15 @@ std::string PlainText(const ParameterValue& value) {
   return std::isnan(*number) ? "NaN" : *number > 0 ? "Infinity" : "-Infinity";
 }
 
-std::vector<ParameterShape> ShapesOf(const Study& study) {
+std::vector<ParameterShape> ShapesOf(const Study& study, std::size_t most) {
   std::vector<ParameterShape> shapes;
   std::map<std::string_view, std::size_t> by_name;
   for (const auto& dimension : study.spec.space.dimensions()) {
     by_name.emplace(dimension.name, shapes.size());
     shapes.push_back(ShapeOf(dimension));
   }
-  const std::size_t most = std::min(study.suggestions.size(), kMaxSuggestions);
-  for (std::size_t i = 0; i < most; ++i) {
-    const Suggestion& suggestion = study.suggestions[i];
+  for (const Suggestion& suggestion : study.suggestions) {
+    if (most-- == 0) break;
     const auto distribution = ParseOptunaDistribution(suggestion.distribution);
     if (!distribution.ok()) continue;
     const auto [at, added] = by_name.emplace(suggestion.name, shapes.size());

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -23,7 +24,8 @@ struct ParameterShape {
 };
 
 // Those of the study's search space; and where clients have drawn by distributions of their own, of
-// these, with the bounds and choices of all that have the same name.
-std::vector<ParameterShape> ShapesOf(const Study& study);
+// these, with the bounds and choices of all that have the same name. Programs may draw each value
+// from another one: the first `most` are looked at, which takes a microsecond or two each.
+std::vector<ParameterShape> ShapesOf(const Study& study, std::size_t most);
 
 }  // namespace espalier::view

@@ -8,6 +8,35 @@
 
 namespace espalier::view {
 
+namespace {
+
+void PutFigures(JsonText& json, const AllocationFigures& figures,
+                const std::map<TrialId, ShownDecision::Giver>& givers) {
+  json.Object([&] {
+    json.Member("promise", figures.promise);
+    json.Member("speedup_before", figures.speedup_before);
+    json.Member("speedup_after", figures.speedup_after);
+    json.Member("gain", figures.gain);
+    json.Member("resize_cost_s", figures.resize_cost_s);
+    json.Key("from");
+    json.Array(figures.from, [&](const SlotsTaken& taken) {
+      const auto giver = givers.find(taken.trial);
+      const bool known = giver != givers.end();
+      json.Object([&] {
+        json.Member("trial_id", taken.trial.value);
+        json.Key("trial");
+        known ? json.Value(giver->second.number) : json.Null();
+        json.Key("study_id");
+        known ? json.Value(giver->second.study.value) : json.Null();
+        json.Member("slots", taken.slots);
+        json.Member("promise", taken.promise);
+      });
+    });
+  });
+}
+
+}  // namespace
+
 std::string TextOf(const DecisionPlace& place) {
   return absl::StrCat(place.at.us, "-", place.study.value, "-", place.ordinal);
 }
@@ -30,11 +59,20 @@ DecisionPlace PlaceAt(const Study& study, std::size_t index) {
   return {study.decisions[index].at, study.id, first + static_cast<std::int64_t>(index)};
 }
 
-ShownDecision DecisionAt(const Study& study, std::size_t index) {
-  ShownDecision shown{PlaceAt(study, index), study.spec.name, {}, study.decisions[index]};
+ShownDecision DecisionAt(const TunerState& state, const Study& study, std::size_t index) {
+  ShownDecision shown;
+  shown.place = PlaceAt(study, index);
+  shown.study = study.spec.name;
+  shown.what = study.decisions[index];
   const std::int64_t number = shown.what.trial_number;
   if (number >= 0 && number < std::ssize(study.trials)) {
     shown.trial = study.trials[static_cast<std::size_t>(number)].value;
+  }
+  if (!shown.what.figures) return shown;
+  for (const SlotsTaken& taken : shown.what.figures->from) {
+    const auto trial = state.trials.find(taken.trial);
+    if (trial == state.trials.end()) continue;
+    shown.givers[taken.trial] = {trial->second.number, trial->second.study};
   }
   return shown;
 }
@@ -54,7 +92,11 @@ void Put(JsonText& json, const ShownDecision& decision) {
     json.Member("to_slots", what.to_slots);
     json.Member("reason", what.reason);
     json.Key("figures");
-    json.Null();
+    if (what.figures) {
+      PutFigures(json, *what.figures, decision.givers);
+    } else {
+      json.Null();
+    }
   });
 }
 

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <compare>
+#include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -29,9 +31,15 @@ struct ShownDecision {
   std::string study;
   std::optional<std::int64_t> trial;  // its id
   Decision what;
+  // Those whose slots it took: as figures have them, with what else names a trial.
+  struct Giver {
+    std::int64_t number = 0;
+    StudyId study;
+  };
+  std::map<TrialId, Giver> givers;
 };
 // The one at that index of those that the study has.
-ShownDecision DecisionAt(const Study& study, std::size_t index);
+ShownDecision DecisionAt(const TunerState& state, const Study& study, std::size_t index);
 DecisionPlace PlaceAt(const Study& study, std::size_t index);
 
 void Put(JsonText& json, const ShownDecision& decision);

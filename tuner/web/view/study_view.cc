@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <utility>
@@ -19,11 +21,13 @@ namespace espalier::view {
 
 namespace {
 
+constexpr std::ptrdiff_t kSuggestionsOfStudy = 4096;
+
 // A study without its trials and its record, copied.
 struct StudyFacts {
   Heading heading;
   Study study;
-  std::string definition;
+  bool shows_secrets = false;
   std::optional<PluginSpec> policy;
   Attributes attributes;
 };
@@ -36,8 +40,11 @@ StudyFacts FactsOf(const Study& study, const View& view) {
   facts.study.created = study.created;
   facts.study.ended = study.ended;
   facts.study.reason = study.reason;
-  facts.study.suggestions = study.suggestions;
-  facts.definition = DefinitionText(study, view.shows_secrets);
+  facts.study.asked = study.asked;
+  const auto suggestions = std::min(std::ssize(study.suggestions), kSuggestionsOfStudy);
+  facts.study.suggestions.assign(study.suggestions.begin(),
+                                 study.suggestions.begin() + suggestions);
+  facts.shows_secrets = view.shows_secrets;
   facts.policy = view.core.PoolPolicy();
   facts.attributes = ShownAttributes(study);
   return facts;
@@ -84,8 +91,8 @@ std::string ToJson(const StudyFacts& facts) {
     json.Member("reason", study.reason);
     json.Member("kind", WordOf(spec.kind));
     json.Key("definition");
-    json.Raw(JsonOrQuoted(facts.definition));
-    PutShapes(json, ShapesOf(study));
+    json.Raw(JsonOrQuoted(DefinitionText(study, facts.shows_secrets)));
+    PutShapes(json, ShapesOf(study, kSuggestionsOfStudy));
     json.Key("metric");
     spec.has_metric ? json.Value(spec.metric) : json.Null();
     PutDirections(json, spec.directions);

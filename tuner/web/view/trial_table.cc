@@ -1,6 +1,8 @@
 #include "tuner/web/view/trial_table.h"
 
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <cmath>
 #include <string_view>
 
@@ -17,7 +19,8 @@ namespace espalier::view {
 
 namespace {
 
-constexpr std::size_t kMaxWord = 300;  // bytes
+constexpr std::size_t kMaxWord = 300;         // bytes
+constexpr std::size_t kMaxSuggestions = 256;  // that are looked at before the first row
 
 // What a cell is made of.
 struct Row {
@@ -31,6 +34,15 @@ struct Row {
 double NumberOr(double number) { return number > 0 ? number : kUnknown; }
 double MomentOr(Time at) { return at == Time{} ? kUnknown : SecondsOf(at); }
 double Of(const std::optional<double>& number) { return number.value_or(kUnknown); }
+
+// The number that has the digits of the float, and no more.
+double Short(float figure) {
+  std::array<char, 32> digits;
+  const auto end = std::to_chars(digits.begin(), digits.end(), figure).ptr;
+  double number = 0;
+  std::from_chars(digits.data(), end, number);
+  return NumberOr(number);
+}
 
 // By the name in the table of figures.
 double FigureOf(const Row& row, std::string_view name) {
@@ -58,7 +70,13 @@ constexpr NumberColumn kNumbers[] = {
      [](const Row& row) {
        return Holds(row.trial) ? static_cast<double>(row.trial.spans.back().slots.size()) : 0.0;
      }},
-    {"promise", [](const Row& row) { return row.running ? NumberOr(row.now.promise) : kUnknown; }},
+    {"promise",
+     [](const Row& row) {
+       // Of one that has ended: as it was when it told its last value.
+       if (row.running) return NumberOr(row.now.promise);
+       const auto& values = row.trial.values;
+       return values.empty() ? kUnknown : Short(values.back().promise);
+     }},
     {"goodput", [](const Row& row) { return FigureOf(row, "goodput"); }},
     {"batch_size",
      [](const Row& row) {
@@ -94,12 +112,14 @@ std::string AttributeWord(const std::string& json) {
 }  // namespace
 
 TrialTable::TrialTable(const Study& study) {
-  for (const NumberColumn& column : kNumbers) ColumnOf(std::string(column.name));
+  for (const NumberColumn& column : kNumbers) {
+    numbers_.push_back(&ColumnOf(std::string(column.name)));
+  }
   for (const char* name : {"state", "reason", "node"}) ColumnOf(name, /*words=*/true);
   for (std::size_t i = 1; i < study.spec.directions.size(); ++i) {
     ColumnOf(absl::StrCat("values:", i));
   }
-  for (const ParameterShape& shape : ShapesOf(study)) {
+  for (const ParameterShape& shape : ShapesOf(study, kMaxSuggestions)) {
     ColumnOf("p:" + shape.name, shape.words);
   }
 }
@@ -116,9 +136,7 @@ void TrialTable::Add(const Trial& trial, const Study& study, const View& view) {
   row.now.figures = trial.figures;
   if (row.running) row.now = view.core.Activity(trial.id);
   row.best = BestOf(trial, study.spec.direction());
-  for (const NumberColumn& column : kNumbers) {
-    ColumnOf(std::string(column.name)).Add(column.cell(row));
-  }
+  for (std::size_t i = 0; i < numbers_.size(); ++i) numbers_[i]->Add(kNumbers[i].cell(row));
   ColumnOf("state").Add(WordOf(trial.state));
   const auto add_word = [this](const char* name, std::string_view word) {
     if (!word.empty()) ColumnOf(name).Add(word);

@@ -47,6 +47,7 @@ class TrialTable {
 
   std::size_t rows_ = 0;
   std::map<std::string, Column, std::less<>> columns_;  // by name
+  std::vector<Column*> numbers_;                        // that each trial has
   std::size_t attribute_columns_ = 0;
   std::size_t parameter_columns_ = 0;  // beyond those of the study
   std::vector<Drawn> drawn_;           // by suggestion of the study

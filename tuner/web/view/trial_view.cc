@@ -39,7 +39,7 @@ struct TrialFacts {
   Attributes attributes;
   Note note;
   BestSoFar best;
-  std::optional<std::int64_t> step;
+  std::optional<IntermediateValue> newest;
   double slot_seconds = 0;
   TrialActivity now;
   std::map<NodeId, std::string> nodes;
@@ -99,14 +99,14 @@ TrialFacts FactsOf(const Trial& trial, const View& view) {
   facts.attributes = ShownAttributes(trial, view.shows_secrets);
   facts.note = NoteOf(study.attributes.system, trial.id);
   facts.best = BestOf(trial, study.spec.direction());
-  if (!trial.values.empty()) facts.step = trial.values.back().step;
+  if (!trial.values.empty()) facts.newest = trial.values.back();
   facts.slot_seconds = SlotSeconds(trial, view.now);
   facts.now = view.core.Activity(trial.id);
   FindPlaces(trial, study, view, facts);
   for (std::size_t i = study.decisions.size(); i > 0 && facts.decisions.size() < kDecisionsOfTrial;
        --i) {
     if (study.decisions[i - 1].trial_number != trial.number) continue;
-    facts.decisions.push_back(DecisionAt(study, i - 1));
+    facts.decisions.push_back(DecisionAt(state, study, i - 1));
   }
   return facts;
 }
@@ -159,7 +159,9 @@ void PutProcesses(JsonText& json, const TrialFacts& facts) {
 
 void PutFigures(JsonText& json, const TrialFacts& facts) {
   json.Member("slots", facts.now.slots);
-  PutPositive(json, "promise", facts.now.promise);
+  // Of one that has ended: as it was when it told its last value.
+  const double last = facts.newest ? static_cast<double>(facts.newest->promise) : 0;
+  PutPositive(json, "promise", Ended(facts.trial.state) ? last : facts.now.promise);
   for (const FigureRow& row : kFigureRows) {
     PutPositive(json, row.name, facts.now.figures[row.figure]);
   }
@@ -185,7 +187,8 @@ void PutTrial(JsonText& json, const TrialFacts& facts) {
   json.Member("started_at", trial.started);
   json.Member("ended_at", trial.ended);
   PutFigures(json, facts);
-  json.Member("step", facts.step);
+  json.Key("step");
+  facts.newest ? json.Value(facts.newest->step) : json.Null();
   json.Member("slot_seconds", facts.slot_seconds);
   json.Member("restarts", trial.restarts);
   PutPositive(json, "pinned", trial.pinned_slots);

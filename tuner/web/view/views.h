@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "tuner/api/tuner.h"
 #include "tuner/credentials/roles.h"
+#include "tuner/web/feed/revision_log.h"
 
 namespace espalier::view {
 
@@ -24,7 +25,8 @@ inline constexpr int kVersion = 1;
 // Who asks, and where the answer comes from.
 struct Source {
   Tuner& tuner;
-  Role role = Role::kView;  // what the caller may do
+  Role role = Role::kView;           // what the caller may do
+  const RevisionLog* log = nullptr;  // null: nothing has a revision
 };
 
 // The pool, all studies by what is counted of them, and what needs a look.
@@ -39,6 +41,9 @@ struct TrialsWanted {
 
   std::int64_t from = 0;  // so many are left out
   std::int64_t rows = kMaxRows;
+  // Those alone that have changed since that revision, whatever else is here; "complete" in the
+  // answer is false where these are not known or are too many: then all are to be read again.
+  std::optional<std::int64_t> changed_since{};
 };
 absl::StatusOr<std::string> TrialsJson(const Source& source, StudyId study,
                                        const TrialsWanted& wanted);
