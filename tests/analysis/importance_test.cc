@@ -52,10 +52,8 @@ TEST(Importance, WhatDecidesIsFirstAndAllTogetherAreOne) {
 }
 
 TEST(Importance, GoesByTheBestOfTheStudysDirection) {
-  // Only where it is best does the choice decide.
-  const auto value = [](double, double layers, double seed) {
-    return layers == 8 ? 10 + seed : seed;
-  };
+  // The choice decides what is greatest, and not what is least.
+  const auto value = [](double, double layers, double seed) { return layers == 8 ? 10 : seed; };
   const std::vector<Importance> most = Of(Complete(Direction::kMaximize, value));
   EXPECT_EQ(most[0].name, "layers");
   EXPECT_EQ(most[0].distribution, "CategoricalDistribution");
