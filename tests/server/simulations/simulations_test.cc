@@ -76,7 +76,8 @@ class SimulationsTest : public testing::Test {
 TEST_F(SimulationsTest, AreOfTheStudyAsItWasAndUnderTheOtherPolicy) {
   Simulations simulations(Program(kWrites), "the.db");
   const auto id = simulations.Start(
-      tuner_, "s", {.policy = "fixed:slots=2", .pruner = "median", .slots = 6, .seed = 7});
+      tuner_, "s",
+      {.policy = "promise_goodput:urgency=1", .pruner = "median", .slots = 6, .seed = 7});
   ASSERT_TRUE(id.ok()) << id.status();
   const Json answer = Ended(simulations, *id);
   EXPECT_EQ(answer["state"], "done") << answer;
@@ -84,9 +85,9 @@ TEST_F(SimulationsTest, AreOfTheStudyAsItWasAndUnderTheOtherPolicy) {
   EXPECT_EQ(answer["recorded"]["best"], 1);
   ASSERT_EQ(answer["runs"].size(), 2u);
   EXPECT_EQ(answer["runs"][0]["policy"], espalier::TextOf(StudySpec{}.policy));
-  EXPECT_EQ(answer["runs"][1]["policy"], "fixed:slots=2");
+  EXPECT_EQ(answer["runs"][1]["policy"], "promise_goodput:urgency=1");
   const std::string caveats = answer["caveats"].dump();
-  EXPECT_NE(caveats.find("of fixed:slots=2"), std::string::npos) << caveats;
+  EXPECT_NE(caveats.find("of promise_goodput:urgency=1"), std::string::npos) << caveats;
   EXPECT_NE(caveats.find("has not ended"), std::string::npos) << caveats;
 
   std::istringstream calls(TextOf(program_ + ".calls"));
@@ -148,6 +149,8 @@ TEST_F(SimulationsTest, WhatCannotBeSimulatedIsRefused) {
   Simulations simulations(program_, "the.db");
   has(refused(simulations, "t", {.policy = "fixed", .slots = 1}), "NOT_FOUND");
   has(refused(simulations, "s", {.policy = "best", .slots = 1}), "promise_goodput");
+  has(refused(simulations, "s", {.policy = "fixed:slots=1", .slots = 1}), "\"slots\"");
+  has(refused(simulations, "s", {.policy = "pollux:fairness", .slots = 1}), "name=number");
   has(refused(simulations, "s", {.policy = "fixed", .pruner = "x", .slots = 1}), "\"pruner\"");
   has(refused(simulations, "s", {.policy = "fixed"}), "got 0, which is what the pool has");
 }

@@ -71,7 +71,7 @@ absl::StatusOr<SimulationWanted> ReadWanted(const std::string& text) {
   }
   if (wanted.policy.empty()) {
     return absl::InvalidArgumentError(
-        "\"policy\": needs the name of a policy, such as fixed or fixed:slots=2");
+        "\"policy\": needs the name of a policy, such as fixed or promise_goodput:urgency=1");
   }
   return wanted;
 }

@@ -33,14 +33,33 @@ constexpr std::size_t kMaxPluginText = 200;
 constexpr std::uintmax_t kMaxResult = 8 << 20;  // bytes that a simulation writes
 constexpr std::size_t kMaxError = 1000;
 
-// Whether there is such a plug-in; its options are the program's affair.
+// What follows the name in NAME:option=value,...
+absl::StatusOr<Options> OptionsIn(const std::string& text) {
+  Options options;
+  const std::size_t colon = text.find(':');
+  if (colon == std::string::npos) return options;
+  for (const absl::string_view option : absl::StrSplit(text.substr(colon + 1), ',')) {
+    const std::pair<std::string, std::string> parts =
+        absl::StrSplit(option, absl::MaxSplits('=', 1));
+    double value = 0;
+    if (parts.first.empty() || !absl::SimpleAtod(parts.second, &value)) {
+      return absl::InvalidArgumentError(absl::StrCat("option \"", option, "\": needs name=number"));
+    }
+    options[parts.first] = value;
+  }
+  return options;
+}
+
+// Whether there is such a plug-in, with such options.
 template <typename Make>
 absl::Status CheckPlugin(const char* key, const std::string& text, Make make) {
   if (text.size() > kMaxPluginText) {
     return absl::InvalidArgumentError(absl::StrCat("\"", key, "\": needs a text of at most ",
                                                    kMaxPluginText, " bytes, got ", text.size()));
   }
-  const absl::Status known = make(text.substr(0, text.find(':')), Options{}).status();
+  const absl::StatusOr<Options> options = OptionsIn(text);
+  const absl::Status known =
+      options.ok() ? make(text.substr(0, text.find(':')), *options).status() : options.status();
   if (known.ok()) return known;
   return absl::InvalidArgumentError(absl::StrCat("\"", key, "\": ", known.message()));
 }
