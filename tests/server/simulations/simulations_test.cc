@@ -43,6 +43,8 @@ class SimulationsTest : public testing::Test {
     spec.name = "s";
     spec.command = {"true"};
     spec.max_trials = 1;
+    spec.sampler = {"random", {}};
+    spec.space = *SearchSpace::FromJson(R"json({"x": {"_type": "uniform", "_value": [0, 1]}})json");
     EXPECT_TRUE(tuner_.Post(CreateStudy{spec, false}).status.ok());
   }
   ~SimulationsTest() override { std::filesystem::remove_all(folder_); }
