@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "allocator/pool/slot_ledger.h"
 
 namespace espalier {
 
@@ -94,18 +95,28 @@ void ExplainGiving(Board& board, std::size_t giver, const std::map<std::size_t, 
   why.push_back(absl::StrFormat("%s, here %.2f are lost", absl::StrJoin(gains, ", "), lost));
 }
 
+// With all that it was shown with, what is lost included.
+double SpeedupAsShown(const Board& board, std::size_t j) {
+  const Holder& holder = board.holder(j);
+  const Placement& shown = holder.job->current;
+  if (shown.empty()) return 0;
+  const Shares& left = board.HeldAtFirst(j);
+  const int type = board.type_of(left.empty() ? holder.shares : left);
+  return holder.speedup->At(static_cast<int>(shown.size()), TotalSlots(shown),
+                            type < 0 ? "" : board.types()[static_cast<std::size_t>(type)]);
+}
+
 // `from`: slots by holder.
 void SetFigures(Board& board, std::size_t j, const std::map<std::size_t, int>& from) {
   Holder& holder = board.holder(j);
-  const Shares& before = board.HeldAtFirst(j);
-  const double then = board.SpeedupWith(j, before);
+  const double then = SpeedupAsShown(board, j);
   const double now = board.SpeedupNow(j);
   AllocationFigures& figures = holder.figures.emplace();
   figures.promise = KeptFigure(holder.job->promise);
   figures.speedup_before = KeptFigure(then);
   figures.speedup_after = KeptFigure(now);
   figures.gain = KeptFigure(holder.weight * (now - then));
-  figures.resize_cost_s = before.empty() ? 0 : KeptFigure(holder.job->resize_cost_s);
+  figures.resize_cost_s = holder.job->current.empty() ? 0 : KeptFigure(holder.job->resize_cost_s);
   for (const auto& [giver, slots] : from) {
     const Job& job = *board.holder(giver).job;
     figures.from.push_back({.trial = job.id, .slots = slots, .promise = KeptFigure(job.promise)});

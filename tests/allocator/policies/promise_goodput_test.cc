@@ -110,6 +110,21 @@ TEST(PromiseGoodput, MovesASlotFromLowToHighPromise) {
                                                      .from = {{TrialId(1), 1, 0.1F}}}));
 }
 
+TEST(PromiseGoodput, ComparesWithWhatATrialHadBeforeItsNodeWasLost) {
+  Pool pool{{Node(1, 1)}, {RunningJob(1, {{kOne, 1}, {kTwo, 2}}, 0.5)}};
+  const auto decisions = Allocate(pool);
+  ASSERT_EQ(decisions.size(), 1u);
+  ASSERT_TRUE(decisions[0].figures);
+  EXPECT_EQ(decisions[0].figures->speedup_before, 3);
+  EXPECT_EQ(decisions[0].figures->speedup_after, 1);
+  pool.nodes.clear();
+  const auto pause = Allocate(pool);
+  ASSERT_EQ(pause.size(), 1u);
+  ASSERT_TRUE(pause[0].figures);
+  EXPECT_EQ(pause[0].figures->speedup_before, 3);
+  EXPECT_EQ(pause[0].figures->speedup_after, 0);
+}
+
 TEST(PromiseGoodput, KeepsNoFigureThatIsNoNumber) {
   Pool pool{{Node(1, 3)}, {RunningJob(1, {{kOne, 2}}, 0.5), WaitingJob(2)}};
   pool.jobs[1].promise = std::numeric_limits<double>::quiet_NaN();
