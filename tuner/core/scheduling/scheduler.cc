@@ -217,7 +217,7 @@ void Scheduler::UpdatePromise(const Study& study) {
   }
 }
 
-// Its points lie with the trials, until the study's next value.
+// Its points lie with the trials, until the study's next value or the end of one of its trials.
 StudyCurves Scheduler::CurvesToForecast(const Study& study) {
   StudyCurves forecast;
   forecast.study = study.id;
