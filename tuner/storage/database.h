@@ -81,7 +81,8 @@ class Statement {
 // One connection, used by one thread at a time.
 class Database {
  public:
-  // Whoever only reads leaves the file and what is beside it as they were.
+  // Whoever only reads leaves the file and what is beside it as they were; beside a log that
+  // somebody has left there may be its index afterwards (-shm), which says nothing.
   static absl::StatusOr<std::unique_ptr<Database>> Open(const std::string& path, bool read_only);
   ~Database();
   Database(const Database&) = delete;
