@@ -394,11 +394,14 @@ class SecretFrontend final : public Frontend {
       return call.path.at("secret") == "right" ? absl::OkStatus()
                                                : absl::NotFoundError("no such channel");
     };
-    return {{"PUT", "/nni/v1/channel/{experiment}/{trial}/{secret}", "Put",
-             [](const HttpCall& call) {
-               return HttpAnswer{absl::OkStatus(), call.body, "text/plain"};
-             },
-             open}};
+    return {{.method = "PUT",
+             .path = "/nni/v1/channel/{experiment}/{trial}/{secret}",
+             .operation = "Put",
+             .answer =
+                 [](const HttpCall& call) {
+                   return HttpAnswer{absl::OkStatus(), call.body, "text/plain"};
+                 },
+             .open = open}};
   }
   void Start(Tuner&) override {}
   void Close() override {}
