@@ -67,12 +67,14 @@ bool HasLog(const std::string& path) {
 // makes a -wal and a -shm even to read, and only one that may write removes them when it closes.
 enum class Reading { kAsUsual, kAsItIs, kAsAWriter };
 Reading ReadingOf(const std::string& path) {
-  if (HasLog(path) || !IsInWalMode(path)) return Reading::kAsUsual;
+  const bool has_wal = eaccess((path + "-wal").c_str(), F_OK) == 0;
+  // One that is in use is not opened to look at it: closing it would let go of SQLite's locks.
+  if (HasLog(path) || (!has_wal && !IsInWalMode(path))) return Reading::kAsUsual;
   const std::filesystem::path folder = std::filesystem::path(path).parent_path();
   const bool may_write =
       eaccess(folder.empty() ? "." : folder.c_str(), W_OK) == 0 && eaccess(path.c_str(), W_OK) == 0;
   if (may_write) return Reading::kAsAWriter;
-  return eaccess((path + "-wal").c_str(), F_OK) == 0 ? Reading::kAsUsual : Reading::kAsItIs;
+  return has_wal ? Reading::kAsUsual : Reading::kAsItIs;
 }
 
 // Of a file that is read as it is, without locks and without other files.
