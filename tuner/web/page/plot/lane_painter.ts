@@ -112,7 +112,13 @@ function paintMark(context: CanvasRenderingContext2D, style: Style, kind: string
     path.lineTo(x + r, y - r + 1);
     path.lineTo(x - r, y - r + 1);
     path.closePath();
-  } else if (kind === "prune" || kind === "fail") {
+  } else if (kind === "fail") {
+    path.moveTo(x, y - r - 1);
+    path.lineTo(x + r + 1, y);
+    path.lineTo(x, y + r + 1);
+    path.lineTo(x - r - 1, y);
+    path.closePath();
+  } else if (kind === "prune") {
     path.moveTo(x - r, y - r);
     path.lineTo(x + r, y + r);
     path.moveTo(x + r, y - r);
@@ -120,16 +126,16 @@ function paintMark(context: CanvasRenderingContext2D, style: Style, kind: string
   } else {
     path.rect(x - r + 1, y - r + 1, 2 * r - 2, 2 * r - 2);
   }
-  const open = kind === "prune" || kind === "fail";
+  const open = kind === "prune";
   context.lineWidth = open ? 5 : 3;
   context.strokeStyle = style.panel;
   context.stroke(path);
   if (open) {
     context.lineWidth = 2;
-    context.strokeStyle = kind === "fail" ? style.bad : style.text;
+    context.strokeStyle = style.text;
     context.stroke(path);
   } else {
-    context.fillStyle = style.text;
+    context.fillStyle = kind === "fail" ? style.bad : style.text;
     context.fill(path);
   }
 }

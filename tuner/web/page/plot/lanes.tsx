@@ -72,7 +72,19 @@ export function Lanes({study, onWhy}: LanesProps) {
       </div>
       {error && !lanes && <Problem error={error} what="Slots" />}
       {lanes && <LanesPlot lanes={lanes} now={now} window={window} color={color} view={view} setView={setView} onWhy={onWhy} />}
+      {lanes && <Legend color={color} />}
     </>
+  );
+}
+
+/** What the shapes and, where they are an order, the colours stand for. */
+function Legend({color}: {color: ColorBy}) {
+  return (
+    <p className="lane-legend muted small">
+      <span>▲ grew</span> <span>▼ shrank</span> <span>✕ pruned</span> <span><span className="bad">◆</span> failed</span>{" "}
+      <span>■ paused, moved or started again</span>
+      {color === "promise" && <span>promise 0 <span className="ramp" aria-hidden="true" /> 1, of trials that run now</span>}
+    </p>
   );
 }
 
