@@ -34,7 +34,7 @@ class Served(BrowserTest, TunerTest):
     def two_nodes_with_trials(self):
         for name in ("oak", "elm"):
             self.agent(2, name)
-        program = self.resumable_trial(steps=400, pause=0.05, also=self.until_go())
+        program = self.resumable_trial(steps=10, pause=0.05, also=self.until_go())
         self.run_tuner("submit", self.study([program]), "--service", self.grpc)
         wait_for(lambda: self.overview()["pool"]["held"] == 4, "four slots that are held")
 
