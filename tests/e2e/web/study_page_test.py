@@ -6,6 +6,7 @@ environment.run_inside(__file__)
 import csv
 import json
 import pathlib
+import struct
 import tempfile
 import unittest
 import urllib.parse
@@ -312,6 +313,22 @@ class Curves(StudyTest):
         self.browser.execute_script("arguments[0].focus()", self.one("section[aria-label=Curves] .plot-overlay"))
         self.press("t")
         self.wait_for(lambda: len(self.all("section[aria-label=Curves] tbody tr")) == 5, "five rows")
+
+    def test_the_picture_as_a_file(self):
+        self.open_study()
+        self.wait_painted()
+        with tempfile.TemporaryDirectory(prefix="espalier-png-") as folder:
+            self.browser.execute_cdp_cmd("Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": folder})
+            self.button("PNG").click()
+            file = self.wait_for(lambda: next(iter(pathlib.Path(folder).glob("resnet18-curves.png")), None), "the file")
+            self.wait_for(lambda: file.stat().st_size, "what is in it")
+            picture = file.read_bytes()
+        self.assertEqual(picture[:8], b"\x89PNG\r\n\x1a\n")
+        width, height = struct.unpack(">II", picture[16:24])
+        area = self.one("section[aria-label=Curves] .plot-area").size
+        self.assertEqual((width, height), (area["width"] + 16, area["height"] + 16))
+        # White with nothing on it would be far smaller.
+        self.assertGreater(len(picture), 10_000)
 
     def test_a_report_is_drawn_before_the_next_answer(self):
         fixture = self.open_study("?chosen=38&top=chosen")
