@@ -104,7 +104,7 @@ class FixtureServer:
             return self.world.lanes(*(float(one[key]) if key in one else None for key in ("from", "to")), study=whole.get("study"))
         if path == "decisions":
             return self.world.decided(kind=one.get("kind"), before=one.get("before"), **whole)
-        match = re.fullmatch(r"(studies|trials)/(\d+)(/trials|/curves)?", path)
+        match = re.fullmatch(r"(studies|trials)/(\d+)(/trials|/curves|/analysis)?", path)
         if not match:
             return None
         kind, id, below = match[1], int(match[2]), match[3]
@@ -115,6 +115,8 @@ class FixtureServer:
         if below == "/trials":
             since = int(one["changed_since"]) if "changed_since" in one else None
             return self.world.table(id, int(one.get("from", 0)), int(one.get("rows", 10000)), since)
+        if below == "/analysis":
+            return self.world.analysis(id, one["what"])
         if below == "/curves":
             chosen = [int(trial) for trial in one["trials"].split(",") if trial] if "trials" in one else None
             return self.world.curves(id, chosen, int(one["best"]) if "best" in one else None, one.get("x", "step"))

@@ -2,5 +2,6 @@
 import "./table_cases";
 import "./curve_cases";
 import "./page_cases";
+import "./analysis_cases";
 
 export {outcomes} from "./cases";

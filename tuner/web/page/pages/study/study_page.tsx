@@ -13,6 +13,7 @@ import {Lanes} from "../../plot/lanes";
 import {useAnswer, useOverview} from "../../store";
 import {type Trials, useTrials} from "../../table/use_trials";
 import {addressOf, go, setQuery, useQuery} from "../../url";
+import {AnalysisTab} from "./analysis/analysis_tab";
 import {useCopy} from "./clipboard";
 import {CurvesPanel} from "./curves_panel";
 import {DecisionsTab} from "./decisions";
@@ -26,7 +27,7 @@ import {mayAct} from "./trial_actions";
 import {TrialsTable} from "./trials_table";
 import {UndoBar} from "./undo_bar";
 
-const TABS = [["overview", "Overview"], ["decisions", "Decisions"], ["definition", "Definition"]] as const;
+const TABS = [["overview", "Overview"], ["analysis", "Analysis"], ["decisions", "Decisions"], ["definition", "Definition"]] as const;
 
 export function StudyPage({id}: {id: number}) {
   const study = useAnswer<Study>(`/api/view/studies/${id}`, (event) => event.studies.includes(id));
@@ -53,6 +54,7 @@ function Shown({study, row, overview}: {study: Study; row: StudyRow; overview: O
   const showTab = (name: string) => setQuery({tab: name === "overview" ? null : name}, "push");
   useNewestKeys([
     {key: "o", does: "Overview of the study", run: () => showTab("overview")},
+    {key: "a", does: "Analysis of the study", run: () => showTab("analysis")},
     {key: "d", does: "Decisions of the study", run: () => showTab("decisions")},
     {key: "y", does: "copy the best parameters", run: () => bestRow !== undefined && copyBest?.()},
   ]);
@@ -80,6 +82,7 @@ function Shown({study, row, overview}: {study: Study; row: StudyRow; overview: O
         ))}
       </nav>
       {tab === "decisions" ? <DecisionsTab study={study.id} />
+        : tab === "analysis" ? <AnalysisAndTrials study={study} row={row} overview={overview} trials={trials} />
         : tab === "definition" ? <DefinitionTab study={study} />
           : <OverviewTab study={study} row={row} overview={overview} trials={trials} />}
       <UndoBar />
@@ -110,6 +113,18 @@ function OverviewTab({study, row, overview, trials}: OverviewTabProps) {
     </>
   );
 }
+
+function AnalysisAndTrials({study, row, overview, trials}: OverviewTabProps) {
+  return (
+    <>
+      <AnalysisTab study={study} row={row} trials={trials} onOpen={(trial) => go(addressOf.trial(study.id, trial))} />
+      <TrialsTable study={study} row={row} role={overview.role} slots={overview.pool.slots} trials={trials} hovered={null}
+                   onHover={nothing} />
+    </>
+  );
+}
+
+function nothing(): void {}
 
 /** What is pointed at elsewhere does not concern it. */
 const SlotsPanel = memo(function SlotsPanel({study}: {study: number}) {
