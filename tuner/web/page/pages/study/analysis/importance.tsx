@@ -11,7 +11,7 @@ export interface Importance extends Omit<Versioned, "revision" | "incarnation"> 
   what: string;
   /** Of so many complete trials. */
   complete: number;
-  objectives: {direction: string; parameters: {name: string; importance: number}[]}[];
+  objectives: {direction: string; parameters: {name: string; importance: number | null}[]}[];
 }
 
 export function ImportancePanel({study, read}: {study: Study; read: Read<Importance>}) {
@@ -34,7 +34,12 @@ export function ImportancePanel({study, read}: {study: Study; read: Read<Importa
   );
 }
 
-function Objective({name, parameters}: {name: string; parameters: readonly {name: string; importance: number}[]}) {
+interface ObjectiveProps {
+  name: string;
+  parameters: Importance["objectives"][number]["parameters"];
+}
+
+function Objective({name, parameters}: ObjectiveProps) {
   return (
     <table className="importance">
       <caption>for <Name of={name} most={40} /></caption>
@@ -44,7 +49,7 @@ function Objective({name, parameters}: {name: string; parameters: readonly {name
             <th scope="row"><Name of={parameter.name} most={30} /></th>
             <td>
               <span className="importance-bar" aria-hidden="true">
-                <span style={{width: `${Math.round(100 * parameter.importance)}%`}} />
+                <span style={{width: `${Math.round(100 * (parameter.importance ?? 0))}%`}} />
               </span>
             </td>
             <td className="number">{number(parameter.importance, 2)}</td>
