@@ -423,6 +423,27 @@ class Actions(StudyTest):
         self.press("j", "j", "x")
         self.assertNotIn("is cancelled", self.text())
 
+    def test_notes_are_written_and_kept_until_they_are_saved(self):
+        fixture = self.open_study()
+        self.button("Write a note").click()
+        self.press("the <b>best</b> so far", Keys.ENTER, "with warm-up")
+        fixture.changed()
+        fixture.broken["/api/studies/resnet18/note"] = 400
+        self.button("Save").click()
+        self.wait_text("is broken in this test")
+        fixture.broken.clear()
+        self.button("Save").click()
+        self.wait_for(lambda: fixture.writes == [("/api/studies/resnet18/note", {"text": "the <b>best</b> so far\nwith warm-up"})], "the note")
+        fixture.world.notes["study 1"] = fixture.writes[0][1]["text"]
+        fixture.changed()
+        self.wait_text("the <b>best</b> so far\nwith warm-up")
+        self.open("/ui/studies/1/trials/38", "Trial 38 of")
+        self.button("Write a note").click()
+        self.press("as well")
+        self.button("Save").click()
+        self.wait_for(lambda: fixture.writes[1:] == [("/api/trials/39/note", {"text": "as well"})], "the trial's note")
+        self.wait_text("as well")
+
     def test_the_best_parameters_are_copied(self):
         fixture = self.open_study()
         self.browser.execute_cdp_cmd("Browser.grantPermissions", {"permissions": ["clipboardReadWrite", "clipboardSanitizedWrite"]})

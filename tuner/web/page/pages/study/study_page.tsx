@@ -19,6 +19,7 @@ import {CurvesPanel} from "./curves_panel";
 import {DecisionsTab} from "./decisions";
 import {DefinitionTab} from "./definition";
 import {useNewestKeys} from "./newest_keys";
+import {Note} from "./note";
 import {parametersOf} from "./parameters";
 import {PromisePanel} from "./promise_panel";
 import {StudyActions} from "./study_actions";
@@ -71,7 +72,7 @@ function Shown({study, row, overview}: {study: Study; row: StudyRow; overview: O
         {mayAct(overview.role) && <span className="study-actions"><StudyActions study={row} /></span>}
       </header>
       {study.reason !== "" && <p className={row.state === "failed" ? "problem" : "note"}><bdi>{visible(study.reason)}</bdi></p>}
-      {study.note !== "" && <p className="note"><bdi>{visible(study.note, true)}</bdi></p>}
+      <Note text={study.note} path={mayAct(overview.role) ? `/api/studies/${encodeURIComponent(study.name)}/note` : null} />
       {row.notices.map((notice) => <p className="notice" key={notice}>{visible(notice)}</p>)}
       <Tiles row={row} poolSlots={overview.pool.slots} onCopyBest={bestRow === undefined ? null : copyBest} />
       <nav className="tabs" aria-label="Parts of the study">

@@ -14,6 +14,7 @@ import {addressOf} from "../../url";
 import {useCopy} from "../study/clipboard";
 import {DecisionsTable} from "../study/decisions";
 import {useNewestKeys} from "../study/newest_keys";
+import {Note} from "../study/note";
 import {TrialActions, cancelTrial, isOpen, mayAct} from "../study/trial_actions";
 import {UndoBar} from "../study/undo_bar";
 import {LogPane} from "./log_pane";
@@ -95,7 +96,7 @@ function Shown({answer, study, role, slots, onPool, best}: ShownProps) {
         </span>
       </header>
       <Why trial={trial} />
-      {trial.note !== "" && <p className="note"><bdi>{visible(trial.note, true)}</bdi></p>}
+      <Note text={trial.note} path={mayAct(role) ? `/api/trials/${trial.id}/note` : null} />
       <TrialFacts trial={trial} study={study} onPool={onPool} />
       <div className="study-pictures even">
         <TrialCurve trial={trial} study={study} />
