@@ -94,7 +94,14 @@ std::vector<HttpRoute> ServiceRoutes(std::string dashboard, MetricsText metrics)
            .query = QueryKeys{}}};
 }
 
-std::vector<HttpRoute> OwnRoutes(std::string dashboard, MetricsText metrics,
+std::vector<HttpRoute> EventRoutes(EventStreams* streams) {
+  return {{"GET", "/api/view/events", "events", [streams](const HttpCall& call) {
+             ESPALIER_CHECK(streams != nullptr, "a service that answers has streams");
+             return streams->Open(call);
+           }}};
+}
+
+std::vector<HttpRoute> OwnRoutes(std::string dashboard, MetricsText metrics, EventStreams* streams,
                                  const RevisionLog* revisions) {
   std::vector<HttpRoute> all = ServiceRoutes(std::move(dashboard), std::move(metrics));
   for (const auto& routes : {OperationRoutes(), SlotRoutes(), ViewRoutes(revisions)}) {
