@@ -117,6 +117,18 @@ class CallersTest : public testing::Test {
     });
   }
 
+  // Pages that come and go.
+  void Follow() {
+    HttpCaller([](httplib::Client& client, int) {
+      std::string events;
+      client.Get("/api/view/events", [&events](const char* text, std::size_t size) {
+        events.append(text, size);
+        return events.find("event: hello") == std::string::npos;
+      });
+      EXPECT_NE(events.find("event: hello"), std::string::npos);
+    });
+  }
+
   RunningService running_{Options()};
   std::vector<std::thread> threads_;
 };
@@ -125,6 +137,7 @@ TEST_F(CallersTest, OfAllKindsAreAnsweredBesideEachOther) {
   for (const char* name : {"oak", "elm"}) Agent(name);
   const std::size_t agents = threads_.size();
   for (int i = 0; i < 2; ++i) CallByHttp();
+  Follow();
   CallByGrpc();
   CallAsNni();
   for (std::size_t i = agents; i < threads_.size(); ++i) threads_[i].join();
@@ -150,6 +163,11 @@ TEST_F(CallersTest, AreRefusedByAServiceThatEndsMeanwhile) {
     client.Put("/nni/v1/experiments/e", R"({"command": "train", "directory": "/code"})", kJson);
     ++answered;
     client.Get("/nni/v1/experiments/e/events?wait_s=30");
+  });
+  threads_.emplace_back([&] {  // so does a page that follows it
+    httplib::Client client("127.0.0.1", running_.http_port());
+    client.set_read_timeout(60);
+    client.Get("/api/view/events", [](const char*, std::size_t) { return true; });
   });
   while (answered < 50) std::this_thread::yield();
   running_.service->Shutdown();

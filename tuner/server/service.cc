@@ -13,6 +13,7 @@
 #include "tuner/core/studies/validate.h"
 #include "tuner/credentials/hexadecimal.h"
 #include "tuner/server/access/access_control.h"
+#include "tuner/server/access/browser_sessions.h"
 #include "tuner/server/access/listen_address.h"
 #include "tuner/server/disk_watch.h"
 #include "tuner/server/grpc/agents.h"
@@ -226,9 +227,12 @@ class ServiceImpl final : public Service {
           OpenDashboard(addresses.dashboard, certificates.dashboard, options.start_dashboard));
     }
     if (!options.http_address.empty()) {
-      simulations_ = std::make_unique<Simulations>(options.tuner_program, options.database);
-      ESPALIER_ASSIGN_OR_RETURN(http_, HttpServer::Start(addresses.http, certificates.http,
-                                                         *access_, Routes(), *loop_, metrics_));
+      streams_ = std::make_unique<EventStreams>(revisions_, *loop_);
+      sessions_ =
+          std::make_unique<BrowserSessions>(access_->CookieName(), !certificates.http.pem.empty());
+      ESPALIER_ASSIGN_OR_RETURN(
+          http_, HttpServer::Start(addresses.http, certificates.http, *access_, Routes(), *loop_,
+                                   metrics_, sessions_.get()));
       http_address_ = http_->address();
       page_ = {.url = absl::StrCat(scheme(http_address_), http_address_, "/"),
                .needs_token = !addresses.http.loopback() || options.no_loopback_trust ||
@@ -310,7 +314,7 @@ class ServiceImpl final : public Service {
             : absl::StrCat(scheme(dashboard_address_), dashboard_address_, "/dashboard");
     std::vector<HttpRoute> all = OwnRoutes(
         dashboard, [this](Tuner& tuner) { return metrics_.Text(tuner, loop_->queued()); },
-        &revisions_);
+        streams_.get(), sessions_.get());
     for (const auto& frontend : frontends_) {
       const std::vector<HttpRoute> more = frontend->Routes(*loop_);
       all.insert(all.end(), more.begin(), more.end());
@@ -329,7 +333,8 @@ class ServiceImpl final : public Service {
   RevisionLog revisions_{RandomHexadecimal(kIncarnationBytes)};
   std::unique_ptr<Loop> loop_;
   std::unique_ptr<GrpcServer> grpc_;
-  std::unique_ptr<Simulations> simulations_;
+  std::unique_ptr<EventStreams> streams_;
+  std::unique_ptr<BrowserSessions> sessions_;
   std::unique_ptr<HttpServer> http_;
   std::unique_ptr<DashboardServer> dashboard_;
   std::string grpc_address_;

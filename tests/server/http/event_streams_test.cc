@@ -25,7 +25,7 @@
 namespace espalier {
 namespace {
 
-using nlohmann::json;
+using EventJson = nlohmann::json;
 using testing::HasSubstr;
 
 constexpr char kPath[] = "/api/view/events";
@@ -33,7 +33,7 @@ constexpr char kPath[] = "/api/view/events";
 struct SentEvent {
   std::string name;
   std::string id;
-  json data;
+  EventJson data;
 };
 
 // A page, as far as it listens. Fails where nothing comes for a minute.
@@ -73,7 +73,7 @@ class EventSource {
       at += line.size() + 1;
       if (line.starts_with("event: ")) event.name = line.substr(7);
       if (line.starts_with("id: ")) event.id = line.substr(4);
-      if (line.starts_with("data: ")) event.data = json::parse(line.substr(6));
+      if (line.starts_with("data: ")) event.data = EventJson::parse(line.substr(6));
     }
     return event;
   }
@@ -172,11 +172,11 @@ TEST_F(EventStreamsTest, SaysHelloAndThenWhatChanges) {
   const SentEvent changed = page->Next();
   EXPECT_EQ(changed.name, "changed");
   EXPECT_EQ(changed.id, "a1:2");
-  EXPECT_EQ(changed.data["trials"], json::parse(R"([{"id": 1, "study_id": 1, "number": 0}])"));
+  EXPECT_EQ(changed.data["trials"], EventJson::parse(R"([{"id": 1, "study_id": 1, "number": 0}])"));
   Commit({ValueReported{.id = TrialId(1), .value = {.step = 1, .value = 0.5, .at = Time{2}}}});
   const SentEvent values = page->Next();
   EXPECT_EQ(values.name, "values");
-  EXPECT_EQ(values.data["value"], json::parse("[0.5]"));
+  EXPECT_EQ(values.data["value"], EventJson::parse("[0.5]"));
   EXPECT_EQ(page->Next().id, "a1:3");
 }
 
@@ -220,7 +220,8 @@ TEST_F(EventStreamsTest, ManyTrialsAreToldFrameByFrame) {
   for (const bool more : {true, true, false}) {
     const SentEvent changed = page->Next();
     EXPECT_EQ(changed.data["more"], more);
-    for (const json& trial : changed.data["trials"]) told.insert(trial["id"].get<std::int64_t>());
+    for (const EventJson& trial : changed.data["trials"])
+      told.insert(trial["id"].get<std::int64_t>());
   }
   EXPECT_EQ(told.size(), 1200u);
 }
@@ -234,7 +235,7 @@ TEST_F(EventStreamsTest, OneStudyAlone) {
   page->Next();
   CreateTrials(1, 1);
   Commit({StudyAttributeSet{StudyId(2), false, "note", "\"x\""}});
-  EXPECT_EQ(page->Await("changed").data["studies"], json::parse("[2]"));
+  EXPECT_EQ(page->Await("changed").data["studies"], EventJson::parse("[2]"));
 }
 
 TEST_F(EventStreamsTest, RefusesWhatIsNoCursorAndNoStudy) {
@@ -333,12 +334,12 @@ TEST(EventStreams, FollowARunningService) {
   page.Head();
   EXPECT_EQ(page.Next().name, "hello");
   ASSERT_TRUE(running.Create(CreateRequest()).ok());
-  EXPECT_EQ(page.Await("changed").data["studies"], json::parse("[1]"));
+  EXPECT_EQ(page.Await("changed").data["studies"], EventJson::parse("[1]"));
   ScriptedAgent agent(running, "oak", 1, "run-1");
   const auto started = agent.AwaitStart();
-  EXPECT_EQ(page.Await("live").data["trial_id"], json::array({started.trial_id()}));
+  EXPECT_EQ(page.Await("live").data["trial_id"], EventJson::array({started.trial_id()}));
   agent.Report(started.replica_id(), 1, 0.25);
-  EXPECT_EQ(page.Await("values").data["value"], json::parse("[0.25]"));
+  EXPECT_EQ(page.Await("values").data["value"], EventJson::parse("[0.25]"));
 }
 
 }  // namespace

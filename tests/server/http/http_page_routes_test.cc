@@ -29,7 +29,8 @@ class HttpPageRoutesTest : public testing::Test {
                                 .request_key = {},
                                 .body = no_body,
                                 .service_url = {},
-                                .accept_encoding = accepted});
+                                .accept_encoding = accepted,
+                                .role = Role::kView});
   }
   static std::string Header(const HttpAnswer& answer, const std::string& name) {
     for (const auto& [key, value] : answer.headers) {
@@ -59,6 +60,20 @@ TEST_F(HttpPageRoutesTest, EachAddressOfThePageIsThePage) {
     EXPECT_EQ(Header(answer, "Cache-Control"), "no-cache");
   }
   EXPECT_FALSE(Get(routes_, "/uix").status.ok());
+}
+
+TEST_F(HttpPageRoutesTest, WhoMayViewNothingIsAskedForAToken) {
+  const FoundRoute found = FindRoute(routes_, "GET", "/ui/compare?t=1,2");
+  const std::string no_body;
+  const HttpAnswer answer = found.route->answer({.tuner = tuner_,
+                                                 .path = found.path,
+                                                 .query = {},
+                                                 .request_key = {},
+                                                 .body = no_body,
+                                                 .service_url = {},
+                                                 .target = "/ui/compare?t=1,2"});
+  EXPECT_EQ(answer.code, 303);
+  EXPECT_EQ(Header(answer, "Location"), "/login?to=/ui/compare%3ft%3d1%2c2");
 }
 
 TEST_F(HttpPageRoutesTest, FilesComeAsTheyAreAccepted) {

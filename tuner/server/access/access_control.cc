@@ -144,6 +144,11 @@ absl::StatusOr<AccessControl::Caller> AccessControl::Recognise(const std::string
   return Caller{role.ok() ? *role : Role::kNobody, name};
 }
 
+std::string AccessControl::CookieName() const {
+  constexpr std::size_t kDigits = 8;
+  return KeyedHash(options_.trial_key, "name of cookies").substr(0, kDigits);
+}
+
 std::string AccessControl::TrialSecret(std::string_view id) const {
   return KeyedHash(options_.trial_key, id);
 }

@@ -69,6 +69,10 @@ class AccessControl {
   // What a caller that was admitted may do.
   Role RoleOf(const Shown& shown) const;
 
+  // A name by which browsers tell this service's cookies from those of others: the same after a
+  // restart with the same key of trials.
+  std::string CookieName() const;
+
   // The token that a replica of a trial has to show, which is good for its trial until that ends.
   std::string TrialToken(TrialId trial, ReplicaId replica,
                          const std::string& certificate_hash) const;

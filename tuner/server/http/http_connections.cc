@@ -225,10 +225,7 @@ class KeepAliveServer final : public HttpRequestServer {
     // A request whose head has come. Whoever has one more after each would keep the threads.
     void Serve(ConnectionPtr connection) {
       if (stopping_) return;
-      if (!connection->proven() && server_.door_.knows &&
-          server_.door_.knows(std::string(connection->head().authorization))) {
-        connection->Prove();
-      }
+      if (!connection->proven() && server_.Knows(connection->head())) connection->Prove();
       if (connection->proven()) {
         httplib::ThreadPool& threads = ThreadsFor(*connection);
         threads.enqueue([this, &threads, connection = std::move(connection)]() mutable {
@@ -277,6 +274,16 @@ class KeepAliveServer final : public HttpRequestServer {
     const bool own_user = door_.trusts && door_.trusts(AskWhoConnected(socket));
     threads_->Park(std::make_shared<HttpConnection>(socket, tls_.get(), own_user));
     return true;
+  }
+
+  bool Knows(const HttpHead& head) const {
+    if (!door_.knows) return false;
+    if (door_.knows(std::string(head.authorization))) return true;
+    const std::string token = SessionOf(head.cookie);
+    return !token.empty() && door_.knows(kBearer + token);
+  }
+  std::string SessionOf(std::string_view cookies) const override {
+    return cookies.empty() || !door_.session ? "" : door_.session(cookies);
   }
 
   // As ServeOne; a connection whose answer goes on is handed over.

@@ -32,6 +32,10 @@ inline constexpr std::size_t kMaxHttpHeads = 8 << 20;  // of all that have not c
 // own user. A header of this name that a client sends is removed.
 inline constexpr char kOwnUserHeader[] = "Espalier-Own-User";
 
+// The header by which handlers learn that the header "Authorization" stands for a session's cookie.
+// A header of this name that a client sends is removed.
+inline constexpr char kBySessionHeader[] = "Espalier-By-Session";
+
 // The header of an answer by which a handler says that the answer goes on, and under which name
 // HttpDoor::streams finds who goes on with it. No client sees it, nor the answer.
 inline constexpr char kStreamHeader[] = "Espalier-Stream";
@@ -53,16 +57,19 @@ using HandStream =
 // handlers. Functions may be null, and are called from many threads.
 struct HttpDoor {
   // What the kernel says of the other end.
-  std::function<bool(const Peer&)> trusts;
+  std::function<bool(const Peer&)> trusts{};
   // The value of a request's header "Authorization". Must be quick: all connections wait.
-  std::function<bool(const std::string&)> knows;
+  std::function<bool(const std::string&)> knows{};
   // A request whose URL holds a secret.
-  OfRequest opens;
+  OfRequest opens{};
   // A client's request whose answer may take long. Such requests have threads of their own, for
   // which they wait in the order in which they came, so that they keep no others waiting. Quick,
   // too.
   OfRequest waits{};
   HandStream streams{};
+  // The token of the session in the value of a request's header "Cookie"; empty: there is none. It
+  // is then taken for the request's own. Quick, too.
+  std::function<std::string(std::string_view cookies)> session{};
 };
 
 // The library's server, changed so that a connection holds a thread only while a request is under

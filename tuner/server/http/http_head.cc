@@ -1,6 +1,7 @@
 #include "tuner/server/http/http_head.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -31,6 +32,18 @@ bool SaysWhereItEnds(std::string_view name) {
          absl::EqualsIgnoreCase(text, "Transfer-Encoding");
 }
 
+// What follows `name`, in any case, in the line, without blanks around it; nullopt: it is of
+// another.
+std::optional<std::string_view> ValueOf(std::string_view name, std::string_view line) {
+  if (!absl::StartsWithIgnoreCase(absl::string_view(line.data(), line.size()),
+                                  absl::string_view(name.data(), name.size()))) {
+    return std::nullopt;
+  }
+  line.remove_prefix(name.size());
+  line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
+  return line.substr(0, line.find_last_not_of(" \t") + 1);
+}
+
 }  // namespace
 
 bool HasPlainHeaders(std::string_view text) {
@@ -48,7 +61,6 @@ bool HasPlainHeaders(std::string_view text) {
 }
 
 HttpHead ReadHttpHead(std::string_view text) {
-  constexpr std::string_view kAuthorization = "authorization:";
   std::string_view line = TakeUntil("\r\n", text);
   HttpHead head;
   head.method = TakeUntil(" ", line);
@@ -56,14 +68,8 @@ HttpHead ReadHttpHead(std::string_view text) {
   while (!text.empty()) {
     line = TakeUntil("\r\n", text);
     if (line.empty()) break;
-    if (!absl::StartsWithIgnoreCase(
-            absl::string_view(line.data(), line.size()),
-            absl::string_view(kAuthorization.data(), kAuthorization.size()))) {
-      continue;
-    }
-    line.remove_prefix(kAuthorization.size());
-    line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
-    head.authorization = line.substr(0, line.find_last_not_of(" \t") + 1);
+    if (const auto value = ValueOf("authorization:", line)) head.authorization = *value;
+    if (const auto value = ValueOf("cookie:", line)) head.cookie = *value;
   }
   return head;
 }

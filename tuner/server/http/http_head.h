@@ -9,6 +9,7 @@ struct HttpHead {
   std::string_view method;
   std::string_view target;
   std::string_view authorization;  // the header's value; empty: none
+  std::string_view cookie;         // likewise
 };
 
 // Whether everybody reads the same headers in the text of a head, from its request line to its last

@@ -11,18 +11,22 @@
 
 namespace espalier {
 
+namespace {
+
+HttpDoor WithAccess(HttpDoor door, const AccessControl& access) {
+  door.trusts = [&access](const Peer& peer) { return access.Trusts(peer); };
+  door.knows = [&access](const std::string& authorization) {
+    const std::string token = TokenIn(authorization);
+    return !token.empty() && access.Knows(token);
+  };
+  return door;
+}
+
+}  // namespace
+
 HttpListener::HttpListener(TlsContextPtr tls, const AccessControl& access, std::size_t max_body,
-                           OfRequest opens, OfRequest waits, HandStream streams)
-    : server_(MakeHttpServer(std::move(tls),
-                             {.trusts = [&access](const Peer& peer) { return access.Trusts(peer); },
-                              .knows =
-                                  [&access](const std::string& authorization) {
-                                    const std::string token = TokenIn(authorization);
-                                    return !token.empty() && access.Knows(token);
-                                  },
-                              .opens = std::move(opens),
-                              .waits = std::move(waits),
-                              .streams = std::move(streams)})) {
+                           HttpDoor door)
+    : server_(MakeHttpServer(std::move(tls), WithAccess(std::move(door), access))) {
   // No other site may show a page of ours within its own, or take an answer for a page.
   server_->set_default_headers(
       {{"X-Content-Type-Options", "nosniff"}, {"X-Frame-Options", "SAMEORIGIN"}});
@@ -103,8 +107,15 @@ absl::Status CheckSite(const httplib::Request& request, const Shown& shown,
     return absl::PermissionDeniedError(
         absl::StrCat("requests of other sites' pages are refused, and this one is of ", origin));
   }
-  if (!shown.own_user || !shown.token.empty() || host.empty() || IsAddressOrLocalhost(host) ||
-      proxied.Names(host)) {
+  const bool reads = request.method == "GET" || request.method == "HEAD";
+  if (request.has_header(kBySessionHeader) && !reads &&
+      (origin.empty() || !request.has_header(kPageHeader))) {
+    return absl::PermissionDeniedError(
+        absl::StrCat("what a session's cookie lets in changes something only for the service's own "
+                     "pages: they send Origin and ",
+                     kPageHeader, ": 1"));
+  }
+  if (!shown.own_user || !shown.token.empty() || host.empty() || IsAddressOrLocalhost(host)) {
     return absl::OkStatus();
   }
   return absl::PermissionDeniedError(

@@ -24,10 +24,10 @@ namespace espalier {
 // before Listen, and calls Stop before what they use is gone.
 class HttpListener {
  public:
-  // Null `tls`: it speaks in the clear. Bodies of more than max_body bytes are refused. `opens`,
-  // `waits` and `streams` are those of HttpDoor. AccessControl must outlive it.
+  // Null `tls`: it speaks in the clear. Bodies of more than max_body bytes are refused. Who is
+  // trusted and known at the door is AccessControl's affair, which must outlive it.
   HttpListener(TlsContextPtr tls, const AccessControl& access, std::size_t max_body,
-               OfRequest opens = {}, OfRequest waits = {}, HandStream streams = {});
+               HttpDoor door = {});
   ~HttpListener();
 
   httplib::Server& server() { return *server_; }
@@ -48,12 +48,15 @@ class HttpListener {
 // plain bytes. InvalidArgument names the header.
 absl::Status CheckFraming(const httplib::Request& request);
 
+// What pages send with requests that change something: a page of another origin may not.
+inline constexpr char kPageHeader[] = "X-Espalier";
+
 // Any page may make a browser send requests to this machine. Browsers name the site of that page
 // (Origin), and the name under which they found us (Host). Of the service's own user, who need show
 // no token, a foreign name is refused: it may be the site's own. A token that is shown is checked.
-// The names of a proxy are as good as ours.
-absl::Status CheckSite(const httplib::Request& request, const Shown& shown,
-                       const ProxiedAt& proxied = {});
+// With a session's cookie, which a browser sends whoever asks for it, changes have to show that
+// they are of a page of ours.
+absl::Status CheckSite(const httplib::Request& request, const Shown& shown);
 
 // The sender of a request, by what the kernel says and by its header "Authorization: Bearer TOKEN".
 Shown ShownBy(const httplib::Request& request);

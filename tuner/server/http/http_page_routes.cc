@@ -4,8 +4,10 @@
 #include <optional>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "tuner/server/http/http_packing.h"
+#include "tuner/server/http/login_page.h"
 
 namespace espalier {
 
@@ -34,6 +36,8 @@ constexpr char kAskAgain[] = "no-cache";
 constexpr std::string_view kPageAddress = "/";
 constexpr std::string_view kBelow = "/ui-assets/";
 
+constexpr int kSeeOther = 303;
+
 using Headers = std::vector<std::pair<std::string, std::string>>;
 
 Headers PageHeaders(const char* cached) {
@@ -42,6 +46,18 @@ Headers PageHeaders(const char* cached) {
           {"Cross-Origin-Opener-Policy", "same-origin"},
           {"Cross-Origin-Resource-Policy", "same-origin"},
           {"Cache-Control", cached}};
+}
+
+std::string PercentEncoded(std::string_view text) {
+  std::string encoded;
+  for (const char c : text) {
+    if (absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '/') {
+      encoded += c;
+    } else {
+      absl::StrAppend(&encoded, "%", absl::Hex(static_cast<unsigned char>(c), absl::kZeroPad2));
+    }
+  }
+  return encoded;
 }
 
 const WebAsset* FindFile(std::span<const WebAsset> files, std::string_view path) {
@@ -67,6 +83,20 @@ HttpAnswer Send(const WebAsset& file, const HttpCall& call, const char* cached) 
   return answer;
 }
 
+// A person with the address of a page, and without a session.
+HttpAnswer AskToLogIn(const HttpCall& call) {
+  HttpAnswer answer{absl::OkStatus(), "", "text/plain", kSeeOther};
+  answer.headers = PageHeaders("no-store");
+  answer.headers.emplace_back("Location", absl::StrCat("/login?to=", PercentEncoded(call.target)));
+  return answer;
+}
+
+HttpAnswer OwnFile(std::string_view text, const char* type) {
+  HttpAnswer answer{absl::OkStatus(), std::string(text), type};
+  answer.headers = PageHeaders(kAskAgain);
+  return answer;
+}
+
 HttpAnswer Links(const std::string& dashboard) {
   const std::string link =
       dashboard.empty() ? ""
@@ -83,7 +113,8 @@ HttpAnswer Links(const std::string& dashboard) {
 std::vector<HttpRoute> PageRoutes(std::string dashboard, std::span<const WebAsset> files) {
   const WebAsset* page = FindFile(files, kPageAddress);
   const auto home = [page, dashboard = std::move(dashboard)](const HttpCall& call) {
-    return page == nullptr ? Links(dashboard) : Send(*page, call, kAskAgain);
+    if (page == nullptr) return Links(dashboard);
+    return Allows(call.role, Role::kView) ? Send(*page, call, kAskAgain) : AskToLogIn(call);
   };
   const auto file = [files](const HttpCall& call) -> HttpAnswer {
     const std::string& name = call.path.at("file");
@@ -99,7 +130,11 @@ std::vector<HttpRoute> PageRoutes(std::string dashboard, std::span<const WebAsse
            .operation = "pageBelow",
            .answer = home,
            .below = true},
-          {"GET", "/ui-assets/{file}", "pageFile", file}};
+          {"GET", "/ui-assets/{file}", "pageFile", file},
+          {"GET", "/login", "login",
+           [](const HttpCall&) { return OwnFile(LoginPage(), "text/html; charset=utf-8"); }},
+          {"GET", "/login.js", "loginScript",
+           [](const HttpCall&) { return OwnFile(LoginScript(), "text/javascript"); }}};
 }
 
 }  // namespace espalier

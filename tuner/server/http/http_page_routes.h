@@ -10,7 +10,8 @@
 namespace espalier {
 
 // The page at "/" and below "/ui", and its files. Without any, "/" is a list of links that says how
-// to get the page. `dashboard`: see ServiceRoutes. The files outlive the routes.
+// to get the page. Who may view nothing is asked for a token first, at "/login". `dashboard`: see
+// ServiceRoutes. The files outlive the routes.
 std::vector<HttpRoute> PageRoutes(std::string dashboard, std::span<const WebAsset> files);
 
 }  // namespace espalier

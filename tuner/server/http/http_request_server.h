@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "httplib.h"
@@ -33,7 +34,9 @@ class HttpRequestServer : public httplib::Server {
     const bool answered =
         process_request(connection, false, closed, [this, &connection](httplib::Request& request) {
           request.headers.erase(kOwnUserHeader);
+          request.headers.erase(kBySessionHeader);
           if (connection.own_user()) request.headers.emplace(kOwnUserHeader, "1");
+          if (!connection.own_user()) ShowSession(request);
           BeginBody(request, connection);
           TakeNoRanges(request);
           TakeNoForms(request);
@@ -46,7 +49,21 @@ class HttpRequestServer : public httplib::Server {
     return connection.FinishRequest() && answered && !closed;
   }
 
+ protected:
+  static constexpr char kBearer[] = "Bearer ";
+
+  // See HttpDoor::session.
+  virtual std::string SessionOf(std::string_view /*cookies*/) const { return ""; }
+
  private:
+  void ShowSession(httplib::Request& request) const {
+    if (request.has_header("Authorization")) return;
+    const std::string token = SessionOf(request.get_header_value("Cookie"));
+    if (token.empty()) return;
+    request.headers.emplace("Authorization", kBearer + token);
+    request.headers.emplace(kBySessionHeader, "1");
+  }
+
   // The library reads all of a body that is too large; of one in chunks it counts nothing; and of
   // one without a length it reads what comes until the connection ends: there is none.
   void BeginBody(httplib::Request& request, HttpConnection& connection) const {

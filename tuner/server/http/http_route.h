@@ -20,8 +20,13 @@ struct HttpCall {
   std::map<std::string, std::string> query;  // the first of each name
   std::string request_key;                   // header Idempotency-Key, without quotes around it
   const std::string& body;
-  std::string service_url;    // where the client has reached the service, without a path
-  Role role = Role::kNobody;  // what the caller may do
+  std::string service_url;        // where the client has reached the service, without a path
+  std::string accept_encoding{};  // header Accept-Encoding
+  std::string last_event_id{};    // header Last-Event-ID: how far a stream that broke had come
+  Role role = Role::kNobody;      // what the caller may do
+  std::string target{};           // as the request line has it
+  std::string token{};            // that the client shows, or its session stands for; empty: none
+  std::string cookies{};          // header Cookie
 };
 
 struct HttpAnswer {

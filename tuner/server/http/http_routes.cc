@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "tuner/api/json.h"
+#include "tuner/server/access/browser_sessions.h"
 #include "tuner/server/http/event_streams.h"
 #include "tuner/server/http/http_message.h"
 #include "tuner/server/http/http_page_routes.h"
@@ -101,10 +102,27 @@ std::vector<HttpRoute> EventRoutes(EventStreams* streams) {
            }}};
 }
 
+std::vector<HttpRoute> SessionRoutes(BrowserSessions* sessions) {
+  const auto with = [](std::string cookie) {
+    HttpAnswer answer{absl::OkStatus(), "{}"};
+    if (!cookie.empty()) answer.headers = {{"Set-Cookie", std::move(cookie)}};
+    return answer;
+  };
+  return {{"GET", "/api/session", "GetSession", [with](const HttpCall&) { return with(""); }},
+          {"POST", "/api/session", "BeginSession",
+           [sessions, with](const HttpCall& call) {
+             // The service's own user needs none.
+             return with(call.token.empty() ? "" : sessions->Begin(call.token));
+           }},
+          {"DELETE", "/api/session", "EndSession",
+           [sessions, with](const HttpCall& call) { return with(sessions->End(call.cookies)); }}};
+}
+
 std::vector<HttpRoute> OwnRoutes(std::string dashboard, MetricsText metrics, EventStreams* streams,
-                                 const RevisionLog* revisions) {
+                                 BrowserSessions* sessions) {
   std::vector<HttpRoute> all = ServiceRoutes(std::move(dashboard), std::move(metrics));
-  for (const auto& routes : {OperationRoutes(), SlotRoutes(), ViewRoutes(revisions)}) {
+  for (const auto& routes : {OperationRoutes(), SlotRoutes(), EventRoutes(streams),
+                             SessionRoutes(sessions), ViewRoutes()}) {
     all.insert(all.end(), routes.begin(), routes.end());
   }
   return all;

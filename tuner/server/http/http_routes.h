@@ -25,10 +25,16 @@ using MetricsText = std::function<absl::StatusOr<std::string>(Tuner&)>;
 // `dashboard` is the URL of optuna-dashboard's pages; empty: they are not served.
 std::vector<HttpRoute> ServiceRoutes(std::string dashboard, MetricsText metrics);
 
-// All of the routes above. What they are given outlives them; those who only read the list need not
-// give `revisions`.
+class BrowserSessions;
+class EventStreams;
+std::vector<HttpRoute> EventRoutes(EventStreams* streams);
+std::vector<HttpRoute> SessionRoutes(BrowserSessions* sessions);
+
+// All of the routes above. Those who call them, and not only read the list, give all that they use;
+// it outlives the routes.
 std::vector<HttpRoute> OwnRoutes(std::string dashboard, MetricsText metrics,
-                                 const RevisionLog* revisions = nullptr);
+                                 EventStreams* streams = nullptr,
+                                 BrowserSessions* sessions = nullptr);
 
 // The route of a request, with the decoded values of the names in its path. 404: there is no such
 // path; 405: it takes other methods, `allowed`.

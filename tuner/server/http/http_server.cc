@@ -73,27 +73,15 @@ std::string RequestKey(const httplib::Request& request) {
 class HttpServerImpl final : public HttpServer {
  public:
   HttpServerImpl(TlsContextPtr tls, const AccessControl& access, std::vector<HttpRoute> routes,
-                 Tuner& tuner, Metrics& metrics, ProxiedAt proxied)
-      : proxied_(std::move(proxied)),
-        access_(access),
+                 Tuner& tuner, Metrics& metrics, const BrowserSessions* sessions)
+      : access_(access),
+        sessions_(sessions),
         scheme_(tls != nullptr ? "https://" : "http://"),
         tuner_(tuner),
         masking_(tuner),
         metrics_(metrics),
         routes_(std::move(routes)),
-        listener_(
-            std::move(tls), access, kMaxHttpBody,
-            [this](std::string_view method, std::string_view target) {
-              const FoundRoute found = Find(method, target);
-              return found.route != nullptr && found.route->open && Open(found).ok();
-            },
-            [this](std::string_view method, std::string_view target) {
-              const FoundRoute found = Find(method, target);
-              return found.route != nullptr && found.route->waits;
-            },
-            [this](const std::string& name, std::unique_ptr<StreamConnection> connection) {
-              HandOver(name, std::move(connection));
-            }) {}
+        listener_(std::move(tls), access, kMaxHttpBody, Door()) {}
   ~HttpServerImpl() override { Stop(); }
 
   absl::Status Listen(const ListenAddress& address) {
@@ -107,6 +95,25 @@ class HttpServerImpl final : public HttpServer {
   void Stop() override { listener_.Stop(); }
 
  private:
+  HttpDoor Door() {
+    HttpDoor door;
+    door.opens = [this](std::string_view method, std::string_view target) {
+      const FoundRoute found = FindRoute(routes_, method, target);
+      return found.route != nullptr && found.route->open && Open(found).ok();
+    };
+    door.waits = [this](std::string_view method, std::string_view target) {
+      const FoundRoute found = FindRoute(routes_, method, target);
+      return found.route != nullptr && found.route->waits;
+    };
+    door.streams = [this](const std::string& name, std::unique_ptr<StreamConnection> connection) {
+      HandOver(name, std::move(connection));
+    };
+    if (sessions_ != nullptr) {
+      door.session = [this](std::string_view cookies) { return sessions_->TokenOf(cookies); };
+    }
+    return door;
+  }
+
   void Configure() {
     server_.set_pre_routing_handler(
         [this](const httplib::Request& request, httplib::Response& response) {
@@ -175,11 +182,48 @@ class HttpServerImpl final : public HttpServer {
                   .request_key = RequestKey(request),
                   .body = request.body,
                   .service_url = ServiceUrl(request),
-                  .role = access_.RoleOf(shown)};
+                  .accept_encoding = request.get_header_value(kAcceptEncodingHeader),
+                  .last_event_id = request.get_header_value("Last-Event-ID"),
+                  .role = access_.RoleOf(shown),
+                  .target = request.target,
+                  .token = shown.token,
+                  .cookies = request.get_header_value("Cookie")};
     for (const auto& [name, value] : request.params) call.query.emplace(name, value);
-    const absl::Status asked = CheckQuery(*found.route, call.query);
-    Answer(found.route->operation, asked.ok() ? found.route->answer(call) : HttpAnswer{asked, ""},
-           response);
+    HttpAnswer answer = found.route->answer(call);
+    if (answer.status.ok() && answer.stream && request.method == "GET") {
+      BeginStream(*found.route, request, std::move(answer.stream), response);
+    }
+    if (request.path.starts_with("/api")) response.set_header("Cache-Control", "no-store");
+    Answer(found.route->operation, answer, response);
+  }
+
+  // The connection is handed over as soon as the library has done its part.
+  void BeginStream(const HttpRoute& route, const httplib::Request& request, TakeStream take,
+                   httplib::Response& response) {
+    const std::string cookies =
+        request.has_header(kBySessionHeader) ? request.get_header_value("Cookie") : "";
+    const auto admitted =
+        [this, shown = ShownBy(request), cookies,
+         call = absl::StrCat(std::string(route.method), " ", std::string(route.path))] {
+          if (!cookies.empty() && sessions_->TokenOf(cookies) != shown.token) {
+            return absl::UnauthenticatedError("the session has ended");
+          }
+          return access_.Admit(call, shown);
+        };
+    const std::lock_guard lock(streams_mutex_);
+    const std::string name = absl::StrCat(++last_stream_);
+    streams_.emplace(
+        name, [take = std::move(take), admitted](std::unique_ptr<StreamConnection> connection) {
+          take(std::move(connection), admitted);
+        });
+    response.set_header(kStreamHeader, name);
+  }
+  void HandOver(const std::string& name, std::unique_ptr<StreamConnection> connection) {
+    auto stream = [&] {
+      const std::lock_guard lock(streams_mutex_);
+      return streams_.extract(name);
+    }();
+    if (!stream.empty()) stream.mapped()(std::move(connection));
   }
 
   std::string ServiceUrl(const httplib::Request& request) const {
@@ -237,6 +281,7 @@ class HttpServerImpl final : public HttpServer {
 
   const ProxiedAt proxied_;
   const AccessControl& access_;
+  const BrowserSessions* const sessions_;  // null: there are none
   const std::string scheme_;
   Tuner& tuner_;
   MaskingTuner masking_;
@@ -251,12 +296,15 @@ class HttpServerImpl final : public HttpServer {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(
-    const ListenAddress& address, const Certificate& tls, const AccessControl& access,
-    std::vector<HttpRoute> routes, Tuner& tuner, Metrics& metrics, ProxiedAt proxied) {
+absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const ListenAddress& address,
+                                                              const Certificate& tls,
+                                                              const AccessControl& access,
+                                                              std::vector<HttpRoute> routes,
+                                                              Tuner& tuner, Metrics& metrics,
+                                                              const BrowserSessions* sessions) {
   ESPALIER_ASSIGN_OR_RETURN(TlsContextPtr context, MakeTlsServer(tls));
   auto server = std::make_unique<HttpServerImpl>(std::move(context), access, std::move(routes),
-                                                 tuner, metrics, std::move(proxied));
+                                                 tuner, metrics, sessions);
   ESPALIER_RETURN_IF_ERROR(server->Listen(address));
   return server;
 }

@@ -9,6 +9,7 @@
 #include "tuner/api/tuner.h"
 #include "tuner/credentials/certificate.h"
 #include "tuner/server/access/access_control.h"
+#include "tuner/server/access/browser_sessions.h"
 #include "tuner/server/access/listen_address.h"
 #include "tuner/server/access/proxied_at.h"
 #include "tuner/server/http/http_route.h"
@@ -24,11 +25,12 @@ inline constexpr std::size_t kMaxHttpBody = 1 << 20;  // bytes
 // {"error": message, "code": name of the status}.
 class HttpServer {
  public:
-  // Port 0 takes any free one; an empty certificate: it speaks in the clear. Paths with the prefix
-  // of a proxy are those without it. AccessControl, tuner and metrics must outlive the server.
+  // Port 0 takes any free one; an empty certificate: it speaks in the clear. Null `sessions`:
+  // browsers have none. What is given by reference must outlive the server.
   static absl::StatusOr<std::unique_ptr<HttpServer>> Start(
       const ListenAddress& address, const Certificate& tls, const AccessControl& access,
-      std::vector<HttpRoute> routes, Tuner& tuner, Metrics& metrics, ProxiedAt proxied = {});
+      std::vector<HttpRoute> routes, Tuner& tuner, Metrics& metrics,
+      const BrowserSessions* sessions = nullptr);
   virtual ~HttpServer() = default;
 
   virtual std::string address() const = 0;

@@ -1,0 +1,65 @@
+#include "tuner/server/http/login_page.h"
+
+namespace espalier {
+
+std::string_view LoginPage() {
+  return R"html(<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>Espalier: log in</title>
+<link rel="icon" href="data:,">
+<script src="/login.js" defer></script>
+</head>
+<body>
+<main>
+<h1>Espalier</h1>
+<form>
+<p><label for="token">Token of this tuner service</label></p>
+<p><input id="token" type="password" size="60" autocomplete="current-password" required autofocus>
+<button>Log in</button></p>
+<p role="status" id="said"></p>
+</form>
+<p>An administrator makes one with <code>tuner token create --role view --name NAME</code>.</p>
+<noscript><p>This page needs JavaScript.</p></noscript>
+</main>
+</body>
+</html>
+)html";
+}
+
+// A link to a page within the service is followed once there is a session. SameSite=Strict keeps
+// the cookie from what other sites link to, so it may be there already.
+std::string_view LoginScript() {
+  return R"js("use strict";
+const said = document.getElementById("said");
+const say = (text) => { said.textContent = text; };
+const goOn = () => {
+  const wanted = new URLSearchParams(location.search).get("to") ?? "/";
+  let to = new URL("/", location.origin);
+  try { to = new URL(wanted, location.origin); } catch { /* no address */ }
+  location.replace(to.origin === location.origin ? to.href : "/");
+};
+const problem = async (answer) => {
+  try { return (await answer.json()).error; } catch { return `the service answers ${answer.status}`; }
+};
+document.querySelector("form").addEventListener("submit", async (event) => {
+  event.preventDefault();
+  say("");
+  try {
+    const answer = await fetch("/api/session", {
+      method: "POST",
+      headers: {"Authorization": "Bearer " + document.getElementById("token").value.trim(), "X-Espalier": "1"},
+    });
+    if (answer.ok) goOn(); else say(await problem(answer));
+  } catch (error) {
+    say(error instanceof TypeError ? "the service does not answer, or this is no token" : String(error));
+  }
+});
+fetch("/api/session").then((answer) => { if (answer.ok) goOn(); }, () => {});
+)js";
+}
+
+}  // namespace espalier
