@@ -413,7 +413,7 @@ class Dashboard(TunerTest):
         self.assertEqual(get(self.base, "/favicon.ico"), (folder / "img/favicon.ico").read_bytes())
         self.assertEqual(get(self.base, "/dashboard/studies/1/analytics"), (folder / "index.html").read_bytes())
         self.assertEqual(json.loads(get(self.base, "/api/meta"))["artifact_is_available"], True)
-        self.assertIn(f'href="{self.base}/dashboard"', get(f"http://{self.http}", "/").decode(), "our own page links to it")
+        self.assertIn(f'href="{self.base}/dashboard"', get(f"http://{self.http}", "/links").decode())
 
     def test_other_sites_pages_are_refused(self):
         body = {"study_name": "evil", "directions": ["minimize"]}

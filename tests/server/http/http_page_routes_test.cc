@@ -114,6 +114,10 @@ TEST_F(HttpPageRoutesTest, WithoutItsFilesItSaysHowToGetThem) {
   EXPECT_THAT(answer.body, HasSubstr("api/studies"));
   EXPECT_THAT(answer.body, HasSubstr("http://here/dashboard"));
   EXPECT_THAT(answer.body, HasSubstr("scripts/setup.sh"));
+  EXPECT_EQ(Get(routes, "/links").body, answer.body);
+  const std::string links = Get(PageRoutes("http://here/dashboard", files_), "/links").body;
+  EXPECT_THAT(links, HasSubstr("http://here/dashboard"));
+  EXPECT_THAT(links, testing::Not(HasSubstr("scripts/setup.sh")));
 }
 
 TEST(HttpPages, AreSentWithTheirHeadersAndApisAreNotKept) {

@@ -38,6 +38,7 @@ constexpr Permission kOthers[] = {
     {"/optuna.StorageService/GetTrial", Role::kView},
     {"/optuna.StorageService/GetTrials", Role::kView},
     {"GET /", Role::kNobody},
+    {"GET /links", Role::kNobody},
     {"GET /ui", Role::kNobody},
     {"GET /ui/{page}", Role::kNobody},
     {"GET /ui-assets/{file}", Role::kNobody},

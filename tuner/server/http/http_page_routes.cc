@@ -97,13 +97,14 @@ HttpAnswer OwnFile(std::string_view text, const char* type) {
   return answer;
 }
 
-HttpAnswer Links(const std::string& dashboard) {
+HttpAnswer Links(const std::string& dashboard, bool built) {
   const std::string link =
       dashboard.empty() ? ""
                         : absl::StrCat("<li><a href=\"", dashboard, "\">optuna-dashboard</a></li>");
-  HttpAnswer answer{absl::OkStatus(),
-                    absl::StrCat(kLinks, link, "</ul>", kHowToGetThePages, "</body></html>\n"),
-                    "text/html; charset=utf-8"};
+  HttpAnswer answer{
+      absl::OkStatus(),
+      absl::StrCat(kLinks, link, "</ul>", built ? "" : kHowToGetThePages, "</body></html>\n"),
+      "text/html; charset=utf-8"};
   answer.headers = PageHeaders(kAskAgain);
   return answer;
 }
@@ -112,8 +113,11 @@ HttpAnswer Links(const std::string& dashboard) {
 
 std::vector<HttpRoute> PageRoutes(std::string dashboard, std::span<const WebAsset> files) {
   const WebAsset* page = FindFile(files, kPageAddress);
-  const auto home = [page, dashboard = std::move(dashboard)](const HttpCall& call) {
-    if (page == nullptr) return Links(dashboard);
+  const auto links = [dashboard = std::move(dashboard), built = page != nullptr](const HttpCall&) {
+    return Links(dashboard, built);
+  };
+  const auto home = [page, links](const HttpCall& call) {
+    if (page == nullptr) return links(call);
     return Allows(call.role, Role::kView) ? Send(*page, call, kAskAgain) : AskToLogIn(call);
   };
   const auto file = [files](const HttpCall& call) -> HttpAnswer {
@@ -124,6 +128,7 @@ std::vector<HttpRoute> PageRoutes(std::string dashboard, std::span<const WebAsse
   };
   // The page itself reads the rest of its address.
   return {{"GET", "/", "index", home},
+          {"GET", "/links", "links", links},
           {"GET", "/ui", "page", home},
           {.method = "GET",
            .path = "/ui/{page}",

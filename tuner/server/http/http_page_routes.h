@@ -9,9 +9,10 @@
 
 namespace espalier {
 
-// The page at "/" and below "/ui", and its files. Without any, "/" is a list of links that says how
-// to get the page. Who may view nothing is asked for a token first, at "/login". `dashboard`: see
-// ServiceRoutes. The files outlive the routes.
+// The page at "/" and below "/ui", and its files; a list of links at "/links", for people without
+// scripts. Without files, "/" is that list, which says how to get the page. Who may view nothing is
+// asked for a token first, at "/login". `dashboard`: see ServiceRoutes. The files outlive the
+// routes.
 std::vector<HttpRoute> PageRoutes(std::string dashboard, std::span<const WebAsset> files);
 
 }  // namespace espalier
