@@ -73,7 +73,7 @@ TEST_F(HttpPageRoutesTest, WhoMayViewNothingIsAskedForAToken) {
                                                  .service_url = {},
                                                  .target = "/ui/compare?t=1,2"});
   EXPECT_EQ(answer.code, 303);
-  EXPECT_EQ(Header(answer, "Location"), "/login?to=/ui/compare%3ft%3d1%2c2");
+  EXPECT_EQ(Header(answer, "Location"), "/login?to=ui/compare%3ft%3d1%2c2");
 }
 
 TEST_F(HttpPageRoutesTest, FilesComeAsTheyAreAccepted) {

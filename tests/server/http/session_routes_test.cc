@@ -140,13 +140,13 @@ TEST_F(SessionRoutesTest, NobodySaysByHimselfThatASessionLetsHimIn) {
 }
 
 TEST_F(SessionRoutesTest, ThePageThatAsksForATokenIsForEverybody) {
-  const auto page = browser_->Get("/login?to=%2Fui%2Fcluster");
+  const auto page = browser_->Get("/login?to=ui/cluster");
   EXPECT_EQ(page->status, 200);
   EXPECT_THAT(page->body, HasSubstr("<form>"));
   EXPECT_THAT(page->get_header_value("Content-Security-Policy"), HasSubstr("default-src 'none'"));
   const auto script = browser_->Get("/login.js");
   EXPECT_EQ(script->get_header_value("Content-Type"), "text/javascript");
-  EXPECT_THAT(script->body, HasSubstr("/api/session"));
+  EXPECT_THAT(script->body, HasSubstr("api/session"));
 }
 
 TEST(Sessions, TheOwnUserNeedsNoneAndAnOldCookieDoesNotHurt) {

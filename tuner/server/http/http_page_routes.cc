@@ -87,7 +87,7 @@ HttpAnswer Send(const WebAsset& file, const HttpCall& call, const char* cached) 
 HttpAnswer AskToLogIn(const HttpCall& call) {
   HttpAnswer answer{absl::OkStatus(), "", "text/plain", kSeeOther};
   answer.headers = PageHeaders("no-store");
-  answer.headers.emplace_back("Location", absl::StrCat("/login?to=", PercentEncoded(call.target)));
+  answer.headers.emplace_back("Location", absl::StrCat("/login?to=", PercentEncoded(call.target.substr(1))));
   return answer;
 }
 

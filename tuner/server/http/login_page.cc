@@ -11,12 +11,13 @@ std::string_view LoginPage() {
 <meta name="color-scheme" content="light dark">
 <title>Espalier: log in</title>
 <link rel="icon" href="data:,">
-<script src="/login.js" defer></script>
+<script src="login.js" defer></script>
 </head>
 <body>
 <main>
 <h1>Espalier</h1>
 <form>
+<input type="text" autocomplete="username" value="tuner" hidden>
 <p><label for="token">Token of this tuner service</label></p>
 <p><input id="token" type="password" size="60" autocomplete="current-password" required autofocus>
 <button>Log in</button></p>
@@ -30,17 +31,19 @@ std::string_view LoginPage() {
 )html";
 }
 
-// A link to a page within the service is followed once there is a session. SameSite=Strict keeps
+// Where it lies shows where the service does, also below a path that a proxy adds. A link to a page
+// within the service is followed once there is a session. SameSite=Strict keeps
 // the cookie from what other sites link to, so it may be there already.
 std::string_view LoginScript() {
   return R"js("use strict";
 const said = document.getElementById("said");
 const say = (text) => { said.textContent = text; };
+const root = new URL(".", location.href);
+const session = new URL("api/session", root);
 const goOn = () => {
-  const wanted = new URLSearchParams(location.search).get("to") ?? "/";
-  let to = new URL("/", location.origin);
-  try { to = new URL(wanted, location.origin); } catch { /* no address */ }
-  location.replace(to.origin === location.origin ? to.href : "/");
+  let to = root;
+  try { to = new URL(new URLSearchParams(location.search).get("to") ?? "", root); } catch { /* no address */ }
+  location.replace(to.href.startsWith(root.href) ? to.href : root.href);
 };
 const problem = async (answer) => {
   try { return (await answer.json()).error; } catch { return `the service answers ${answer.status}`; }
@@ -49,7 +52,7 @@ document.querySelector("form").addEventListener("submit", async (event) => {
   event.preventDefault();
   say("");
   try {
-    const answer = await fetch("/api/session", {
+    const answer = await fetch(session, {
       method: "POST",
       headers: {"Authorization": "Bearer " + document.getElementById("token").value.trim(), "X-Espalier": "1"},
     });
@@ -58,7 +61,7 @@ document.querySelector("form").addEventListener("submit", async (event) => {
     say(error instanceof TypeError ? "the service does not answer, or this is no token" : String(error));
   }
 });
-fetch("/api/session").then((answer) => { if (answer.ok) goOn(); }, () => {});
+fetch(session).then((answer) => { if (answer.ok) goOn(); }, () => {});
 )js";
 }
 
