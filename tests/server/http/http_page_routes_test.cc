@@ -30,6 +30,8 @@ class HttpPageRoutesTest : public testing::Test {
                                 .body = no_body,
                                 .service_url = {},
                                 .accept_encoding = accepted,
+                                .last_event_id = {},
+                                .base = base,
                                 .role = Role::kView});
   }
   static std::string Header(const HttpAnswer& answer, const std::string& name) {
