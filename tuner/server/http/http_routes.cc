@@ -108,14 +108,28 @@ std::vector<HttpRoute> SessionRoutes(BrowserSessions* sessions) {
     if (!cookie.empty()) answer.headers = {{"Set-Cookie", std::move(cookie)}};
     return answer;
   };
-  return {{"GET", "/api/session", "GetSession", [with](const HttpCall&) { return with(""); }},
-          {"POST", "/api/session", "BeginSession",
-           [sessions, with](const HttpCall& call) {
-             // The service's own user needs none.
-             return with(call.token.empty() ? "" : sessions->Begin(call.token));
-           }},
-          {"DELETE", "/api/session", "EndSession",
-           [sessions, with](const HttpCall& call) { return with(sessions->End(call.cookies)); }}};
+  const auto begin = [sessions, with](const HttpCall& call) {
+    // The service's own user needs none.
+    return with(call.token.empty() ? "" : sessions->Begin(call.token));
+  };
+  const auto end = [sessions, with](const HttpCall& call) {
+    return with(sessions->End(call.cookies));
+  };
+  return {{.method = "GET",
+           .path = "/api/session",
+           .operation = "GetSession",
+           .answer = [with](const HttpCall&) { return with(""); },
+           .query = QueryKeys{}},
+          {.method = "POST",
+           .path = "/api/session",
+           .operation = "BeginSession",
+           .answer = begin,
+           .query = QueryKeys{}},
+          {.method = "DELETE",
+           .path = "/api/session",
+           .operation = "EndSession",
+           .answer = end,
+           .query = QueryKeys{}}};
 }
 
 std::vector<HttpRoute> OwnRoutes(std::string dashboard, MetricsText metrics, EventStreams* streams,
