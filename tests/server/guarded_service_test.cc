@@ -181,9 +181,7 @@ TEST_F(GuardedService, StreamsOfEventsGoOverTlsToo) {
     if (events.find(awaited) == std::string::npos) return true;
     if (studies == 3) return false;  // the client leaves
     const std::string name = "s" + std::to_string(++studies);
-    const std::string study =
-        R"json({"ask_and_tell": true, "sampler": "random", "search_space": {}, "name": ")json" +
-        name + "\"}";
+    const std::string study = R"json({"ask_and_tell": true, "name": ")json" + name + "\"}";
     EXPECT_EQ(writer->Post("/api/studies", study, "application/json")->status, 201);
     return true;
   });
