@@ -4,6 +4,8 @@ import {at} from "../../base";
 
 const EACH_MS = 1000;
 const AFTER_ERROR_MS = 5000;
+/** A service that knows no offsets sends all each time: so much of it costs another second. */
+const WHOLE_A_SECOND = 1 << 16;
 /** So much is kept; the file on the machine has the rest. */
 export const MOST_KEPT = 1 << 20;
 
@@ -19,6 +21,7 @@ export interface Output {
 export class LogReader {
   output: Output = {text: "", skipped: 0, error: null, read: false};
   private after: number | null = null;
+  private pause = EACH_MS;
   private timer: number | undefined;
   private stopped = false;
 
@@ -59,7 +62,7 @@ export class LogReader {
     }
     if (this.stopped) return;
     if (more) this.soon(0);
-    else if (!last || this.output.error !== null) this.soon(this.output.error === null ? EACH_MS : AFTER_ERROR_MS);
+    else if (!last || this.output.error !== null) this.soon(this.output.error === null ? this.pause : AFTER_ERROR_MS);
   }
 
   /** True where more is there already. */
@@ -75,7 +78,7 @@ export class LogReader {
     }
     const next = answer.headers.get("X-Next");
     if (next === null) {
-      // The newest part, each time.
+      this.pause = EACH_MS * (1 + text.length / WHOLE_A_SECOND);
       this.set({text, error: null, read: true});
       return false;
     }
