@@ -539,8 +539,12 @@ class TrialPage(StudyTest):
         self.wait_for(lambda: self.browser.execute_script(at_end, pane), "the new end")
         self.browser.execute_script("arguments[0].scrollTop = 0", pane)
         self.wait_for(lambda: not self.one(".log input[type=checkbox]").is_selected(), "reading, not following")
-        fixture.printed += b"the newest line\n"
-        self.wait_for(lambda: "the newest line" in pane.get_attribute("textContent"), "what was printed meanwhile")
+        euro = "€".encode()
+        fixture.printed += euro[:1]
+        read = fixture.reads["/api/trials/39/output"]
+        self.wait_for(lambda: fixture.reads["/api/trials/39/output"] >= read + 2, "half a letter")
+        fixture.printed += euro[1:] + b" the newest line\n"
+        self.wait_for(lambda: "€ the newest line" in pane.get_attribute("textContent"), "what was printed meanwhile")
         self.assertEqual(self.browser.execute_script("return arguments[0].scrollTop", pane), 0)
         self.one(".log input[type=checkbox]").click()
         self.wait_for(lambda: self.browser.execute_script(at_end, pane), "the end once more")

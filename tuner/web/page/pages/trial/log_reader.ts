@@ -22,6 +22,7 @@ export class LogReader {
   output: Output = {text: "", skipped: 0, error: null, read: false};
   private after: number | null = null;
   private pause = EACH_MS;
+  private decoder = new TextDecoder();
   private timer: number | undefined;
   private stopped = false;
 
@@ -70,26 +71,30 @@ export class LogReader {
     const keys = [...(this.rank === null ? [] : [`rank=${this.rank}`]), ...(this.after === null ? [] : [`after=${this.after}`])];
     const query = keys.length > 0 ? `?${keys.join("&")}` : "";
     const answer = await fetch(at(`/api/trials/${this.trial}/output${query}`), {cache: "no-store"});
-    const text = await answer.text();
+    const body = await answer.arrayBuffer();
     if (this.stopped) return false;
     if (!answer.ok) {
-      this.set({error: errorOf(text, answer.status)});
+      this.set({error: errorOf(new TextDecoder().decode(body), answer.status)});
       return false;
     }
     const next = answer.headers.get("X-Next");
     if (next === null) {
+      const text = new TextDecoder().decode(body);
       this.pause = EACH_MS * (1 + text.length / WHOLE_A_SECOND);
       this.set({text, error: null, read: true});
       return false;
     }
     const start = Number(answer.headers.get("X-Start") ?? "0");
     const goesOn = this.after !== null && start === this.after;
+    // A letter may have been cut in two.
+    if (!goesOn) this.decoder = new TextDecoder();
+    const text = this.decoder.decode(body, {stream: true});
     const all = goesOn ? this.output.text + text : text;
     const cut = Math.max(0, all.length - MOST_KEPT);
     this.set({text: all.slice(cut), skipped: (goesOn ? this.output.skipped : start) + cut, error: null, read: true});
     const grew = Number(next) > (this.after ?? 0);
     this.after = Number(next);
-    return goesOn && grew && text.length > 0;
+    return goesOn && grew;
   }
 
   private set(changes: Partial<Output>): void {
