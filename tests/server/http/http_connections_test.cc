@@ -390,18 +390,15 @@ class SecretFrontend final : public Frontend {
   void Load(const TunerState&) override {}
   void Take(const std::vector<Change>&, const TunerState&) override {}
   std::vector<HttpRoute> Routes(Tuner&) override {
-    const auto open = [](const HttpCall& call) {
+    HttpRoute route{"PUT", "/nni/v1/channel/{experiment}/{trial}/{secret}", "Put",
+                    [](const HttpCall& call) {
+                      return HttpAnswer{absl::OkStatus(), call.body, "text/plain"};
+                    }};
+    route.open = [](const HttpCall& call) {
       return call.path.at("secret") == "right" ? absl::OkStatus()
                                                : absl::NotFoundError("no such channel");
     };
-    return {{.method = "PUT",
-             .path = "/nni/v1/channel/{experiment}/{trial}/{secret}",
-             .operation = "Put",
-             .answer =
-                 [](const HttpCall& call) {
-                   return HttpAnswer{absl::OkStatus(), call.body, "text/plain"};
-                 },
-             .open = open}};
+    return {route};
   }
   void Start(Tuner&) override {}
   void Close() override {}
