@@ -111,7 +111,7 @@ TEST_F(Views, OverviewCountsWithoutAWalk) {
   ASSERT_EQ(node["slot_use"].size(), 2U);
   EXPECT_EQ(node["slot_use"][1]["slot"], 1);
   EXPECT_EQ(node["slot_use"][0]["study_id"], Id("mnist").value);
-  EXPECT_EQ(overview["studies"][1]["slots"], 0) << "held by processes that have not begun";
+  EXPECT_EQ(overview["studies"][1]["slots"], 2);
   EXPECT_EQ(overview["studies"][1]["kind"], "pool");
   EXPECT_EQ(overview["studies"][1]["total"], 2);
   const Json& alert = overview["alerts"].back();
@@ -130,7 +130,7 @@ TEST_F(Views, OverviewTellsOfNodesThatAreAwayOrDrained) {
 
 TEST_F(Views, AStudyHasItsParametersAndNoSecrets) {
   Create(
-      R"json({"name": "a.b", "command": ["/bin/true"], "sampler": "random", "env": {"KEY": "hush"},
+      R"json({"name": "a.b", "command": ["/bin/true"], "sampler": "random", "trials": 9, "env": {"KEY": "hush"},
                  "search_space": {"lr": {"_type": "loguniform", "_value": [0.001, 1]},
                                   "units": {"_type": "randint", "_value": [8, 65]},
                                   "opt": {"_type": "choice", "_value": ["sgd", 1]}}})json");
