@@ -288,6 +288,28 @@ TEST_F(Views, LanesShowWhoHeldWhatAndWhatHappened) {
   EXPECT_TRUE(absl::IsNotFound(LanesJson(source_, {.study = StudyId(9)}).status()));
 }
 
+TEST_F(Views, LanesTellWhenNodesWereThere) {
+  Create(kStudyJson);
+  const auto joined = tuner_.Post(AgentHello{"oak", 2, {}});
+  ASSERT_TRUE(joined.status.ok());
+  tuner_.now = After(tuner_.now, 100);
+  ASSERT_TRUE(tuner_.Post(AgentGone{joined.node()}).status.ok());
+  tuner_.now = After(tuner_.now, 100);  // beyond its lease
+  ASSERT_TRUE(tuner_.Post(Tick{}).status.ok());
+  tuner_.now = After(tuner_.now, 200);
+  ASSERT_TRUE(tuner_.Post(AgentHello{"oak", 1, {}}).status.ok());
+  tuner_.now = After(tuner_.now, 100);
+  const Json lanes = Shown(LanesJson(source_, {.from = 1000, .to = 1500, .width = 5}));
+  EXPECT_THAT(lanes["use"]["slots"], ElementsAre(2, 2, 0, 0, 1));
+  std::vector<std::string> of_nodes;
+  for (const Json& mark : lanes["marks"]) {
+    if (!mark["trial_id"].is_null()) continue;
+    of_nodes.push_back(mark["kind"]);
+    EXPECT_EQ(mark["node"], 0);
+  }
+  EXPECT_THAT(of_nodes, ElementsAre("node_lost", "node_back"));
+}
+
 TEST_F(Views, DecisionsComeInPagesNewestFirst) {
   Create(kStudyJson);
   ASSERT_TRUE(tuner_.Post(AgentHello{"oak", 2, {}}).status.ok());
