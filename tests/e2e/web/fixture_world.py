@@ -197,7 +197,7 @@ class World:
             "slot_seconds": [sum((s["to"] or self.now()) - s["from"] for s in t["spans"]) for t in shown],
             "created_at": [self.start for _ in shown], "started_at": [t.get("started_at") for t in shown], "ended_at": [t.get("ended_at") for t in shown],
             "reason": [reason(REASONS[t["state"]]) for t in shown], "resizes": [max(0, len(t["spans"]) - 1) for t in shown], "restarts": [0 for _ in shown],
-            "pinned": [None for _ in shown], "node": [t["spans"][0]["node"] if t["spans"] else None for t in shown],
+            "pinned": [t.get("pinned") for t in shown], "node": [t["spans"][0]["node"] if t["spans"] else None for t in shown],
             "p:lr": [t["parameters"]["lr"] for t in shown], "p:layers": [t["parameters"]["layers"] for t in shown],
             "p:rule": [words["p:rule"].index(t["parameters"]["rule"]) for t in shown]}
         return self.answer(**{"from": first}, rows=len(shown), total=len(study["trials"]), columns=columns, words=words)

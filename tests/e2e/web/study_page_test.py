@@ -390,6 +390,16 @@ class Actions(StudyTest):
         self.wait_for(lambda: fixture.writes == [("/api/trials/39/pin", {"slots": 4})], "the pin")
         self.wait_for(lambda: not self.all("dialog"), "no dialog")
 
+    def test_the_dialog_of_a_trial_says_what_it_is_now(self):
+        fixture = self.open_study()
+        self.press("j", "j", "p")
+        self.wait_text("The allocator decides")
+        fixture.world.trials[38]["pinned"] = 2
+        fixture.changed([39])
+        self.wait_text("Pinned at 2 slots.")
+        self.button("Unpin").click()
+        self.wait_for(lambda: fixture.writes == [("/api/trials/39/pin", {"slots": 0})], "no pin")
+
     def test_more_slots_than_there_are_cannot_be_pinned(self):
         self.open_study()
         self.press("j", "j", "p", "99")

@@ -40,7 +40,10 @@ export function TrialsTable(props: TrialsTableProps) {
   const view = useTrialsView(study, row.kind, trials.store, trials.version);
   const {rows, hidden} = useRows(trials, view);
   const [current, setCurrent] = useState<number | null>(null);
-  const [acted, setActed] = useState<ActedOn | null>(null);
+  const [actedId, setActedId] = useState<number | null>(null);
+  const actedRow = actedId === null ? undefined : trials.store.rowOf(actedId);
+  // As it is now, not as it was when the dialog was opened.
+  const acted = actedRow === undefined ? null : actedOn(trials.store, actedRow);
   const [choosing, setChoosing] = useState(false);
   const [copy, copied] = useCopy();
   const label = useCallback((column: string) => labelOf(column, study.metric ?? "value", study.directions.length),
@@ -48,7 +51,7 @@ export function TrialsTable(props: TrialsTableProps) {
   const idOf = useCallback((at: number) => trials.store.number("id", at), [trials.store]);
   const numberOf = useCallback((at: number) => trials.store.number("number", at), [trials.store]);
   const acts = mayAct(props.role) && row.kind !== "ask";
-  const act = useCallback((at: number) => setActed(actedOn(trials.store, at)), [trials.store]);
+  const act = useCallback((at: number) => setActedId(trials.store.number("id", at)), [trials.store]);
   const columns = useColumns(trials, view, label, study.id, acts ? act : null);
   const copyRow = (id: number, number: number) =>
     copy(`Parameters of trial ${number}`, JSON.stringify(parametersOf(trials.store, trials.store.rowOf(id)), null, 2));
@@ -89,7 +92,7 @@ export function TrialsTable(props: TrialsTableProps) {
         <ColumnChooser choice={view.columns} labelOf={label} onShown={view.setColumns} onClose={() => setChoosing(false)} />
       )}
       {acted !== null && (
-        <TrialActions trial={acted} most={props.slots} onClose={() => setActed(null)}
+        <TrialActions trial={acted} most={props.slots} onClose={() => setActedId(null)}
                       onOpen={() => go(addressOf.trial(study.id, acted.number))}
                       onCopy={() => copyRow(acted.id, acted.number)} />
       )}
