@@ -185,6 +185,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         path = urllib.parse.urlsplit(self.path).path
         if self.headers.get("Content-Type") != "application/json":
             self.reply(415, {"error": "want Content-Type: application/json", "code": "invalid_argument"})
+        elif self.headers.get("X-Espalier") != "1":
+            self.reply(403, {"error": "want X-Espalier: 1", "code": "permission_denied"})
         elif not self.refused(path):
             self.reply(*self.fixture.write(path, body))
 

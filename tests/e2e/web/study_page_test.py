@@ -128,6 +128,13 @@ class Shown(StudyTest):
         self.serve()
         self.open("/ui/studies/99", "The study could not be read")
 
+    def test_whose_session_has_ended_is_led_to_the_login_and_back(self):
+        self.open_study("?f=state%3A+failed")
+        self.fixture.broken["/api/view/overview"] = 401
+        self.fixture.changed()
+        self.wait_for(lambda: self.path() == "/login", "the login")
+        self.assertEqual(self.query(), {"to": "/ui/studies/1?f=state%3A+failed"})
+
     def test_no_barriers_that_can_be_found(self):
         self.serve()
         places = {"study": "/ui/studies/1?f=state%3A+complete&chosen=3,9", "analysis": "/ui/studies/1?tab=analysis", "decisions": "/ui/studies/1?tab=decisions",

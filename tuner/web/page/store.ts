@@ -18,6 +18,11 @@ export class AnswerError extends Error {
   }
 }
 
+/** A session ends, too: then the same view comes again after the login. */
+export function toLogin(): void {
+  location.assign(at(`/login?to=${encodeURIComponent(location.pathname + location.search)}`));
+}
+
 /** One request. What is not a success is an AnswerError with the service's own words. */
 export async function ask<T>(path: string, init: RequestInit = {}): Promise<T> {
   let answer: Response;
@@ -26,6 +31,7 @@ export async function ask<T>(path: string, init: RequestInit = {}): Promise<T> {
   } catch {
     throw new AnswerError("the service does not answer", 0, "unavailable");
   }
+  if (answer.status === 401) toLogin();
   const text = await answer.text();
   let body: unknown;
   try {
@@ -42,7 +48,10 @@ export async function ask<T>(path: string, init: RequestInit = {}): Promise<T> {
 
 /** A change: what the service's operations take. All that is shown is read again after it. */
 export async function send<T = unknown>(path: string, body: unknown = {}, method = "POST"): Promise<T> {
-  const answer = await ask<T>(path, {method, headers: {"Content-Type": "application/json"}, body: JSON.stringify(body)});
+  const answer = await ask<T>(path, {
+    // The second is what no other site's page can send.
+    method, headers: {"Content-Type": "application/json", "X-Espalier": "1"}, body: JSON.stringify(body),
+  });
   store.readAgain(() => true);
   return answer;
 }

@@ -1,6 +1,7 @@
 // The output of a trial's processes as it grows: what is new is asked for each second while somebody looks.
 
 import {at} from "../../base";
+import {toLogin} from "../../store";
 
 const EACH_MS = 1000;
 const AFTER_ERROR_MS = 5000;
@@ -73,6 +74,7 @@ export class LogReader {
     const answer = await fetch(at(`/api/trials/${this.trial}/output${query}`), {cache: "no-store"});
     const body = await answer.arrayBuffer();
     if (this.stopped) return false;
+    if (answer.status === 401) toLogin();
     if (!answer.ok) {
       this.set({error: errorOf(new TextDecoder().decode(body), answer.status)});
       return false;
