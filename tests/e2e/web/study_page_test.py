@@ -1,4 +1,4 @@
-"""The pages of a study, of a trial and of several trials in a headless Chromium, before a made-up pool."""
+"""The page of a study in a headless Chromium, before a made-up pool."""
 import environment
 
 environment.run_inside(__file__)
@@ -9,7 +9,6 @@ import pathlib
 import struct
 import tempfile
 import unittest
-import urllib.parse
 
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
@@ -17,11 +16,10 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.select import Select
 
 from fixture_world import World
-from page_case import PageTest
+from study_case import TABLE, StudyTest
 
 ROW_PX = 28
 HOSTILE = ["<script>alert(1)</script>", "\"><img src=x onerror=alert(2)>", "=cmd()", "right\u202eto left", "../..", "%00", "x" * 5000]
-TABLE = "table.virtual"
 
 
 class SeveralObjectives(World):
@@ -37,43 +35,6 @@ class SeveralObjectives(World):
         answer = super().table(*arguments, **keys)
         answer["columns"]["values:1"] = [number / 8 for number in answer["columns"]["number"]]
         return answer
-
-
-class StudyTest(PageTest):
-    def open_study(self, query="", world=None, *texts):
-        self.serve(world or World())
-        self.open("/ui/studies/1" + query, "● live", *texts)
-        self.one(TABLE)
-        self.wait_no_text("reading …")
-        return self.fixture
-
-    def query(self):
-        address = urllib.parse.urlsplit(self.browser.current_url)
-        return {key: values[0] for key, values in urllib.parse.parse_qs(address.query).items()}
-
-    def rows(self):
-        """Texts of the rows that are drawn."""
-        return self.browser.execute_script("return [...document.querySelectorAll('table.virtual tbody tr[aria-rowindex]')].map(r => r.innerText)")
-
-    def numbers(self):
-        """Of trials in the rows that are drawn."""
-        return [int(row.split()[0]) for row in self.rows()]
-
-    def count(self):
-        return int(self.one(TABLE).get_attribute("aria-rowcount")) - 1
-
-    def asked(self):
-        """A list of what is asked for below /api/view from now on: (path, query)."""
-        asked, view = [], self.fixture.view
-        self.fixture.view = lambda path, query: (asked.append((path, query)), view(path, query))[1]
-        return asked
-
-    def path(self):
-        return urllib.parse.urlsplit(self.browser.current_url).path
-
-    def row(self, number):
-        return self.wait_for(lambda: next((row for row in self.all("table.virtual tbody tr[aria-rowindex]")
-                                           if row.find_elements(By.LINK_TEXT, str(number))), None), f"trial {number}")
 
 
 class Shown(StudyTest):
@@ -533,78 +494,6 @@ class Decided(StudyTest):
         self.assertIn("promise 0.07", self.all(rows)[0].text)
         self.assertEqual(self.query(), {"tab": "decisions", "kind": "grow"})
         self.assert_no_errors()
-
-
-class TrialPage(StudyTest):
-    def test_a_failed_trial_says_why_and_shows_its_log(self):
-        fixture = self.serve()
-        trial = next(one for one in fixture.world.studies[0]["trials"] if one["state"] == "failed")
-        self.open(f"/ui/studies/1/trials/{trial['number']}", "Why it failed: rank 0 ended with signal 9", "epoch 199 loss", "Decisions about it",
-                  "Slots", "Parameters")
-        self.wait_painted()
-        self.assert_no_errors()
-
-    def test_the_log_follows_its_end_until_somebody_reads(self):
-        fixture = self.serve()
-        self.open("/ui/studies/1/trials/38", "epoch 199 loss")
-        pane = self.one(".log pre")
-        at_end = "return arguments[0].scrollTop + arguments[0].clientHeight >= arguments[0].scrollHeight - 24"
-        self.wait_for(lambda: self.browser.execute_script(at_end, pane), "the end")
-        fixture.printed += "\u001b[32mgreen\u001b[0m 10%\r99% \u0007 ünïcode\n".encode()
-        self.wait_text("99% \\u0007 ünïcode")
-        self.assertNotIn("10%", pane.text)
-        self.wait_for(lambda: self.browser.execute_script(at_end, pane), "the new end")
-        self.browser.execute_script("arguments[0].scrollTop = 0", pane)
-        self.wait_for(lambda: not self.one(".log input[type=checkbox]").is_selected(), "reading, not following")
-        euro = "€".encode()
-        fixture.printed += euro[:1]
-        read = fixture.reads["/api/trials/39/output"]
-        self.wait_for(lambda: fixture.reads["/api/trials/39/output"] >= read + 2, "half a letter")
-        fixture.printed += euro[1:] + b" the newest line\n"
-        self.wait_for(lambda: "€ the newest line" in pane.get_attribute("textContent"), "what was printed meanwhile")
-        self.assertEqual(self.browser.execute_script("return arguments[0].scrollTop", pane), 0)
-        self.one(".log input[type=checkbox]").click()
-        self.wait_for(lambda: self.browser.execute_script(at_end, pane), "the end once more")
-
-    def test_a_trial_that_is_not_there(self):
-        self.serve()
-        self.open("/ui/studies/1/trials/4000", "This study has no trial 4000.")
-
-    def test_slots_over_time_by_the_keyboard(self):
-        self.serve()
-        self.open("/ui/studies/1/trials/38", "Slots")
-        self.wait_painted("section[aria-label='Slots over time'] canvas")
-        self.browser.execute_script("arguments[0].focus()", self.one("section[aria-label='Slots over time'] .plot-overlay"))
-        self.press(Keys.HOME)
-        self.wait_for(lambda: "start: a slot was free" in self.said() or "n" in self.said().split(",")[-1], "the first step in words")
-
-
-class Compare(StudyTest):
-    def test_what_differs_comes_first_and_what_is_alike_can_be_shown(self):
-        world = World()
-        for one in (9, 12, 20):
-            world.trials[one - 1]["parameters"]["layers"] = 4
-        self.serve(world)
-        self.open("/ui/compare?t=9,12,20", "Compare 3 trials", "What differs", "lr")
-        self.wait_painted()
-        self.assertNotIn("layers", self.text())
-        self.button("2 are alike: show").click()
-        self.wait_text("layers")
-        self.button("Leave out trial 11").click()
-        self.wait_text("Compare 2 trials")
-        self.assertEqual(self.query()["t"], "9,20")
-        self.assert_no_errors()
-
-    def test_trials_of_several_studies_have_a_picture_each(self):
-        world = World()
-        self.serve(world)
-        other = world.studies[1]["trials"][0]["id"]
-        self.open(f"/ui/compare?t=9,{other}", "Curves of resnet18", "Curves of char_lm")
-
-    def test_nothing_to_compare(self):
-        self.serve()
-        self.open("/ui/compare", "Choose trials in the table of a study")
-        self.open("/ui/compare?t=9,4000", "A trial could not be read")
 
 
 if __name__ == "__main__":
