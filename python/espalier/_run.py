@@ -304,9 +304,13 @@ class ServiceRun:
         return f"{_heading(details, slots)}, in the pool at {self._client.address}{nobody}"
 
     def page(self, details):
-        """Where a browser of this machine finds it; nothing where it would need a token."""
-        served = details["pool"].get("page") and not details["pool"]["page_needs_token"]
-        return [f"http://{self._client.address}/"] if served and self._client._connection.as_by_browsers else []
+        """Where a browser of this machine finds it: as this program does, if that shows no token."""
+        served = details["pool"].get("page")
+        if not served:
+            return []
+        if self._client._connection.as_by_browsers:
+            return [f"http://{self._client.address}/"]
+        return [served, "asks for a token once"]
 
     def record(self):
         return None

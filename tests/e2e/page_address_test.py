@@ -122,16 +122,21 @@ class PageAddress(TunerTest):
         self.assertIn("\npage none: it comes with --http HOST:PORT\n", self.output(service))
         self.assertIn("has no page", self.run_tuner("open", "--service", self.grpc, code=2).stderr)
 
-    def test_a_page_that_needs_a_token_says_how_it_is_opened(self):
+    def test_a_page_that_needs_a_token_says_so(self):
         token = self.write("token", "a-token-of-the-test-that-is-long-enough\n", 0o600)
         self.grpc, self.http = self.held_address(), self.held_address()
         service = self.start("serve", "--grpc", self.grpc, "--http", self.http, "--db", self.dir / "pool.db",
                              "--token-file", token)
-        how = f"`tuner connect {self.http} --token-file FILE`"
         wait_for(lambda: "\ndatabase " in self.output(service), "the service to say where it is")
-        self.assertIn(how, self.output(service))
+        page = f"http://{self.http}/"
+        self.assertIn(f"\npage {page}\n     asks for a token once: ", self.output(service))
         self.assertNotIn("a-token-of-the-test", self.output(service))
-        self.assertIn(how, self.run_tuner("open", "--service", self.grpc, "--token-file", token, env=NOWHERE, code=1).stderr)
+        found = self.run_tuner("open", "--print", "--service", self.grpc, "--token-file", token, env=NOWHERE)
+        self.assertEqual(found.stdout, page + "\n")
+        self.assertIn("asks for a token once", found.stderr)
+        with urllib.request.urlopen(found.stdout.strip()) as answer:
+            self.assertTrue(answer.url.startswith(page + "login?"), answer.url)
+            self.assertEqual(answer.status, 200)
 
     def test_a_proxy_is_known_by_the_names_that_were_told(self):
         self.serve(self.dir / "pool.db", options=("--web-host", "hub.example.org", "--web-host", "hub.example.org:8443",

@@ -23,9 +23,8 @@ struct NodeGpu {
 
 // Where browsers find the service's page.
 struct ServedPage {
-  std::string url{};  // "http://127.0.0.1:7078/"; empty: the service serves none
-  // Of everybody, the service's own user too: browsers, which have none, do not get what it shows.
-  bool needs_token = false;
+  std::string url{};         // "http://127.0.0.1:7078/"; empty: the service serves none
+  bool needs_token = false;  // it asks each browser for one, that of the service's own user too
 };
 
 // What may be looked at between two steps of the core.

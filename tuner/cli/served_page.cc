@@ -50,18 +50,6 @@ absl::StatusOr<ListenAddress> AddressIn(const std::string& url) {
   return ParseListenAddress(url.substr(begin, url.find('/', begin) - begin));
 }
 
-std::string HowWithToken(const ServedPage& page) {
-  const absl::StatusOr<ListenAddress> address = AddressIn(page.url);
-  std::string there = address.ok() ? address->text() : page.url;
-  if (address.ok() && (address->host == "0.0.0.0" || address->host == "::")) {
-    there = fmt::format("{}:{}", NameForOtherMachines(), address->port);
-  }
-  return fmt::format(
-      "needs a token, which a browser does not send: `tuner connect {} --token-file FILE` opens a "
-      "port that adds it",
-      there);
-}
-
 // What was started shows it, or says itself why it cannot.
 bool Start(const std::vector<std::string>& command) {
   std::vector<std::string> words = {"/bin/sh", "-c", kStart, "sh"};
@@ -73,10 +61,13 @@ bool Start(const std::vector<std::string>& command) {
 }  // namespace
 
 std::vector<std::string> PageLines(const ServedPage& page) {
-  if (page.needs_token) return {page.url, HowWithToken(page)};
   std::vector<std::string> lines = {page.url};
+  if (page.needs_token) {
+    lines.emplace_back(
+        "asks for a token once: `tuner token create --role view --name NAME` makes one");
+  }
   const absl::StatusOr<ListenAddress> address = AddressIn(page.url);
-  if (!address.ok()) return lines;
+  if (!address.ok() || !address->loopback()) return lines;
   const std::string command = ForwardingCommand(address->host, address->port, LoginHere());
   if (!command.empty()) {
     lines.emplace_back("has the same address on your own machine, where you enter:");
@@ -91,7 +82,6 @@ bool OpenInBrowser(const std::string& verb, const ServedPage& page) {
     return false;
   };
   if (page.url.empty()) return say("there is no page to open: it comes with --http HOST:PORT");
-  if (page.needs_token) return say(page.url + " " + HowWithToken(page));
   const bool display =
       !EnvironmentVariable("DISPLAY").empty() || !EnvironmentVariable("WAYLAND_DISPLAY").empty();
   const std::string browser = EnvironmentVariable("BROWSER");

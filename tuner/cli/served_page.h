@@ -8,8 +8,7 @@
 namespace espalier {
 
 // What a verb says of a page that it serves: where it is and, over SSH, the command that brings it
-// to the user's own machine, in a line of its own. Where the page needs a token: how it is opened
-// nevertheless.
+// to the user's own machine, in a line of its own. Also whether it asks for a token.
 std::vector<std::string> PageLines(const ServedPage& page);
 
 // Opens it in the user's browser and does not wait for that. False: it is said on stderr, in the

@@ -234,7 +234,7 @@ class ServiceImpl final : public Service {
           http_, HttpServer::Start(addresses.http, certificates.http, *access_, Routes(), *loop_,
                                    metrics_, sessions_.get()));
       http_address_ = http_->address();
-      page_ = {.url = absl::StrCat(scheme(http_address_), http_address_, "/"),
+      page_ = {.url = absl::StrCat(scheme(http_address_), NameFromElsewhere(http_address_), "/"),
                .needs_token = !addresses.http.loopback() || options.no_loopback_trust ||
                               !options.token.empty()};
       page_known_ = true;

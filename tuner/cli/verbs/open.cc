@@ -47,7 +47,7 @@ absl::StatusOr<ExitCode> Open(Client& client, const OpenArguments& arguments) {
   const std::vector<std::string> lines = PageLines(page);
   for (std::size_t i = 1; i < lines.size(); ++i) std::fprintf(stderr, "%s\n", lines[i].c_str());
   if (arguments.print) return ExitCode::kOk;
-  return !page.needs_token && OpenInBrowser("open", page) ? ExitCode::kOk : ExitCode::kFailed;
+  return OpenInBrowser("open", page) ? ExitCode::kOk : ExitCode::kFailed;
 }
 
 }  // namespace

@@ -12,7 +12,6 @@
 #include "absl/strings/str_join.h"
 #include "adapters/adaptdl/frontend.h"
 #include "adapters/optuna/dashboard/server.h"
-#include "base/machine_address.h"
 #include "base/open_files.h"
 #include "tuner/cli/frontends.h"
 #include "tuner/cli/interrupts.h"
@@ -51,13 +50,6 @@ std::string NodeTokenFile(const ServeArguments& arguments, const ServiceOptions&
   const bool by_kernel = address.ok() && address->loopback() && !options.no_loopback_trust;
   if (!address.ok() || by_kernel) return arguments.token_file;
   return options.credentials_folder + "/join.token";
-}
-
-// Where other machines find what listens at `address`.
-std::string NameFromElsewhere(const std::string& address) {
-  const absl::StatusOr<ListenAddress> parsed = ParseListenAddress(address);
-  if (!parsed.ok() || (parsed->host != "0.0.0.0" && parsed->host != "::")) return address;
-  return fmt::format("{}:{}", NameForOtherMachines(), parsed->port);
 }
 
 // For a service without tokens of its own: on loopback, or with a shared token.

@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/local_end.h"
+#include "base/machine_address.h"
 
 namespace espalier {
 
@@ -25,6 +26,12 @@ bool IsAddressOrLocalhost(std::string_view host) {
 absl::StatusOr<ListenAddress> ParseListenAddress(const std::string& text) {
   ESPALIER_ASSIGN_OR_RETURN(HostPort address, ParseHostPort(text));
   return ListenAddress{std::move(address)};
+}
+
+std::string NameFromElsewhere(const std::string& address) {
+  const absl::StatusOr<ListenAddress> parsed = ParseListenAddress(address);
+  if (!parsed.ok() || (parsed->host != "0.0.0.0" && parsed->host != "::")) return address;
+  return absl::StrCat(NameForOtherMachines(), ":", parsed->port);
 }
 
 absl::Status CheckFree(const ListenAddress& address) {

@@ -19,6 +19,9 @@ absl::StatusOr<ListenAddress> ParseListenAddress(const std::string& text);
 // of other sites reach a service under names of theirs.
 bool IsAddressOrLocalhost(std::string_view host);
 
+// Where other machines find what listens at `address`.
+std::string NameFromElsewhere(const std::string& address);
+
 // OK if the address can be bound now. The error names the address, why not, and the remedy.
 absl::Status CheckFree(const ListenAddress& address);
 
