@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "tuner/simulator/emulated_load.h"
 #include "tuner/simulator/poolbench_load.h"
 #include "tuner/simulator/study_simulator.h"
@@ -83,6 +86,40 @@ TEST(RecordedLoad, SaysWhatWentPastTheRecord) {
   EXPECT_GE((*shorter)->BeyondRecord(replay->state), 1);
   const Trial& held = replay->state.trials.begin()->second;
   EXPECT_EQ(held.values.back().value, first.values.back().value);
+}
+
+TEST(RecordedLoad, NamesTheTrialsOfTheRecord) {
+  StudySimulation record = Record("fixed", 2);
+  const Study& study = record.state.studies.begin()->second;
+  // The first one reported nothing, and is left out.
+  record.state.trials.at(study.trials[0]).values.clear();
+  auto load = MakeRecordedLoad(record.state, "poolbench");
+  ASSERT_TRUE(load.ok()) << load.status();
+  EXPECT_EQ((*load)->study_id(), study.id);
+  const StudySimulation replay = Replay(**load, "fixed", 2);
+  ASSERT_EQ(replay.figures.trials, 5);
+  for (const auto& [id, trial] : replay.state.trials) {
+    const RecordedLoad::Origin origin = (*load)->OriginOf(trial);
+    EXPECT_EQ(origin.number, trial.number + 1);
+    EXPECT_EQ(origin.id, study.trials[static_cast<std::size_t>(origin.number)]);
+  }
+}
+
+TEST(RecordedLoad, TheRecordsFiguresAreNamedAsThoseOfASimulation) {
+  const StudySimulation record = Record("promise_goodput", 6);
+  const Study& study = record.state.studies.begin()->second;
+  const auto recorded = FiguresOfRecord(record.state, study);
+  const auto simulated = TimelineOf(record).figures;
+  for (const auto& [name, value] : recorded) {
+    const auto same = std::find_if(simulated.begin(), simulated.end(),
+                                   [&](const auto& figure) { return figure.first == name; });
+    ASSERT_NE(same, simulated.end()) << name;
+    EXPECT_NEAR(value, same->second, 1e-6 * std::max(1.0, value)) << name;
+  }
+  TunerState running = record.state;
+  running.studies.begin()->second.state = StudyState::kRunning;
+  running.studies.begin()->second.ended = {};
+  EXPECT_TRUE(std::isnan(FiguresOfRecord(running, running.studies.begin()->second)[0].second));
 }
 
 TEST(RecordedLoad, RefusesWhatIsNotThere) {

@@ -9,7 +9,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
-#include "tuner/core/state/slot_time.h"
 #include "tuner/core/state/study_facts.h"
 
 namespace espalier {
@@ -226,6 +225,16 @@ Time LastMoment(const TunerState& state, const Study& study) {
   return last;
 }
 
+// Slots that the trial had held by then, times how long.
+double SlotSecondsBy(const Trial& trial, Time end) {
+  double sum_s = 0;
+  for (const SlotSpan& span : trial.spans) {
+    const Time to = span.to == Time{} ? end : std::min(span.to, end);
+    sum_s += std::max(0.0, SecondsBetween(span.from, to)) * static_cast<double>(span.slots.size());
+  }
+  return sum_s;
+}
+
 }  // namespace
 
 std::vector<std::pair<std::string, double>> FiguresOfRecord(const TunerState& state,
@@ -236,7 +245,7 @@ std::vector<std::pair<std::string, double>> FiguresOfRecord(const TunerState& st
   std::map<TrialState, int> by_state;
   for (const TrialId id : study.trials) {
     const Trial& trial = state.trials.at(id);
-    slot_seconds += SlotSeconds(trial, end);
+    slot_seconds += SlotSecondsBy(trial, end);
     ++by_state[trial.state];
     for (const Resize& resize : trial.resizes)
       resizes += resize.from_replicas != resize.to_replicas;
@@ -246,7 +255,7 @@ std::vector<std::pair<std::string, double>> FiguresOfRecord(const TunerState& st
   if (const auto number = BestTrial(state, study)) {
     const Trial& trial = state.trials.at(study.trials[static_cast<std::size_t>(*number)]);
     best = BestValue(trial, study.spec.direction()).value_or(best);
-    slot_seconds_on_best = SlotSeconds(trial, end);
+    slot_seconds_on_best = SlotSecondsBy(trial, end);
   }
   const auto pauses =
       std::count_if(study.decisions.begin(), study.decisions.end(),

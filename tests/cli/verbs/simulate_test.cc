@@ -5,6 +5,7 @@
 
 #include <cstdio>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -74,6 +75,42 @@ TEST_F(Simulate, SameSeedSameBytes) {
   EXPECT_NE(Text("a.json"), Text("other.json"));
   EXPECT_THAT(Text("a.txt"), HasSubstr("starts on 1 slot: "));
   EXPECT_THAT(Text("a.json"), HasSubstr("\"log10_lr\""));
+}
+
+TEST_F(Simulate, WhatAPageDrawsOfEachPolicy) {
+  const Outcome outcome =
+      Run({"poolbench", "--trials", "6", "--slots", "4", "--nodes", "2", "--policy", "fixed",
+           "--policy", "promise_goodput", "--lanes", "lanes.json"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.errors;
+  const nlohmann::json lanes = nlohmann::json::parse(Text("lanes.json"));
+  ASSERT_EQ(lanes["runs"].size(), 2u);
+  EXPECT_EQ(lanes["runs"][1]["policy"], "promise_goodput");
+  for (const nlohmann::json& run : lanes["runs"]) {
+    EXPECT_EQ(run["figures"]["trials"], 6);
+    const nlohmann::json& drawn = run["lanes"];
+    ASSERT_EQ(drawn["nodes"].size(), 2u);
+    for (const nlohmann::json& node : drawn["nodes"]) EXPECT_EQ(node["slots"], 2);
+    const nlohmann::json& spans = drawn["spans"];
+    const std::size_t count = spans["from"].size();
+    EXPECT_GT(count, 5u);
+    for (const auto& [key, column] : spans.items()) EXPECT_EQ(column.size(), count) << key;
+    double held_s = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      const double from_s = spans["from"][i];
+      const double to_s = spans["to"][i];
+      EXPECT_LE(0, from_s);
+      EXPECT_LE(from_s, to_s);
+      EXPECT_LE(to_s, drawn["to"]);
+      held_s += to_s - from_s;
+    }
+    // What lies under a pixel together is one span, with what lies between.
+    EXPECT_NEAR(held_s, run["figures"]["slot_seconds"], 0.02 * held_s);
+    double used_s = 0;
+    for (const double held : drawn["use"]["held"]) {
+      used_s += held * drawn["to"].get<double>() / static_cast<double>(drawn["use"]["at"].size());
+    }
+    EXPECT_NEAR(used_s, run["figures"]["slot_seconds"], 1e-3 * used_s);
+  }
 }
 
 TEST_F(Simulate, EachPolicyHasItsPage) {

@@ -9,6 +9,7 @@ namespace espalier {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 SimulationRun SmallRun(const std::string& policy) {
   SimulationRun run;
@@ -42,6 +43,21 @@ TEST(SimulationText, JsonHasNoNumberThatJsonLacks) {
   EXPECT_THAT(json, HasSubstr("\"target_s\": null"));
   EXPECT_THAT(json, HasSubstr("\"ended_s\": null"));
   EXPECT_THAT(json, HasSubstr("\"simulated\": \"small\""));
+}
+
+TEST(SimulationText, JsonSaysWhatIsKnownBeside) {
+  SimulationRun run = SmallRun("fixed");
+  const std::string plain = SimulationJson("small", {run});
+  for (const char* key : {"\"kind\"", "\"remarks\"", "\"recorded\""}) {
+    EXPECT_THAT(plain, Not(HasSubstr(key)));
+  }
+  run.timeline.decisions[0].kind = "start";
+  run.remarks = {"2 trials went on"};
+  const std::string json = SimulationJson("small", {run}, {{"best", 0.5}, {"finish_s", NAN}});
+  EXPECT_THAT(json, HasSubstr("\"kind\": \"start\""));
+  EXPECT_THAT(json, HasSubstr("\"2 trials went on\""));
+  EXPECT_THAT(json, HasSubstr("\"best\": 0.5"));
+  EXPECT_THAT(json, HasSubstr("\"finish_s\": null"));
 }
 
 }  // namespace
