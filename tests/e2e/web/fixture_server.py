@@ -116,7 +116,7 @@ class FixtureServer:
             since = int(one["changed_since"]) if "changed_since" in one else None
             return self.world.table(id, int(one.get("from", 0)), int(one.get("rows", 10000)), since)
         if below == "/analysis":
-            return self.world.analysis(id, one["what"])
+            return self.world.analysis(id, one.get("what"))
         if below == "/curves":
             chosen = [int(trial) for trial in one["trials"].split(",") if trial] if "trials" in one else None
             return self.world.curves(id, chosen, int(one["best"]) if "best" in one else None, one.get("x", "step"))
@@ -132,6 +132,9 @@ class FixtureServer:
                 self.world.drained.pop(name, None)
             else:
                 self.world.drained[name] = self.world.now() + (body.get("within_s") or 3600)
+        match = re.fullmatch(r"/api/studies/(.+)/simulations", path)
+        if match:
+            return self.world.simulate(urllib.parse.unquote(match[1]), body)
         match = re.fullmatch(r"/api/(trials|studies)/(.+)/note", path)
         if match:
             self.world.notes[f"{'trial' if match[1] == 'trials' else 'study'} {match[2]}"] = body["text"]
@@ -172,6 +175,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         elif path.startswith("/api/view/"):
             answer = self.fixture.view(path.removeprefix("/api/view/"), urllib.parse.parse_qs(address.query))
             self.reply(200, answer) if answer is not None else self.reply(404, {"error": f"there is no {path}", "code": "not_found"})
+        elif path.startswith("/api/simulations/"):
+            answer = self.fixture.world.simulation(path.rpartition("/")[2])
+            self.reply(200, answer) if answer else self.reply(404, {"error": "simulation is not found", "code": "not_found"})
         elif re.fullmatch(r"/api/trials/\d+/output", path):
             self.output(urllib.parse.parse_qs(address.query))
         elif path in self.fixture.assets or path.startswith("/ui/"):

@@ -20,6 +20,9 @@ class World:
         self.role = "administer"
         self.alerts = []
         self.notes = {}
+        self.simulations = []
+        # How often a simulation is still under way when it is asked for.
+        self.simulation_looks = 1
         self.drained = {}
         # At which revision a trial has changed last, of those that have.
         self.changed_at = {}
@@ -274,3 +277,54 @@ class World:
             "replicas": [{"node": self.nodes[s["node"]]["name"], "slot": s["slot"], "rank": rank, "pid": 4000 + rank, "slow": 1.8 if rank == 1 else None}
                          for rank, s in enumerate(held)], "ranks": len(held) or None, "log_path": f"/var/log/trial-{id}.log"},
             decisions=[d for d in self.decisions if d["trial_id"] == id][:50])
+
+    # What decided, and what another policy would have made of it.
+
+    def analysis(self, id, what):
+        study = self.studies[id - 1]
+        complete = [trial for trial in study["trials"] if trial["state"] == "complete"]
+        parts = [("lr", 0.61), ("layers", 0.3), ("rule", 0.09)] if len(complete) > 1 else []
+        answer = {"version": 1, "study_id": id, "what": what, "complete": len(complete)}
+        if what == "importance":
+            answer["objectives"] = [{"direction": study["direction"],
+                                     "parameters": [{"name": name, "importance": part} for name, part in parts]}]
+        return answer
+
+    def simulate(self, study, body):
+        """(status, answer): as it was is what the lanes show, and under the other policy it takes half as long again."""
+        known = [one for one in self.studies if one["name"] == study]
+        if not known:
+            return 404, {"error": f"study \"{study}\" is not found", "code": "not_found"}
+        if body["policy"].partition(":")[0] not in ("promise_goodput", "fixed", "pollux"):
+            return 400, {"error": f"\"policy\": unknown policy \"{body['policy']}\"; known: fixed, pollux, promise_goodput",
+                         "code": "invalid_argument"}
+        self.simulations.append({"study": known[0], "looks": self.simulation_looks, **body})
+        return 202, {"id": len(self.simulations)}
+
+    def simulation(self, id):
+        if not id.isdigit() or not 1 <= int(id) <= len(self.simulations):
+            return None
+        asked = self.simulations[int(id) - 1]
+        study = asked["study"]
+        answer = {"version": 1, "id": int(id), "study": study["name"], "state": "running", "asked_at": self.now(), "policy": asked["policy"],
+                  "slots": 32, "nodes": 4, "error": None, "recorded": None, "runs": [], "caveats": []}
+        asked["looks"] -= 1
+        if asked["looks"] >= 0:
+            return answer
+        runs = []
+        for policy, slower in (("promise_goodput", 1.0), (asked["policy"], 1.5)):
+            lanes = self.lanes(study=study["id"])
+            end = lanes["now"]
+            for key in ("from", "to"):
+                lanes["spans"][key] = [((end if at is None else at) - self.start) * slower for at in lanes["spans"][key]]
+            lanes.update({"now": self.held_s * slower, "from": 0, "to": self.held_s * slower, "studies": [{"id": study["id"], "name": study["name"]}],
+                          "marks": [{**mark, "at": (mark["at"] - self.start) * slower, "study": 0} for mark in lanes["marks"]]})
+            lanes["spans"]["study"] = [0 for _ in lanes["spans"]["study"]]
+            lanes["use"]["at"] = [(at - self.start) * slower for at in lanes["use"]["at"]]
+            figures = {"finish_s": self.held_s * slower, "best": 0.913, "slot_seconds": 48210.0 * slower, "slot_use": 0.94 / slower, "resizes": 22 / slower,
+                       "pauses": 0, "complete": 31, "pruned": 18, "unfinished": 0}
+            runs.append({"policy": policy, "pruner": asked.get("pruner", "median"), "slots": 32, "figures": figures, "lanes": lanes})
+        return {**answer, "state": "done", "runs": runs, "recorded": {"finish_s": None, "best": 0.9127, "slot_seconds": 47005.5, "resizes": 24,
+                "pauses": 0, "complete": 30, "pruned": 18, "unfinished": 1}, "caveats": [
+            "Both are simulated with the curves and the speed that the trials had, \"as it was\" too: compare them with one another, and \"as it was\" "
+            "with what was recorded.", "3 trials went on past what was recorded, with their last value held."]}

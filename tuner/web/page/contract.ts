@@ -333,3 +333,37 @@ export interface LiveFigures {
   batch_size: (number | null)[];
   throughput: (number | null)[];
 }
+
+export interface Importances {
+  version: number;
+  study_id: number;
+  complete: number;
+  objectives: {direction: Direction; parameters: {name: string; importance: number | null}[]}[];
+}
+
+/** By name; null: unknown. */
+export type Figures = Record<string, number | null>;
+
+export interface SimulatedRun {
+  policy: string;
+  pruner: string;
+  slots: number;
+  figures: Figures;
+  /** Times are seconds from its start. */
+  lanes: Lanes;
+}
+
+export interface Simulation {
+  version: number;
+  id: number;
+  study: string;
+  state: "running" | "done" | "failed";
+  policy: string;
+  slots: number;
+  nodes: number;
+  error: string | null;
+  recorded: Figures | null;
+  /** As it was, and under the other policy. */
+  runs: SimulatedRun[];
+  caveats: string[];
+}

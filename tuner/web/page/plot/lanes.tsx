@@ -17,10 +17,13 @@ import type {AxisOf} from "./scales";
 
 /** Above so many slots nodes are folded until they are opened. */
 const MOST_ROWS = 48;
+/** Of two pictures that are to be seen together. */
+const MOST_ROWS_BESIDE = 16;
 const WIDTH = 1600;
 const ROUND_S = 10;
 const LEAD_PX = 104;
 const MOST_ROWS_IN_TABLE = 2000;
+const NO_PROMISES: Promises = new Map();
 
 export type Window = "600" | "3600" | "all";
 export const WINDOWS: readonly (readonly [Window, string])[] = [["600", "10 min"], ["3600", "1 h"], ["all", "all"]];
@@ -101,15 +104,15 @@ function usePromises(): Promises {
 }
 
 /** Which nodes are folded: the address names those that differ from what is usual. */
-function useFolds(lanes: LanesAnswer): [(node: LaneNode) => boolean, (node: LaneNode) => void] {
-  const [text] = useQuery("fold", "");
+function useFolds(lanes: LanesAnswer, key = "fold", most = MOST_ROWS): [(node: LaneNode) => boolean, (node: LaneNode) => void] {
+  const [text] = useQuery(key, "");
   const turned = useMemo(() => new Set(text.split(",").filter(Boolean).map(decode)), [text]);
-  const usual = lanes.nodes.reduce((sum, node) => sum + node.slots, 0) > MOST_ROWS;
+  const usual = lanes.nodes.reduce((sum, node) => sum + node.slots, 0) > most;
   const folded = (node: LaneNode) => turned.has(node.name) !== usual;
   const turn = (node: LaneNode) => {
     const next = new Set(turned);
     if (!next.delete(node.name)) next.add(node.name);
-    setQuery({fold: next.size ? [...next].map(encodeURIComponent).join(",") : null});
+    setQuery({[key]: next.size ? [...next].map(encodeURIComponent).join(",") : null});
   };
   return [folded, turn];
 }
@@ -120,6 +123,34 @@ function decode(text: string): string {
   } catch {
     return text;
   }
+}
+
+/** Lanes of a simulation, whose times are seconds from its start, on an axis that others share. */
+export function SimulatedLanes({label, lanes, to}: {label: string; lanes: LanesAnswer; to: number}) {
+  const [view, setView] = useRange("simzoom");
+  const [folded, turn] = useFolds(lanes, "simfold", MOST_ROWS_BESIDE);
+  const foldKey = lanes.nodes.map(folded).join();
+  const layout = useMemo(() => layOut(lanes, folded), [lanes, foldKey]); // eslint-disable-line react-hooks/exhaustive-deps
+  const x = useMemo<AxisOf>(() => ({kind: "time", domain: [0, to], label: "", format: (at) => (at === 0 ? "0" : duration(at))}), [to]);
+  return (
+    <Plot<LaneHit>
+      label={label}
+      summary={`${count(new Set(lanes.spans.trial_id).size)} trials, ${duration(lanes.to)}.`}
+      height={layout.height}
+      left={LEAD_PX}
+      x={x}
+      view={view}
+      onView={setView}
+      paint={(context, frame, style) => paintLanes(context, frame, style, layout, "trial", NO_PROMISES)}
+      paintCursor={(context, frame, style, at) => paintLaneCursor(context, frame, style, layout, at)}
+      find={(px, py, frame) => hit(layout, px, py, frame.x, frame.x.invert)}
+      step={(at, move, frame) => step(layout, at, move, frame)}
+      place={(at, frame) => placeOf(layout, at, frame)}
+      describe={(at) => describe(lanes, at, NO_PROMISES, duration)}
+      table={() => tableOf(lanes, duration)}
+      lead={<Lead layout={layout} turn={turn} />}
+    />
+  );
 }
 
 function LanesPlot({lanes, now, window, color, view, setView, onWhy}: {
@@ -206,19 +237,20 @@ function summaryOf(lanes: LanesAnswer): string {
   return `${about}, from ${clock(lanes.from)}${missing}.`;
 }
 
-function describe(lanes: LanesAnswer, at: LaneHit, promises: Promises): string {
+function describe(lanes: LanesAnswer, at: LaneHit, promises: Promises, momentText?: (at: number) => string): string {
+  const textOf = momentText ?? ((moment: number) => time(moment, lanes.now));
   if (at.kind === "mark") {
     const mark = lanes.marks[at.mark];
     if (!mark) return "";
     const study = mark.study === null ? "" : ` of ${shown(lanes, mark.study)}`;
-    return `${time(mark.at, lanes.now)}: trial ${mark.trial ?? "?"}${study} ${told(mark.kind)}\n${visible(mark.reason)}`.trim();
+    return `${textOf(mark.at)}: trial ${mark.trial ?? "?"}${study} ${told(mark.kind)}\n${visible(mark.reason)}`.trim();
   }
   const {spans} = lanes;
   const many = spans.count[at.span] ?? 1;
   const where = `${visible(lanes.nodes[spans.node[at.span] ?? -1]?.name ?? "?")}:${spans.slot[at.span]}`;
   const from = spans.from[at.span] ?? 0;
   const to = spans.to[at.span] ?? null;
-  const when = `${time(from, lanes.now)} to ${to === null ? "now" : time(to, lanes.now)}, ${duration(endOf(lanes, at.span) - from)}`;
+  const when = `${textOf(from)} to ${to === null ? "now" : textOf(to)}, ${duration(endOf(lanes, at.span) - from)}`;
   if (many > 1) return `${many} short turns on ${where}\n${when}`;
   const promise = to === null ? promises.get(spans.trial_id[at.span] ?? -1) : undefined;
   return `trial ${spans.trial[at.span]} of ${shown(lanes, spans.study[at.span] ?? -1)} on ${where}\n${when}` +
@@ -284,8 +316,9 @@ function placeOf(layout: Layout, at: LaneHit, frame: Frame): [number, number] {
   return [Math.min(frame.width, Math.max(0, frame.x(at.at))), row ? row.top + row.height / 2 : 0];
 }
 
-function tableOf(lanes: LanesAnswer) {
+function tableOf(lanes: LanesAnswer, momentText?: (at: number) => string) {
   const {spans} = lanes;
+  const textOf = momentText ?? ((moment: number) => time(moment, lanes.now));
   const order = spans.from.map((_, at) => at).sort((a, b) =>
     (spans.node[a] ?? 0) - (spans.node[b] ?? 0) || (spans.slot[a] ?? 0) - (spans.slot[b] ?? 0) || (spans.from[a] ?? 0) - (spans.from[b] ?? 0));
   return {
@@ -293,7 +326,7 @@ function tableOf(lanes: LanesAnswer) {
     rows: order.slice(0, MOST_ROWS_IN_TABLE).map((at) => [
       visible(lanes.nodes[spans.node[at] ?? -1]?.name ?? "?"), spans.slot[at] ?? 0,
       (spans.count[at] ?? 1) > 1 ? `${spans.count[at]} short ones` : spans.trial[at] ?? 0, shown(lanes, spans.study[at] ?? -1),
-      time(spans.from[at], lanes.now), spans.to[at] === null ? "still" : time(spans.to[at], lanes.now),
+      textOf(spans.from[at] ?? 0), spans.to[at] === null ? "still" : textOf(spans.to[at] ?? 0),
       duration(endOf(lanes, at) - (spans.from[at] ?? 0))]),
   };
 }

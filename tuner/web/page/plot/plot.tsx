@@ -66,7 +66,7 @@ const MOVES: Record<string, Move> =
   {ArrowLeft: "left", ArrowRight: "right", ArrowUp: "up", ArrowDown: "down", Home: "home", End: "end"};
 
 /** The width of an element, as it changes. */
-function useWidth(): [React.RefObject<HTMLDivElement>, number] {
+export function useWidth(): [React.RefObject<HTMLDivElement>, number] {
   const ref = useRef<HTMLDivElement>(null);
   const [width, setWidth] = useState(0);
   useLayoutEffect(() => {

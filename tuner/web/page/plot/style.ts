@@ -56,6 +56,11 @@ export function rampColor(style: Style, part: number): string {
   return `rgb(${mix(0)}, ${mix(1)}, ${mix(2)})`;
 }
 
+/** The same for thin marks, which have to be seen on the ground at its weaker end, too. */
+export function markColor(style: Style, part: number): string {
+  return rampColor(style, 0.4 + 0.6 * part);
+}
+
 function channels(hex: string): [number, number, number] {
   const value = parseInt(hex.slice(1), 16);
   return [(value >> 16) & 255, (value >> 8) & 255, value & 255];

@@ -15,6 +15,8 @@ import {type Trials, useTrials} from "../../table/use_trials";
 import {addressOf, go, setQuery, useQuery} from "../../url";
 import {AnalysisTab} from "./analysis/analysis_tab";
 import {useCopy} from "./clipboard";
+import {AnalysisTab} from "./analysis/analysis_tab";
+import {WhatIfTab} from "./analysis/what_if_tab";
 import {CurvesPanel} from "./curves_panel";
 import {DecisionsTab} from "./decisions";
 import {DefinitionTab} from "./definition";
@@ -28,7 +30,8 @@ import {mayAct} from "./trial_actions";
 import {TrialsTable} from "./trials_table";
 import {UndoBar} from "./undo_bar";
 
-const TABS = [["overview", "Overview"], ["analysis", "Analysis"], ["decisions", "Decisions"], ["definition", "Definition"]] as const;
+const TABS = [["overview", "Overview"], ["analysis", "Analysis"], ["decisions", "Decisions"], ["whatif", "What if"],
+              ["definition", "Definition"]] as const;
 
 export function StudyPage({id}: {id: number}) {
   const study = useAnswer<Study>(`/api/view/studies/${id}`, (event) => event.studies.includes(id));
@@ -76,15 +79,15 @@ function Shown({study, row, overview}: {study: Study; row: StudyRow; overview: O
       {row.notices.map((notice) => <p className="notice" key={notice}>{visible(notice)}</p>)}
       <Tiles row={row} poolSlots={overview.pool.slots} onCopyBest={bestRow === undefined ? null : copyBest} />
       <nav className="tabs" aria-label="Parts of the study">
-        {TABS.map(([name, label]) => (
-          <button type="button" key={name} aria-current={tab === name ? "page" : undefined} onClick={() => showTab(name)}>
-            {label}
-          </button>
+        {TABS.filter(([name]) => name !== "whatif" || row.kind !== "ask").map(([name, label]) => (
+          <button type="button" key={name} aria-current={tab === name ? "page" : undefined} onClick={() => showTab(name)}>{label}</button>
         ))}
       </nav>
       {tab === "decisions" ? <DecisionsTab study={study.id} />
         : tab === "analysis" ? <AnalysisAndTrials study={study} row={row} overview={overview} trials={trials} />
         : tab === "definition" ? <DefinitionTab study={study} />
+        : tab === "analysis" ? <AnalysisTab study={study} row={row} trials={trials} />
+        : tab === "whatif" ? <WhatIfTab row={row} role={overview.role} policy={overview.pool.policy || study.policy} />
           : <OverviewTab study={study} row={row} overview={overview} trials={trials} />}
       <UndoBar />
     </>

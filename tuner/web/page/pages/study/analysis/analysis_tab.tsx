@@ -1,74 +1,127 @@
-// What the value depends on: importance, parallel coordinates, and the value over single parameters.
+// What decided in a study: importance, each trial over all parameters, and the value over the two that decided most.
 
-import {useMemo} from "react";
+import {useCallback, useMemo} from "react";
 
-import type {Study, StudyRow} from "../../../contract";
-import {useAnswer} from "../../../store";
+import type {Importances, Study, StudyRow} from "../../../contract";
+import {count, visible} from "../../../format";
+import {Chips} from "../../../table/chips";
 import {labelOf} from "../../../table/columns";
 import {useTrialsView} from "../../../table/trials_view";
 import type {Trials} from "../../../table/use_trials";
-import {type ColumnAxis, columnAxis, groupsByValue} from "./axes";
-import {type Importance, ImportancePanel} from "./importance";
-import {PARALLEL_GROUPS, ParallelPlot} from "./parallel_plot";
-import {Slice} from "./slices";
+import {useAnswer} from "../../../store";
+import {addressOf, go, useQuery} from "../../../url";
+import {ContourPlot} from "./contour_plot";
+import {type Dimension, dimensionsOf, valueDimension} from "./dimensions";
+import {ImportancePanel} from "./importance_panel";
+import {ParallelPlot} from "./parallel_plot";
+import {SlicePlot} from "./slice_plot";
 
-const MOST_AXES = 10;
-const MOST_SLICES = 4;
+const MOST_AXES = 12;
 
 interface AnalysisTabProps {
   study: Study;
   row: StudyRow;
   trials: Trials;
-  onOpen: (trial: number) => void;
 }
 
-export function AnalysisTab({study, row, trials, onOpen}: AnalysisTabProps) {
+export function AnalysisTab({study, row, trials}: AnalysisTabProps) {
   const {store, version} = trials;
-  const importance = useAnswer<Importance>(`/api/view/studies/${study.id}/analysis?what=importance`,
-                                           (event) => event.studies.includes(study.id));
+  const [objectiveText, setObjective] = useQuery("obj", "0");
+  const objective = Math.min(study.directions.length - 1, Math.max(0, Number(objectiveText) || 0));
+  const importances = useAnswer<Importances>(`/api/view/studies/${study.id}/analysis?what=importance`,
+                                             (event) => event.studies.includes(study.id));
   const view = useTrialsView(study, row.kind, store, version);
-  const parameters = useMemo(() => byImportance(study, importance.data), [study, importance.data]);
-  const rows = useMemo(() => store.filter(view.conditions), [store, version, view.conditions]); // eslint-disable-line react-hooks/exhaustive-deps
-  const groups = useMemo(() => {
-    const values = Float64Array.from({length: store.rows}, (_, at) => store.number("value", at));
-    return groupsByValue(values, study.direction === "maximize", PARALLEL_GROUPS);
-  }, [store, version, study.direction]); // eslint-disable-line react-hooks/exhaustive-deps
-  const axes = useMemo(() => {
-    const columns = [...parameters.slice(0, MOST_AXES).map((name) => `p:${name}`),
-                     ...study.directions.map((_, i) => (i === 0 ? "value" : `values:${i}`))];
-    return columns.map((column) => columnAxis(
-      store, column, labelOf(column, study.metric ?? "value", study.directions.length),
-      study.parameters.find(({name}) => `p:${name}` === column),
-    )).filter((axis): axis is ColumnAxis => axis !== null);
-  }, [store, version, parameters, study]); // eslint-disable-line react-hooks/exhaustive-deps
+  const {all, kept} = useMemo(() => {
+    const column = objective === 0 ? "value" : `values:${objective}`;
+    const known = {kind: "range", column, low: -Infinity, high: Infinity} as const;
+    return {all: store.filter([known]), kept: store.filter([known, ...view.conditions])};
+  }, [store, version, view.conditions, objective]); // eslint-disable-line react-hooks/exhaustive-deps
+  const value = useMemo(() => valueDimension(study, store, all, objective), [study, store, all, objective]);
+  const ranked = useMemo(() => rankedDimensions(study, trials, all, importances.data, objective),
+                         [study, trials, all, importances.data, objective]);
+  const label = useCallback((column: string) => labelOf(column, study.metric, study.directions.length), [study]);
+  const maximize = study.directions[objective] === "maximize";
+  const open = (trial: number) => go(addressOf.trial(study.id, trial));
+  const axes = useMemo(() => (value === null ? [] : [...ranked.slice(0, MOST_AXES), value]), [ranked, value]);
+  const best = study.directions.length === 1 ? row.best?.trial_id ?? null : null;
   return (
     <>
-      <div className="study-pictures narrow-first">
-        <ImportancePanel study={study} read={importance} />
-        <section className="panel" aria-label="Value over parameters">
-          <h2>Value over parameters</h2>
-          <div className="slices">
-            {parameters.slice(0, MOST_SLICES).map((name) => (
-              <Slice key={name} trials={store} version={version} rows={rows} groups={groups} column={`p:${name}`} label={name}
-                     log={study.parameters.find((one) => one.name === name)?.log === true} metric={study.metric ?? "value"}
-                     valueColumn="value" maximize={study.direction === "maximize"} onOpen={onOpen} />
-            ))}
-          </div>
-        </section>
-      </div>
-      <section className="panel" aria-label="Parallel coordinates">
-        <h2>Parallel coordinates</h2>
-        {axes.length < 2 ? <p className="empty">No trial with parameters and a value yet.</p> : (
-          <ParallelPlot axes={axes} all={store.rows} rows={rows} groups={groups} conditions={view.conditions}
-                        onConditions={view.setConditions} />
+      <ImportancePanel study={study} importances={importances.data} error={importances.error} objective={objective}
+                       onObjective={(chosen) => setObjective(String(chosen))} />
+      {value === null || ranked.length === 0
+        ? <section className="panel"><p className="empty">{emptyText(trials, all.length)}</p></section>
+        : (
+          <>
+            <section className="panel" aria-label="Parameters and value">
+              <header className="panel-head"><h2>Parameters and value</h2></header>
+              <Chips conditions={view.conditions} errors={view.errors} onConditions={view.setConditions} trials={store}
+                     columns={["number", ...view.columns.all]} labelOf={label} />
+              <ParallelPlot dimensions={axes} trials={store} version={version} all={all} kept={kept} conditions={view.conditions}
+                            onConditions={view.setConditions} maximize={maximize} />
+              {ranked.length > MOST_AXES && (
+                <p className="muted">The {MOST_AXES} parameters that decided most, of {count(ranked.length)}.</p>
+              )}
+            </section>
+            <Chosen ranked={ranked} value={value} trials={trials} rows={kept} best={best} maximize={maximize} onOpen={open} />
+          </>
         )}
-      </section>
     </>
   );
 }
 
-/** The most important first; the search space's order where that is not known. */
-function byImportance(study: Study, importance: Importance | null): string[] {
-  const known = new Map((importance?.objectives[0]?.parameters ?? []).map(({name, importance: part}) => [name, part]));
-  return study.parameters.map(({name}) => name).sort((a, b) => (known.get(b) ?? 0) - (known.get(a) ?? 0));
+function emptyText(trials: Trials, valued: number): string {
+  if (trials.total === null) return "Reading …";
+  return valued === 0 ? "No trial has a value yet." : "These trials have no parameters to compare.";
+}
+
+/** The most important first; those of which nothing is told come last. */
+function rankedDimensions(study: Study, trials: Trials, rows: Uint32Array, importances: Importances | null, objective: number): Dimension[] {
+  const order = new Map((importances?.objectives[objective]?.parameters ?? []).map(({name}, place) => [`p:${name}`, place]));
+  const place = (of: Dimension) => order.get(of.column) ?? order.size;
+  return dimensionsOf(study, trials.store, rows).sort((a, b) => place(a) - place(b));
+}
+
+interface ChosenProps {
+  ranked: readonly Dimension[];
+  value: Dimension;
+  trials: Trials;
+  rows: Uint32Array;
+  best: number | null;
+  maximize: boolean;
+  onOpen: (trial: number) => void;
+}
+
+/** The two parameters that decided most, unless others are chosen. */
+function Chosen({ranked, value, trials, rows, best, maximize, onOpen}: ChosenProps) {
+  const [first, setFirst] = useQuery("ax", "");
+  const [second, setSecond] = useQuery("ay", "");
+  const across = ranked.find(({column}) => column === first) ?? ranked[0]!;
+  const up = ranked.find(({column}) => column === second && column !== across.column) ?? ranked.find((one) => one !== across) ?? null;
+  const shared = {value, trials: trials.store, version: trials.version, rows, best, onOpen};
+  return (
+    <section className="panel" aria-label="Value by parameter">
+      <header className="panel-head">
+        <h2>Value by parameter</h2>
+        <ChooseDimension label="across" of={ranked} chosen={across} onChoose={setFirst} />
+        {up !== null && <ChooseDimension label="up" of={ranked.filter((one) => one !== across)} chosen={up} onChoose={setSecond} />}
+      </header>
+      <div className="analysis-pair">
+        <SlicePlot of={across} {...shared} />
+        {up !== null && <SlicePlot of={up} {...shared} />}
+      </div>
+      {up !== null && <ContourPlot across={across} up={up} maximize={maximize} {...shared} />}
+    </section>
+  );
+}
+
+function ChooseDimension({label, of, chosen, onChoose}: {label: string; of: readonly Dimension[]; chosen: Dimension;
+                                                        onChoose: (column: string) => void}) {
+  return (
+    <label className="tool">
+      {label}{" "}
+      <select value={chosen.column} onChange={(event) => onChoose(event.target.value)}>
+        {of.map((one) => <option key={one.column} value={one.column}>{visible(one.label)}</option>)}
+      </select>
+    </label>
+  );
 }

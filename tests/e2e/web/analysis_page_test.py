@@ -1,0 +1,134 @@
+"""What decided in a study, and what another policy would have made of it: the tabs in a headless Chromium, before a made-up
+pool."""
+import environment
+
+environment.run_inside(__file__)
+
+import re
+import unittest
+import urllib.parse
+
+from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.select import Select
+
+from fixture_world import World
+from page_case import PageTest
+
+TABLE = "table.virtual"
+
+
+class StudyTest(PageTest):
+    def query(self):
+        address = urllib.parse.urlsplit(self.browser.current_url)
+        return {key: values[0] for key, values in urllib.parse.parse_qs(address.query).items()}
+
+    def count(self):
+        return int(self.one(TABLE).get_attribute("aria-rowcount")) - 1
+
+    def look(self, name):
+        """No barriers that can be found, wide and narrow, light and dark."""
+        for width, dark in ((1400, False), (320, True)):
+            self.size(width, dark=dark)
+            self.wait_painted()
+            self.assertEqual(self.axe(), [])
+            self.assertLessEqual(self.too_wide(), 0)
+            self.picture(f"{name}-{width}{'-dark' if dark else ''}")
+        self.assert_no_errors()
+
+
+class Analysis(StudyTest):
+    def open_analysis(self, query=""):
+        self.serve(World(trials=60))
+        self.open("/ui/studies/1?tab=analysis" + query, "● live", "61 %")
+        self.one(".parallel-axis")
+        self.wait_text(" of 59 trials")
+
+    def axis(self, name):
+        return self.one(f".parallel-axis[aria-label^='{name}:']")
+
+    def test_which_parameters_matter_by_one_key_and_as_a_table(self):
+        self.serve(World(trials=60))
+        self.open("/ui/studies/1", "● live")
+        self.one(TABLE)
+        self.press("a")
+        self.wait_text("What decided")
+        self.assertEqual(self.query()["tab"], "analysis")
+        self.assertIn("lr 61 %, layers 30 %, rule 9.0 %", self.one(".importance").get_attribute("aria-label"))
+        self.one("section[aria-label=Importance] button").click()
+        self.assertIn("61 %", self.one("[aria-label='Importance of the parameters, as a table']").text)
+        self.assert_no_errors()
+
+    def test_a_part_of_an_axis_is_a_filter_of_the_table(self):
+        self.open_analysis()
+        ActionChains(self.browser).move_to_element_with_offset(self.axis("layers"), 0, -120).click_and_hold().move_by_offset(0, 90) \
+            .release().perform()
+        self.wait_for(lambda: self.query().get("f", "").startswith("p:layers "), "the filter in the address")
+        kept = re.search(r"(\d+) of 59 trials", self.text())[1]
+        self.assertLess(int(kept), 59)
+        self.browser.find_element(By.XPATH, "//nav[@aria-label='Parts of the study']//button[.='Overview']").click()
+        self.one(TABLE)
+        self.assertIn("p:layers", self.one(".chips").text)
+        self.assertLessEqual(int(kept), self.count())
+        self.assertLess(self.count(), 60)
+
+    def test_axes_by_the_keyboard(self):
+        self.open_analysis()
+        self.axis("rule").send_keys(Keys.ENTER)
+        self.wait_for(lambda: self.query().get("f") == "p:rule: sqrt, adascale", "the filter in the address")
+        self.axis("rule").send_keys("-", Keys.ARROW_UP)
+        self.axis("rule").send_keys(Keys.ESCAPE)
+        self.wait_for(lambda: "f" not in self.query(), "the filter to be off")
+        self.axis("lr").send_keys(Keys.ARROW_DOWN)
+        self.wait_for(lambda: self.query().get("f") == "p:lr ..0.001", "the lower half")
+
+    def test_other_parameters_are_chosen(self):
+        self.open_analysis()
+        Select(self.browser.find_element(By.XPATH, "//label[contains(., 'across')]/select")).select_by_visible_text("rule")
+        self.one("[role=figure][aria-label='accuracy by rule']")
+        self.one("[role=figure][aria-label='accuracy by rule and lr']")
+        self.assertEqual(self.query()["ax"], "p:rule")
+
+    def test_no_barriers_that_can_be_found(self):
+        self.open_analysis("&f=p%3Alayers+2..6")
+        self.look("analysis")
+
+
+class WhatIf(StudyTest):
+    def test_two_policies_beside_one_another(self):
+        self.serve(World(trials=60))
+        self.open("/ui/studies/1?tab=whatif", "What if another policy")
+        self.one(".what-if button").click()
+        self.wait_text("Side by side, on 32 slots")
+        self.assertEqual(self.fixture.writes, [("/api/studies/resnet18/simulations", {"policy": "fixed"})])
+        row = self.browser.find_element(By.XPATH, "//tr[th='finished after']").text
+        self.assertEqual(row.split()[-2:], ["1:00:00", "1:30:00"])
+        self.assertIn("3 trials went on past what was recorded", self.text())
+        self.one("[role=figure][aria-label='Slots as it was, under promise_goodput']")
+        self.one("[role=figure][aria-label='Slots under fixed']")
+        self.assertEqual(self.query()["sim"], "1")
+        self.browser.refresh()
+        self.wait_text("Side by side, on 32 slots")
+        self.assert_no_errors()
+        self.look("what-if")
+
+    def test_what_is_refused_says_why(self):
+        self.serve(World())
+        self.open("/ui/studies/1?tab=whatif", "What if another policy")
+        field = self.one(".what-if input")
+        field.clear()
+        field.send_keys("best", Keys.ENTER)
+        self.wait_text('unknown policy "best"')
+        self.assertNotIn("sim", self.query())
+
+    def test_who_may_only_look_cannot_run_it(self):
+        world = World()
+        world.role = "view"
+        self.serve(world)
+        self.open("/ui/studies/1?tab=whatif", "Who may submit studies can run it")
+        self.assertEqual(self.all(".what-if"), [])
+
+
+if __name__ == "__main__":
+    unittest.main()
