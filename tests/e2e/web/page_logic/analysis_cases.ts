@@ -4,9 +4,9 @@ import {type Dimension, brushOf, conditionBetween, numberAt, partOf, partOfNumbe
 import {fieldOf} from "../../../../tuner/web/page/pages/study/analysis/field";
 import {check, equal, test} from "./cases";
 
-const LR: Dimension = {column: "p:lr", label: "lr", words: null, log: true, low: 1e-4, high: 1};
-const LAYERS: Dimension = {column: "p:layers", label: "layers", words: null, log: false, low: 1, high: 9};
-const RULE: Dimension = {column: "p:rule", label: "rule", words: ["linear", "sqrt", "adascale"], log: false, low: 0, high: 2};
+const LR: Dimension = {column: "p:lr", label: "lr", words: null, log: true, whole: false, low: 1e-4, high: 1};
+const LAYERS: Dimension = {column: "p:layers", label: "layers", words: null, log: false, whole: true, low: 1, high: 9};
+const RULE: Dimension = {column: "p:rule", label: "rule", words: ["linear", "sqrt", "adascale"], log: false, whole: false, low: 0, high: 2};
 
 test("axes go from 0 to 1 by their own scale", () => {
   equal([partOfNumber(LR, 1e-4), partOfNumber(LR, 1e-2), partOfNumber(LR, 1)].map((part) => Math.round(part * 1e6) / 1e6), [0, 0.5, 1]);
@@ -19,6 +19,8 @@ test("a part of an axis is a condition of the table, and the other way round", (
   equal(conditionBetween(LAYERS, 0.75, 0.25), {kind: "range", column: "p:layers", low: 3, high: 7});
   equal(conditionBetween(LAYERS, 0.5, 1), {kind: "range", column: "p:layers", low: 5, high: Infinity});
   equal(conditionBetween(LAYERS, 0, 1), null);
+  equal(conditionBetween(LAYERS, 0.3, 0.7), {kind: "range", column: "p:layers", low: 4, high: 6});
+  equal(conditionBetween(LAYERS, 0.39, 0.4), {kind: "range", column: "p:layers", low: 4, high: 4});
   equal(conditionBetween(RULE, 0.3, 1), {kind: "words", column: "p:rule", words: ["sqrt", "adascale"]});
   equal(conditionBetween(RULE, 0.6, 0.7), {kind: "words", column: "p:rule", words: ["sqrt"]});
   for (const of of [LR, LAYERS, RULE]) {

@@ -11,6 +11,8 @@ export interface Dimension {
   /** Of a choice, in their order; null: it has numbers. */
   words: readonly string[] | null;
   log: boolean;
+  /** It has whole numbers alone. */
+  whole: boolean;
   low: number;
   high: number;
 }
@@ -19,28 +21,28 @@ const MOST_WORDS = 60;
 
 export function dimensionsOf(study: Study, trials: TrialsStore, rows: ArrayLike<number>): Dimension[] {
   const all = study.parameters.map(({name, kind, low, high, log, choices}) =>
-    dimensionOf(trials, rows, `p:${name}`, name, kind === "choice" ? choices : null, log, low, high));
+    dimensionOf(trials, rows, `p:${name}`, name, kind === "choice" ? choices : null, {log, whole: kind === "int", low, high}));
   return all.filter((one): one is Dimension => one !== null);
 }
 
 export function valueDimension(study: Study, trials: TrialsStore, rows: ArrayLike<number>, objective: number): Dimension | null {
   const column = objective === 0 ? "value" : `values:${objective}`;
   const label = study.directions.length > 1 ? `value ${objective + 1}` : study.metric || "value";
-  return dimensionOf(trials, rows, column, label, null, false, null, null);
+  return dimensionOf(trials, rows, column, label, null, {log: false, whole: false, low: null, high: null});
 }
 
 /** Null: no trial has it. Without bounds it is as long as what is there. */
 function dimensionOf(trials: TrialsStore, rows: ArrayLike<number>, column: string, label: string, choices: readonly string[] | null,
-                     log: boolean, low: number | null, high: number | null): Dimension | null {
+                     scale: {log: boolean; whole: boolean; low: number | null; high: number | null}): Dimension | null {
   const kind = trials.kindOf(column);
   if (kind === null) return null;
   if (kind === "words" || choices !== null) {
     const words = choices !== null && choices.length > 0 ? choices : [...trials.wordsOf(column)];
     if (words.length === 0 || words.length > MOST_WORDS) return null;
-    return {column, label, words, log: false, low: 0, high: words.length - 1};
+    return {column, label, words, log: false, whole: false, low: 0, high: words.length - 1};
   }
-  let least = low ?? Infinity;
-  let most = high ?? -Infinity;
+  let least = scale.low ?? Infinity;
+  let most = scale.high ?? -Infinity;
   for (let i = 0; i < rows.length; ++i) {
     const value = trials.number(column, rows[i]!);
     if (!Number.isFinite(value)) continue;
@@ -48,7 +50,7 @@ function dimensionOf(trials: TrialsStore, rows: ArrayLike<number>, column: strin
     most = Math.max(most, value);
   }
   if (!(least <= most)) return null;
-  return {column, label, words: null, log: log && least > 0, low: least, high: most};
+  return {column, label, words: null, log: scale.log && least > 0, whole: scale.whole, low: least, high: most};
 }
 
 /** From 0 to 1; NaN where the trial does not have it. */
@@ -84,8 +86,12 @@ export function conditionBetween(of: Dimension, from: number, to: number): Condi
     return {kind: "words", column: of.column, words: words.length > 0 ? words : [of.words[numberAt(of, (low + high) / 2)]!]};
   }
   if (low <= 0 && high >= 1) return null;
-  return {kind: "range", column: of.column, low: low <= 0 ? -Infinity : rounded(numberAt(of, low)),
-          high: high >= 1 ? Infinity : rounded(numberAt(of, high))};
+  const ends = [numberAt(of, low), numberAt(of, high)] as const;
+  // Of whole numbers those within; none within: the nearest.
+  const [least, most] = of.whole ? [Math.ceil(ends[0] - 1e-9), Math.floor(ends[1] + 1e-9)] : [rounded(ends[0]), rounded(ends[1])];
+  const nearest = Math.round((ends[0] + ends[1]) / 2);
+  return {kind: "range", column: of.column, low: low <= 0 ? -Infinity : least > most ? nearest : least,
+          high: high >= 1 ? Infinity : least > most ? nearest : most};
 }
 
 /** As many digits as a brush is exact. */

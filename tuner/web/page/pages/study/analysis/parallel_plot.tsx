@@ -23,6 +23,10 @@ const MOST_FAINT = 5000;
 /** A press that moves less takes the mark off. */
 const CLICK_PX = 4;
 const STEP = 0.05;
+const LETTER_PX = 11;
+/** Of more lines each is fainter, so that one sees where many are. */
+const MANY = 200;
+const LEAST_ALPHA = 0.08;
 
 interface ParallelPlotProps {
   dimensions: readonly Dimension[];
@@ -82,7 +86,7 @@ function Picture(props: ParallelPlotProps) {
       <div className="parallel-inside" style={{width, height: HEIGHT + TOP + BOTTOM}}>
         <canvas ref={canvas} aria-hidden="true" style={{left: 0, top: TOP, width, height: HEIGHT}} />
         {dimensions.map((of, axis) => (
-          <Axis key={of.column} of={of} x={xs[axis] ?? 0}
+          <Axis key={of.column} of={of} x={xs[axis] ?? 0} room={(xs[1] ?? width) - (xs[0] ?? 0)}
                 brush={drawn?.axis === axis ? [drawn.from, drawn.to] : brushOf(of, conditions)}
                 onDraw={(from, to) => setDrawn({axis, from, to})}
                 onDrawn={(brush) => { setDrawn(null); set(of, brush); }} />
@@ -95,12 +99,14 @@ function Picture(props: ParallelPlotProps) {
 interface AxisProps {
   of: Dimension;
   x: number;
+  /** For its name. */
+  room: number;
   brush: [number, number] | null;
   onDraw: (from: number, to: number) => void;
   onDrawn: (brush: Condition | null) => void;
 }
 
-function Axis({of, x, brush, onDraw, onDrawn}: AxisProps) {
+function Axis({of, x, room, brush, onDraw, onDrawn}: AxisProps) {
   const start = useRef<number | null>(null);
   const partAt = (event: PointerEvent<HTMLElement>) => {
     const bounds = event.currentTarget.getBoundingClientRect();
@@ -132,7 +138,7 @@ function Axis({of, x, brush, onDraw, onDrawn}: AxisProps) {
   const told = `${endText(of, low)} to ${endText(of, high)}`;
   return (
     <>
-      <span className="parallel-name" style={{left: x}} title={visible(of.label)}><bdi>{shortened(visible(of.label), 14)}</bdi></span>
+      <span className="parallel-name" style={{left: x, maxWidth: room - 8}} title={visible(of.label)}><bdi>{shortened(visible(of.label), Math.max(5, Math.floor(room / LETTER_PX)))}</bdi></span>
       <span className="parallel-end" style={{left: x, top: TOP - 18}}>{endText(of, 1)}</span>
       <span className="parallel-end" style={{left: x, top: TOP + HEIGHT + 2}}>{endText(of, 0)}</span>
       <div className="parallel-axis" style={{left: x, top: TOP, height: HEIGHT}} tabIndex={0} role="slider" aria-orientation="vertical"
@@ -241,6 +247,7 @@ function byShade(lines: Lines): Uint32Array {
 
 function paintLines(context: CanvasRenderingContext2D, lines: Lines, order: Uint32Array, xs: readonly number[], style: Style): void {
   const shown = lines.shade.reduce((sum, shade) => sum + (shade >= 0 ? 1 : 0), 0);
+  const alpha = 0.85 * Math.max(LEAST_ALPHA, Math.min(1, MANY / shown));
   let shade: number | null = null;
   for (const line of order) {
     const own = lines.shade[line]! < 0 ? -1 : Math.round(lines.shade[line]! * (SHADES - 1));
@@ -248,8 +255,8 @@ function paintLines(context: CanvasRenderingContext2D, lines: Lines, order: Uint
       if (shade !== null) context.stroke();
       shade = own;
       context.strokeStyle = own < 0 ? style.line : markColor(style, own / (SHADES - 1));
-      context.globalAlpha = own < 0 ? 0.35 : shown > 1000 ? 0.4 : 0.85;
-      context.lineWidth = own === SHADES - 1 ? 2 : 1;
+      context.globalAlpha = own < 0 ? 0.35 : own === SHADES - 1 ? Math.max(alpha, 0.4) : alpha;
+      context.lineWidth = own === SHADES - 1 && shown <= MANY ? 2 : 1;
       context.beginPath();
     }
     let begun = false;
