@@ -325,6 +325,7 @@ class Everybody(PageTest):
         self.one("dialog")
         self.assertEqual(self.axe(), [])
         self.press(Keys.ESCAPE)
+        self.wait_for(lambda: not self.all("dialog"), "no dialog")
         self.press("/")
         self.one("dialog input")
         self.press("r")
