@@ -253,8 +253,10 @@ absl::StatusOr<std::string> Simulations::Simulate(const Order& order,
     if (!end.ok()) return end.status();
     if (end->exit_code != 0) return absl::InvalidArgumentError(FailureOf(program_, *end));
     ESPALIER_ASSIGN_OR_RETURN(AnswerJson result, ReadResult(file));
+    const bool first = answer["runs"].empty();
+    const std::string whose = first ? "As it was: " : "With " + variant.policy + ": ";
     for (const AnswerJson& remark : result["runs"][0]["remarks"]) {
-      if (remark.is_string()) caveats.push_back(remark.get<std::string>());
+      if (remark.is_string()) caveats.push_back(whose + remark.get<std::string>());
     }
     result["runs"][0].erase("remarks");
     answer["runs"].push_back(std::move(result["runs"][0]));
