@@ -73,7 +73,7 @@ class JsonText {
   template <typename Items>
   void Values(std::string_view key, const Items& items) {
     Key(key);
-    Array(items, [this](const auto& item) { Value(item); });
+    Array(items, [this](const auto& item) { this->Value(item); });
   }
 
   std::string Take() { return std::move(text_); }

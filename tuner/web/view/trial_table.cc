@@ -210,8 +210,9 @@ Column& TrialTable::ColumnOf(const std::string& name, bool words) {
 void TrialTable::PutInto(JsonText& json) const {
   json.Key("columns");
   json.Object([&] {
-    for (const auto& [name, column] : columns_) {
-      json.Key(name);
+    for (const auto& entry : columns_) {
+      const Column& column = entry.second;  // clang 14 captures no bindings
+      json.Key(entry.first);
       json.Array([&] {
         for (const double cell : column.cells()) json.Value(cell);
         for (std::size_t i = column.size(); i < rows_; ++i) json.Null();
