@@ -16,7 +16,7 @@ _NOT_JSON = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("
 _TEXTS = frozenset((
     "address", "checkpoint", "checkpoint_nodes", "code", "command", "directions", "directory", "error", "from", "gpu_type",
     "group_phase", "json", "kind", "last_output", "metric", "name", "node", "node_template", "not_growing",
-    "not_rehearsed", "note", "notice", "page", "policy", "pruner", "reason", "sampler", "state", "study", "study_json", "to",
+    "not_rehearsed", "note", "notice", "page", "policy", "pruner", "reason", "sampler", "state", "study", "study_json", "text", "to",
     "uuid", "waits_for", "warnings"))
 # Objects whose values are as users gave them, and those with figures under names that users chose.
 _OF_USERS = frozenset(("parameters", "system", "system_attributes", "user", "user_attributes"))

@@ -63,10 +63,15 @@ FOLDERS = {
     "tuner/server/engines": ["base", "tuner/credentials", "tuner/core", "tuner/server/access"],
     "tuner/server/grpc": ["base", "tuner/credentials", "tuner/door", "tuner/proto", "tuner/api",
                           "tuner/server/access", "tuner/server/loop"],
-    "tuner/server/http": ["base", "tuner/credentials", "tuner/api", "tuner/web/feed", "tuner/web/view",
-                          "tuner/server/access", "tuner/server/loop"],
+    # Beside the service, in processes of their own, which are run as those of engines are.
+    "tuner/server/simulations": ["base", "tuner/core", "tuner/api", "tuner/server/engines",
+                                 "tuner/server/loop", "allocator/policies"],
+    "tuner/server/http": ["base", "tuner/credentials", "tuner/analysis", "tuner/api", "tuner/web/assets",
+                          "tuner/web/feed", "tuner/web/view", "tuner/server/access", "tuner/server/loop",
+                          "tuner/server/simulations"],
     "tuner/server": ["base", "tuner/credentials", "tuner/core", "tuner/storage", "tuner/api", "tuner/web/feed",
-                     "tuner/server/access", "tuner/server/loop", "tuner/server/grpc", "tuner/server/http", "allocator/policies"],
+                     "tuner/server/access", "tuner/server/loop", "tuner/server/grpc", "tuner/server/http",
+                     "tuner/server/simulations", "allocator/policies"],
     # Frontends of the service, onto its own studies: it knows none of them by name.
     "adapters/adaptdl": ["base", "tuner/core", "tuner/study_file", "tuner/api",
                          "tuner/server", "tuner/server/engines"],

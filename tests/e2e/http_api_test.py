@@ -95,6 +95,7 @@ class OpenApi(HttpTest):
             trial = trial or (self.enqueue() if path.endswith(("/cancel", "/pin")) else self.ask())["trial_id"]
         query = "?what=importance" if path.endswith("/analysis") else ""
         names = {"study": study, "trial_id": trial, "node": "absent", "simulation_id": 10**12,
+                 "page": "studies/1", "file": "absent",
                  "study_id": self.study_id(study) if "{study_id}" in path else None}
         return re.sub(r"{(\w+)}", lambda name: str(names[name[1]]), path) + query
 
@@ -117,7 +118,7 @@ class OpenApi(HttpTest):
                 # No node is there: slots are waited for, and a trial of a client prints where the client is. No policy
                 # gives it slots.
                 others = {"AcquireSlots": (202,), "GetTrialOutput": (409,), "DrainNode": (404,),
-                          "StartSimulation": (409,), "GetSimulation": (404,)}
+                          "StartSimulation": (409,), "GetSimulation": (404,), "pageFile": (404,)}
                 self.check(method, path, operation, body, self.target(path),
                            expected=others.get(operation["operationId"], (200, 201)))
                 self.call("POST", "/api/studies/study/resume", {}) if method != "delete" else None

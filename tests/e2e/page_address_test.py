@@ -162,8 +162,15 @@ class PageAddress(TunerTest):
         self.assertEqual(status(stop, "POST", Host=self.http, Origin="https://hub.example.org"), 404,
                          "a proxy may call the service by its address")
         self.assertEqual(status(stop, "POST", Host=self.http, Origin="https://evil.example.org"), 403)
-        for page in ("/user/ada/tuner", "/user/ada/tuner/", "/"):
-            self.assertEqual(status(page, Host="hub.example.org"), 200, page)
+        # Browsers ask for the files at the address that they make of the page's own.
+        for page, below in (("/user/ada/tuner", "/user/ada/tuner"), ("/user/ada/tuner/", "/user/ada/tuner"),
+                            ("/user/ada/tuner/ui/studies/3", "/user/ada/tuner"), ("/ui/studies/3/trials/1", ""), ("/", "")):
+            files = re.findall(r'(?:src|href)="([^"]*ui-assets/[^"]+)"', get(f"http://{self.http}{page}")[2])
+            self.assertEqual(len(files), 2, page)
+            for file in files:
+                asked = urllib.parse.urljoin(f"http://{self.http}{page}", file)
+                self.assertTrue(asked.startswith(f"http://{self.http}{below}/ui-assets/"), asked)
+                self.assertEqual(get(asked)[0], 200)
 
     def test_the_environment_may_name_the_proxy(self):
         run = self.run_study(env={"ESPALIER_WEB_HOST": "hub.example.org,other.example.org"})

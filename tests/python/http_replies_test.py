@@ -44,7 +44,9 @@ def fields(part, found):
 
 class Replies(unittest.TestCase):
     def test_fields_are_read_as_the_interface_describes_them(self):
-        found = fields(SCHEMAS, {})
+        # What pages in a browser are shown is read by these alone.
+        read = {name: schema for name, schema in SCHEMAS["components"]["schemas"].items() if not name.startswith(("View", "Simulat"))}
+        found = fields(read, {})
         self.assertIn("noise_scale", found)
 
         def named(kind):

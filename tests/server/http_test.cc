@@ -116,6 +116,41 @@ TEST_F(HttpTest, ABodyIsJsonAlsoWhereItIsSaidToBeAForm) {
       200);
 }
 
+TEST_F(HttpTest, WhatAQuerySaysIsKnownOrRefused) {
+  ASSERT_TRUE(running_.Create(CreateRequest()).ok());
+  const auto error = [this](const std::string& target) {
+    const auto answer = client_.Get(target);
+    EXPECT_EQ(answer->status, 400) << target;
+    return answer->body;
+  };
+  EXPECT_THAT(
+      error("/api/studies/mnist?value=0"),
+      HasSubstr(
+          R"(query \"value\": unknown key of GET /api/studies/{study}. Known: active, values)"));
+  EXPECT_THAT(error("/api/studies/mnist/trials?values=0&limit=3"), HasSubstr(R"(query \"limit\")"));
+  EXPECT_THAT(error("/api/pool?nodes=1"),
+              HasSubstr(R"(query \"nodes\": unknown key of GET /api/pool, which takes none)"));
+  EXPECT_EQ(client_.Post("/api/studies/mnist/stop?now=1", "", "application/json")->status, 400);
+  EXPECT_THAT(client_.Get("/api/studies/mnist")->body, HasSubstr("STUDY_RUNNING"));
+  for (const char* asked : {"/healthz?from=balancer", "/metrics?from=prometheus", "/?from=mail"}) {
+    EXPECT_EQ(client_.Get(asked)->status, 200) << asked;
+  }
+}
+
+TEST_F(HttpTest, NullIsNoNumber) {
+  ASSERT_TRUE(running_.Create(CreateRequest()).ok());
+  ScriptedAgent agent(running_, "oak", 1, "run-1");
+  const std::string trial = "/api/trials/" + std::to_string(agent.AwaitStart().trial_id());
+  for (const char* call : {"/tell", "/report"}) {
+    const auto told =
+        client_.Post(trial + call, R"({"step": 3, "value": null})", "application/json");
+    EXPECT_EQ(told->status, 400);
+    EXPECT_THAT(told->body, HasSubstr(R"(\"value\": needs a number, got null)"));
+  }
+  const auto pin = client_.Post(trial + "/pin", R"({"slots": null})", "application/json");
+  EXPECT_EQ(pin->status, 400);
+}
+
 TEST_F(HttpTest, PagesAreToldWhatTheyShow) {
   ASSERT_TRUE(running_.Create(CreateRequest()).ok());
   ScriptedAgent agent(running_, "oak", 1, "run-1");

@@ -32,8 +32,6 @@ namespace espalier {
 
 namespace {
 
-constexpr std::size_t kIncarnationBytes = 8;
-
 absl::StatusOr<ListenAddress> CheckAddress(const std::string& text, const ServiceOptions& options) {
   ESPALIER_ASSIGN_OR_RETURN(ListenAddress address, ParseListenAddress(text));
   if (!address.loopback() && options.token.empty() && options.credentials_folder.empty()) {
@@ -140,6 +138,7 @@ class ServiceImpl final : public Service {
     // Frontends first, while the loop still answers the calls under way; then what they posted is
     // committed, and the database closed.
     if (http_) http_->Stop();
+    if (streams_) streams_->Stop();
     if (simulations_) simulations_->Stop();
     if (dashboard_) dashboard_->Stop();
     agents_.Stop();
@@ -230,9 +229,10 @@ class ServiceImpl final : public Service {
       streams_ = std::make_unique<EventStreams>(revisions_, *loop_);
       sessions_ =
           std::make_unique<BrowserSessions>(access_->CookieName(), !certificates.http.pem.empty());
+      simulations_ = std::make_unique<Simulations>(options.tuner_program, options.database);
       ESPALIER_ASSIGN_OR_RETURN(
           http_, HttpServer::Start(addresses.http, certificates.http, *access_, Routes(), *loop_,
-                                   metrics_, sessions_.get()));
+                                   metrics_, options.proxied, sessions_.get()));
       http_address_ = http_->address();
       page_ = {.url = absl::StrCat(scheme(http_address_), NameFromElsewhere(http_address_), "/"),
                .needs_token = !addresses.http.loopback() || options.no_loopback_trust ||
@@ -312,9 +312,12 @@ class ServiceImpl final : public Service {
         dashboard_address_.empty()
             ? ""
             : absl::StrCat(scheme(dashboard_address_), dashboard_address_, "/dashboard");
-    std::vector<HttpRoute> all = OwnRoutes(
-        dashboard, [this](Tuner& tuner) { return metrics_.Text(tuner, loop_->queued()); },
-        streams_.get(), sessions_.get());
+    std::vector<HttpRoute> all =
+        OwnRoutes(dashboard, [this](Tuner& tuner) { return metrics_.Text(tuner, loop_->queued()); },
+                  {.streams = streams_.get(),
+                   .sessions = sessions_.get(),
+                   .revisions = &revisions_,
+                   .simulations = simulations_.get()});
     for (const auto& frontend : frontends_) {
       const std::vector<HttpRoute> more = frontend->Routes(*loop_);
       all.insert(all.end(), more.begin(), more.end());
@@ -327,7 +330,6 @@ class ServiceImpl final : public Service {
   Agents agents_;
   ServiceCredentials credentials_;
   std::unique_ptr<AccessControl> access_;
-  RevisionLog revisions_{RandomHexadecimal(kIncarnationBytes)};
   Frontends frontends_;
   std::optional<DiskWatch> disk_;  // of the loop's thread
   RevisionLog revisions_{RandomHexadecimal(kIncarnationBytes)};
@@ -335,6 +337,7 @@ class ServiceImpl final : public Service {
   std::unique_ptr<GrpcServer> grpc_;
   std::unique_ptr<EventStreams> streams_;
   std::unique_ptr<BrowserSessions> sessions_;
+  std::unique_ptr<Simulations> simulations_;
   std::unique_ptr<HttpServer> http_;
   std::unique_ptr<DashboardServer> dashboard_;
   std::string grpc_address_;

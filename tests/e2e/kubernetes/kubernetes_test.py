@@ -315,6 +315,7 @@ class DeploymentTest(Kubernetes):
     ServiceAccount, as its user, with its volume, and found by its Service's name."""
 
     def create_service_pod(self):
+        self.addCleanup(self.keep_service_log)
         deployment, = (obj for obj in self.manifests if obj["kind"] == "Deployment")
         template = deployment["spec"]["template"]
         container, = template["spec"]["containers"]
@@ -322,6 +323,9 @@ class DeploymentTest(Kubernetes):
         # No scheduler would give it a node: the controller that binds its volume is not here.
         self.cluster.create("pods", {"metadata": dict(template["metadata"], name="service"),
                                      "spec": dict(template["spec"], restartPolicy="Never", nodeName="n1")})
+
+    def keep_service_log(self):
+        self._last_printed += f"\n==== the service's pod\n{self.service_log()[-10_000:]}"
 
     def service_log(self):
         return "".join(path.read_text() for path in self.cluster.folder.glob("nodes/*/*/service.log"))

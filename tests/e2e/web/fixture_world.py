@@ -219,13 +219,6 @@ class World:
                          "batch_size": [64 * (1 + step // 10) for step, *_ in points]})
         return self.answer(x=x, metric=study["metric"], curves=told)
 
-    def analysis(self, id, what):
-        study = self.studies[id - 1]
-        complete = sum(trial["state"] == "complete" for trial in study["trials"])
-        told = [("rule", 0.61), ("lr", 0.3), ("layers", 0.09)] if complete > 1 else []
-        return {"version": 1, "study_id": id, "what": what, "complete": complete,
-                "objectives": [{"direction": study["direction"], "parameters": [{"name": name, "importance": part} for name, part in told]}]}
-
     def lanes(self, start=None, end=None, study=None):
         start, end = start if start is not None else self.start, end if end is not None else self.now()
         spans = {key: [] for key in ("node", "slot", "from", "to", "trial_id", "trial", "study", "count")}

@@ -98,7 +98,7 @@ class Shown(StudyTest):
 
     def test_no_barriers_that_can_be_found(self):
         self.serve()
-        places = {"study": "/ui/studies/1?f=state%3A+complete&chosen=3,9", "analysis": "/ui/studies/1?tab=analysis", "decisions": "/ui/studies/1?tab=decisions",
+        places = {"study": "/ui/studies/1?f=state%3A+complete&chosen=3,9", "decisions": "/ui/studies/1?tab=decisions",
                   "definition": "/ui/studies/1?tab=definition", "trial": "/ui/studies/1/trials/38", "compare": "/ui/compare?t=9,12,20"}
         for name, path in places.items():
             for width, dark in ((1400, False), (320, True)):
@@ -437,48 +437,6 @@ class Actions(StudyTest):
         self.browser.execute_script("Object.defineProperty(navigator, 'clipboard', {value: undefined})")
         self.button("copy its parameters").click()
         self.assertIn('"lr":', self.one("dialog textarea").get_attribute("value"))
-
-
-class Analysis(StudyTest):
-    def drag(self, column, start, end):
-        """Along an axis, from and to a part of its height, seen from above."""
-        axis = self.one(f".parallel-brush[data-column='{column}']")
-        self.browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", axis)
-        height = axis.size["height"]
-        ActionChains(self.browser).move_to_element_with_offset(axis, 0, int((start - 0.5) * height)).click_and_hold() \
-            .move_by_offset(0, int((end - start) * height)).release().perform()
-
-    def test_what_matters_comes_first(self):
-        self.open_study()
-        self.press("a")
-        self.wait_text("Importance of parameters")
-        panel = self.one("section[aria-label='Importance of parameters']")
-        self.wait_for(lambda: [row.text.split()[0] for row in panel.find_elements(By.CSS_SELECTOR, "tbody tr")] == ["rule", "lr", "layers"],
-                      "the most important first")
-        self.assertEqual(len(self.all("section[aria-label='Value over parameters'] .plot")), 3)
-        self.wait_painted("section[aria-label='Value over parameters'] canvas")
-        self.wait_painted(".parallel canvas")
-        self.assertEqual(self.query(), {"tab": "analysis"})
-        self.assert_no_errors()
-
-    def test_a_part_of_an_axis_is_a_filter_of_the_table(self):
-        fixture = self.open_study("?tab=analysis")
-        self.wait_painted(".parallel canvas")
-        self.drag("p:lr", 0.1, 0.5)
-        self.wait_for(lambda: self.query().get("f", "").startswith("p:lr "), "the filter in the address")
-        low, high = map(float, self.query()["f"].removeprefix("p:lr ").split(".."))
-        wanted = [trial for trial in fixture.world.studies[0]["trials"] if low <= trial["parameters"]["lr"] <= high]
-        self.assertTrue(0 < len(wanted) < 40, (low, high))
-        self.wait_for(lambda: self.count() == len(wanted), "trials of this range alone")
-        self.wait_text(f"{len(wanted)} of 40 trials")
-        self.assertTrue(self.all(".parallel-axis rect"))
-        self.drag("p:rule", 0.0, 0.4)
-        self.wait_for(lambda: "p:rule: sqrt" in self.query()["f"], "words, too")
-        self.drag("p:lr", 0.3, 0.3)
-        self.wait_for(lambda: self.query()["f"] == "p:rule: sqrt", "a click takes it off")
-
-    def test_before_two_trials_are_complete(self):
-        self.open_study("?tab=analysis", World(trials=2, studies=1), "It can be told once two trials are complete.")
 
 
 class Decided(StudyTest):

@@ -16,7 +16,6 @@
 #include "gtest/gtest.h"
 #include "httplib.h"
 #include "tests/server/running_service.h"
-#include "tuner/server/http/http_head.h"
 #include "tuner/server/http/http_routes.h"
 
 namespace espalier {
@@ -580,20 +579,6 @@ TEST(HttpAnswers, MayNotBeShownWithinPagesOfOtherSites) {
     const auto answer = client.Get(path);
     EXPECT_EQ(answer->get_header_value("X-Content-Type-Options"), "nosniff") << path;
     EXPECT_EQ(answer->get_header_value("X-Frame-Options"), "SAMEORIGIN") << path;
-  }
-}
-
-TEST(HttpHead, IsReadWithoutItsBody) {
-  const HttpHead head = ReadHttpHead(
-      "PUT /a/b?c HTTP/1.1\r\nX: y\r\nauthorization:  Bearer w \r\nCookie: a=b; "
-      "c=d\r\n\r\nAuthorization: Bearer "
-      "z\r\n");
-  EXPECT_EQ(head.method, "PUT");
-  EXPECT_EQ(head.target, "/a/b?c");
-  EXPECT_EQ(head.authorization, "Bearer w");
-  EXPECT_EQ(head.cookie, "a=b; c=d");
-  for (const char* text : {"", "\r\n", "GET", "GET \r\nAuthorization", "\r\nAuthorization:"}) {
-    EXPECT_EQ(ReadHttpHead(text).authorization, "") << text;
   }
 }
 

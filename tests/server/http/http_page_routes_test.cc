@@ -19,7 +19,7 @@ using testing::HasSubstr;
 class HttpPageRoutesTest : public testing::Test {
  protected:
   HttpAnswer Get(const std::vector<HttpRoute>& routes, const std::string& target,
-                 const std::string& accepted = "") {
+                 const std::string& accepted = "", const std::string& base = "") {
     const FoundRoute found = FindRoute(routes, "GET", target);
     if (found.route == nullptr) return {absl::NotFoundError(target), ""};
     const std::string no_body;
@@ -73,9 +73,10 @@ TEST_F(HttpPageRoutesTest, WhoMayViewNothingIsAskedForAToken) {
                                                  .request_key = {},
                                                  .body = no_body,
                                                  .service_url = {},
+                                                 .base = "../",
                                                  .target = "/ui/compare?t=1,2"});
   EXPECT_EQ(answer.code, 303);
-  EXPECT_EQ(Header(answer, "Location"), "/login?to=ui/compare%3ft%3d1%2c2");
+  EXPECT_EQ(Header(answer, "Location"), "../login?to=ui/compare%3ft%3d1%2c2");
 }
 
 TEST_F(HttpPageRoutesTest, FilesComeAsTheyAreAccepted) {
@@ -94,6 +95,18 @@ TEST_F(HttpPageRoutesTest, FilesComeAsTheyAreAccepted) {
   EXPECT_EQ(Header(plain, "Content-Encoding"), "");
   EXPECT_EQ(Get(routes_, "/ui-assets/app.old.js").status.code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(Get(routes_, "/ui-assets/..%2Fapp.12ab.js").status.code(), absl::StatusCode::kNotFound);
+}
+
+TEST_F(HttpPageRoutesTest, FilesAreFoundFromEachAddressOfThePage) {
+  const std::string page = *PackGzip("<script src=\"/ui-assets/app.12ab.js\"></script>");
+  const std::vector<WebAsset> files = {
+      {.path = "/", .type = "text/html; charset=utf-8", .br = "", .gzip = page}};
+  const std::vector<HttpRoute> routes = PageRoutes("", files);
+  EXPECT_EQ(Get(routes, "/", "br, gzip").body, "<script src=\"ui-assets/app.12ab.js\"></script>");
+  EXPECT_EQ(Get(routes, "/ui/studies/3", "br", "../../").body,
+            "<script src=\"../../ui-assets/app.12ab.js\"></script>");
+  EXPECT_THAT(Get(PageRoutes("", {}), "/ui/studies/3", "", "../../").body,
+              HasSubstr("href=\"../../api/studies\""));
 }
 
 TEST_F(HttpPageRoutesTest, NothingForeignRunsInThePage) {

@@ -23,11 +23,10 @@ using testing::StartsWith;
 class SessionRoutesTest : public testing::Test {
  protected:
   SessionRoutesTest() {
-    auto started = HttpServer::Start(
-        {{"127.0.0.1", 0}}, {}, access_,
-        OwnRoutes(
-            "", [](Tuner&) { return std::string("metrics"); }, &streams_, &sessions_),
-        tuner_, metrics_, &sessions_);
+    auto started = HttpServer::Start({{"127.0.0.1", 0}}, {}, access_,
+                                     OwnRoutes("", [](Tuner&) { return std::string("metrics"); },
+                                               {.streams = &streams_, .sessions = &sessions_}),
+                                     tuner_, metrics_, {}, &sessions_);
     EXPECT_TRUE(started.ok()) << started.status();
     http_ = *std::move(started);
     host_ = http_->address();
@@ -155,7 +154,7 @@ TEST(Sessions, TheOwnUserNeedsNoneAndAnOldCookieDoesNotHurt) {
   const AccessControl access{{}};
   BrowserSessions sessions(access.CookieName(), false);
   const auto http = HttpServer::Start({{"127.0.0.1", 0}}, {}, access, SessionRoutes(&sessions),
-                                      tuner, metrics, &sessions);
+                                      tuner, metrics, {}, &sessions);
   ASSERT_TRUE(http.ok()) << http.status();
   const std::string host = (*http)->address();
   httplib::Client browser("127.0.0.1", std::stoi(host.substr(host.rfind(':') + 1)));

@@ -42,7 +42,8 @@ TEST(EventTexts, NewsAreValuesAndThenWhatHasChanged) {
   values.values = {
       {.revision = 7,
        .trial = trial,
-       .value = {.step = 2, .value = 0.1, .at = TimeFromSeconds(9), .batch_size = 64}},
+       .value =
+           {.step = 2, .value = 0.1, .at = TimeFromSeconds(9), .batch_size = 64, .promise = 0.25F}},
       {.revision = 7,
        .trial = trial,
        .value = {.step = 3, .value = std::numeric_limits<double>::quiet_NaN(), .at = Time{}}}};
@@ -50,7 +51,7 @@ TEST(EventTexts, NewsAreValuesAndThenWhatHasChanged) {
             "event: values\n"
             "data: {\"now\":10.000,\"more\":false,\"trial_id\":[5,5],\"study_id\":[3,3],"
             "\"number\":[1,1],\"step\":[2,3],\"value\":[0.1,null],\"at\":[9.000,0.000],"
-            "\"batch_size\":[64,null]}\n\n"
+            "\"batch_size\":[64,null],\"promise\":[0.25,null],\"goodput\":[null,null]}\n\n"
             "event: changed\nid: a1:7\n"
             "data: {\"revision\":7,\"now\":10.000,\"studies\":[3],"
             "\"trials\":[{\"id\":5,\"study_id\":3,\"number\":1}],\"more\":false,\"pool\":true,"

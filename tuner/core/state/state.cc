@@ -140,7 +140,10 @@ class Applier {
     CheckMayFollow(TrialAt(c.id), c.state, c.source);
     Rank(Tallied(c.id, [&c](Trial& trial) {
       trial.state = c.state;
-      if (Ended(c.state)) ForgetRankValues(trial);
+      if (Ended(c.state)) {
+        ForgetRankValues(trial);
+        trial.values.shrink_to_fit();
+      }
       if (!c.values.empty()) {
         trial.value = c.values.front();
         trial.other_values.assign(c.values.begin() + 1, c.values.end());

@@ -195,8 +195,11 @@ HttpAnswer AnalysisAnswer(KeptAnalyses& answers, const HttpCall& call) {
 
 std::vector<HttpRoute> AnalysisRoutes() {
   const auto answers = std::make_shared<KeptAnalyses>();
-  return {{"GET", "/api/view/studies/{study_id}/analysis", "ViewAnalysis",
-           [answers](const HttpCall& call) { return AnalysisAnswer(*answers, call); }}};
+  return {{.method = "GET",
+           .path = "/api/view/studies/{study_id}/analysis",
+           .operation = "ViewAnalysis",
+           .answer = [answers](const HttpCall& call) { return AnalysisAnswer(*answers, call); },
+           .query = QueryKeys{"what"}}};
 }
 
 }  // namespace espalier

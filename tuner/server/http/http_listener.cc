@@ -100,6 +100,16 @@ absl::Status CheckSite(const httplib::Request& request, const Shown& shown,
   const std::string host = request.get_header_value("Host");
   const std::string origin = request.get_header_value("Origin");
   const std::size_t scheme = origin.find("://");
+  const std::string site = request.get_header_value("Sec-Fetch-Site");
+  // Only browsers say so, of what a page of another origin makes them fetch. Where a link leads
+  // them, that page reads nothing of it.
+  const bool link = request.get_header_value("Sec-Fetch-Mode") == "navigate" &&
+                    (request.method == "GET" || request.method == "HEAD");
+  if ((site == "cross-site" || site == "same-site") && !link) {
+    return absl::PermissionDeniedError(absl::StrCat(
+        "requests of other sites' pages are refused, and this one is (Sec-Fetch-Site: ", site,
+        ")"));
+  }
   const auto is_ours = [&](const std::string& named) {
     return named == host || proxied.Names(named);
   };
@@ -115,7 +125,8 @@ absl::Status CheckSite(const httplib::Request& request, const Shown& shown,
                      "pages: they send Origin and ",
                      kPageHeader, ": 1"));
   }
-  if (!shown.own_user || !shown.token.empty() || host.empty() || IsAddressOrLocalhost(host)) {
+  if (!shown.own_user || !shown.token.empty() || host.empty() || IsAddressOrLocalhost(host) ||
+      proxied.Names(host)) {
     return absl::OkStatus();
   }
   return absl::PermissionDeniedError(

@@ -54,9 +54,11 @@ inline constexpr char kPageHeader[] = "X-Espalier";
 // Any page may make a browser send requests to this machine. Browsers name the site of that page
 // (Origin), and the name under which they found us (Host). Of the service's own user, who need show
 // no token, a foreign name is refused: it may be the site's own. A token that is shown is checked.
+// The names of a proxy are as good as ours.
 // With a session's cookie, which a browser sends whoever asks for it, changes have to show that
 // they are of a page of ours.
-absl::Status CheckSite(const httplib::Request& request, const Shown& shown);
+absl::Status CheckSite(const httplib::Request& request, const Shown& shown,
+                       const ProxiedAt& proxied = {});
 
 // The sender of a request, by what the kernel says and by its header "Authorization: Bearer TOKEN".
 Shown ShownBy(const httplib::Request& request);

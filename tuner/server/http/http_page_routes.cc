@@ -6,6 +6,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "tuner/server/http/http_packing.h"
 #include "tuner/server/http/login_page.h"
 
@@ -83,11 +84,25 @@ HttpAnswer Send(const WebAsset& file, const HttpCall& call, const char* cached) 
   return answer;
 }
 
+// Its files are found from wherever it was asked for, also below a path that a proxy adds.
+HttpAnswer SendPage(const WebAsset& page, const HttpCall& call) {
+  const std::optional<std::string> plain = UnpackGzip(page.gzip);
+  if (!plain) return {absl::InternalError("this tuner was built with a broken page"), ""};
+  const std::string below = absl::StrCat("\"", std::string(kBelow));
+  HttpAnswer answer{
+      absl::OkStatus(),
+      absl::StrReplaceAll(*plain, {{below, absl::StrCat("\"", call.base, below.substr(2))}}),
+      page.type.data()};
+  answer.headers = PageHeaders(kAskAgain);
+  return answer;
+}
+
 // A person with the address of a page, and without a session.
 HttpAnswer AskToLogIn(const HttpCall& call) {
   HttpAnswer answer{absl::OkStatus(), "", "text/plain", kSeeOther};
   answer.headers = PageHeaders("no-store");
-  answer.headers.emplace_back("Location", absl::StrCat("/login?to=", PercentEncoded(call.target.substr(1))));
+  answer.headers.emplace_back(
+      "Location", absl::StrCat(call.base, "login?to=", PercentEncoded(call.target.substr(1))));
   return answer;
 }
 
@@ -97,13 +112,15 @@ HttpAnswer OwnFile(std::string_view text, const char* type) {
   return answer;
 }
 
-HttpAnswer Links(const std::string& dashboard, bool built) {
+HttpAnswer Links(const std::string& dashboard, bool built, const HttpCall& call) {
+  const std::string links =
+      absl::StrReplaceAll(kLinks, {{"href=\"", absl::StrCat("href=\"", call.base)}});
   const std::string link =
       dashboard.empty() ? ""
                         : absl::StrCat("<li><a href=\"", dashboard, "\">optuna-dashboard</a></li>");
   HttpAnswer answer{
       absl::OkStatus(),
-      absl::StrCat(kLinks, link, "</ul>", built ? "" : kHowToGetThePages, "</body></html>\n"),
+      absl::StrCat(links, link, "</ul>", built ? "" : kHowToGetThePages, "</body></html>\n"),
       "text/html; charset=utf-8"};
   answer.headers = PageHeaders(kAskAgain);
   return answer;
@@ -113,12 +130,11 @@ HttpAnswer Links(const std::string& dashboard, bool built) {
 
 std::vector<HttpRoute> PageRoutes(std::string dashboard, std::span<const WebAsset> files) {
   const WebAsset* page = FindFile(files, kPageAddress);
-  const auto links = [dashboard = std::move(dashboard), built = page != nullptr](const HttpCall&) {
-    return Links(dashboard, built);
-  };
+  const auto links = [dashboard = std::move(dashboard), built = page != nullptr](
+                         const HttpCall& call) { return Links(dashboard, built, call); };
   const auto home = [page, links](const HttpCall& call) {
     if (page == nullptr) return links(call);
-    return Allows(call.role, Role::kView) ? Send(*page, call, kAskAgain) : AskToLogIn(call);
+    return Allows(call.role, Role::kView) ? SendPage(*page, call) : AskToLogIn(call);
   };
   const auto file = [files](const HttpCall& call) -> HttpAnswer {
     const std::string& name = call.path.at("file");

@@ -5,11 +5,13 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
 #include "tuner/api/tuner.h"
 #include "tuner/credentials/roles.h"
+#include "tuner/server/http/stream_connection.h"
 
 namespace espalier {
 
@@ -23,6 +25,7 @@ struct HttpCall {
   std::string service_url;        // where the client has reached the service, without a path
   std::string accept_encoding{};  // header Accept-Encoding
   std::string last_event_id{};    // header Last-Event-ID: how far a stream that broke had come
+  std::string base{};             // from the request's path to where the service's begin: "../../"
   Role role = Role::kNobody;      // what the caller may do
   std::string target{};           // as the request line has it
   std::string token{};            // that the client shows, or its session stands for; empty: none

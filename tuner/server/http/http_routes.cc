@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/check.h"
 #include "tuner/api/json.h"
 #include "tuner/server/access/browser_sessions.h"
 #include "tuner/server/http/event_streams.h"
@@ -85,21 +86,29 @@ std::vector<HttpRoute> ServiceRoutes(std::string dashboard, MetricsText metrics)
   const auto text = [metrics = std::move(metrics)](const HttpCall& call) {
     return AnswerMetrics(metrics(call.tuner));
   };
-  return {{"GET", "/", "index", index},
-          {"GET", "/healthz", "healthz", Health},
-          {"GET", "/metrics", "metrics", text},
-          {.method = "GET",
-           .path = "/api/openapi.json",
-           .operation = "openapi",
-           .answer = OpenApi,
-           .query = QueryKeys{}}};
+  std::vector<HttpRoute> routes = PageRoutes(std::move(dashboard), WebAssets());
+  for (HttpRoute& route : std::vector<HttpRoute>{{"GET", "/healthz", "healthz", Health},
+                                                 {"GET", "/metrics", "metrics", text},
+                                                 {.method = "GET",
+                                                 .path = "/api/openapi.json",
+                                                 .operation = "openapi",
+                                                 .answer = OpenApi,
+                                                 .query = QueryKeys{}}}) {
+    routes.push_back(std::move(route));
+  }
+  return routes;
 }
 
 std::vector<HttpRoute> EventRoutes(EventStreams* streams) {
-  return {{"GET", "/api/view/events", "events", [streams](const HttpCall& call) {
-             ESPALIER_CHECK(streams != nullptr, "a service that answers has streams");
-             return streams->Open(call);
-           }}};
+  return {{.method = "GET",
+           .path = "/api/view/events",
+           .operation = "events",
+           .answer =
+               [streams](const HttpCall& call) {
+                 ESPALIER_CHECK(streams != nullptr, "a service that answers has streams");
+                 return streams->Open(call);
+               },
+           .query = QueryKeys{"after", "study"}}};
 }
 
 std::vector<HttpRoute> SessionRoutes(BrowserSessions* sessions) {
@@ -132,11 +141,11 @@ std::vector<HttpRoute> SessionRoutes(BrowserSessions* sessions) {
            .query = QueryKeys{}}};
 }
 
-std::vector<HttpRoute> OwnRoutes(std::string dashboard, MetricsText metrics, EventStreams* streams,
-                                 BrowserSessions* sessions) {
+std::vector<HttpRoute> OwnRoutes(std::string dashboard, MetricsText metrics, const RoutesUse& use) {
   std::vector<HttpRoute> all = ServiceRoutes(std::move(dashboard), std::move(metrics));
-  for (const auto& routes : {OperationRoutes(), SlotRoutes(), EventRoutes(streams),
-                             SessionRoutes(sessions), ViewRoutes()}) {
+  for (const auto& routes :
+       {OperationRoutes(), SlotRoutes(), EventRoutes(use.streams), SessionRoutes(use.sessions),
+        ViewRoutes(use.revisions), AnalysisRoutes(), SimulationRoutes(use.simulations)}) {
     all.insert(all.end(), routes.begin(), routes.end());
   }
   return all;

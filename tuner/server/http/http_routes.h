@@ -18,6 +18,9 @@ std::vector<HttpRoute> OperationRoutes();  // those of tuner/api/operations.h
 std::vector<HttpRoute> SlotRoutes();
 // What pages show: tuner/web/view. `revisions` outlives the routes.
 std::vector<HttpRoute> ViewRoutes(const RevisionLog* revisions);
+std::vector<HttpRoute> AnalysisRoutes();
+class Simulations;
+std::vector<HttpRoute> SimulationRoutes(Simulations* simulations);
 
 // The text of the metrics, of a tuner.
 using MetricsText = std::function<absl::StatusOr<std::string>(Tuner&)>;
@@ -30,11 +33,17 @@ class EventStreams;
 std::vector<HttpRoute> EventRoutes(EventStreams* streams);
 std::vector<HttpRoute> SessionRoutes(BrowserSessions* sessions);
 
-// All of the routes above. Those who call them, and not only read the list, give all that they use;
-// it outlives the routes.
+// What routes use of the service; it outlives them.
+struct RoutesUse {
+  EventStreams* streams = nullptr;
+  BrowserSessions* sessions = nullptr;
+  const RevisionLog* revisions = nullptr;
+  Simulations* simulations = nullptr;
+};
+
+// All of the routes above. Those who call them, and not only read the list, give all that they use.
 std::vector<HttpRoute> OwnRoutes(std::string dashboard, MetricsText metrics,
-                                 EventStreams* streams = nullptr,
-                                 BrowserSessions* sessions = nullptr);
+                                 const RoutesUse& use = {});
 
 // The route of a request, with the decoded values of the names in its path. 404: there is no such
 // path; 405: it takes other methods, `allowed`.

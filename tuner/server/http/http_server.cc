@@ -73,8 +73,9 @@ std::string RequestKey(const httplib::Request& request) {
 class HttpServerImpl final : public HttpServer {
  public:
   HttpServerImpl(TlsContextPtr tls, const AccessControl& access, std::vector<HttpRoute> routes,
-                 Tuner& tuner, Metrics& metrics, const BrowserSessions* sessions)
-      : access_(access),
+                 Tuner& tuner, Metrics& metrics, ProxiedAt proxied, const BrowserSessions* sessions)
+      : proxied_(std::move(proxied)),
+        access_(access),
         sessions_(sessions),
         scheme_(tls != nullptr ? "https://" : "http://"),
         tuner_(tuner),
@@ -98,11 +99,11 @@ class HttpServerImpl final : public HttpServer {
   HttpDoor Door() {
     HttpDoor door;
     door.opens = [this](std::string_view method, std::string_view target) {
-      const FoundRoute found = FindRoute(routes_, method, target);
+      const FoundRoute found = Find(method, target);
       return found.route != nullptr && found.route->open && Open(found).ok();
     };
     door.waits = [this](std::string_view method, std::string_view target) {
-      const FoundRoute found = FindRoute(routes_, method, target);
+      const FoundRoute found = Find(method, target);
       return found.route != nullptr && found.route->waits;
     };
     door.streams = [this](const std::string& name, std::unique_ptr<StreamConnection> connection) {
@@ -184,16 +185,19 @@ class HttpServerImpl final : public HttpServer {
                   .service_url = ServiceUrl(request),
                   .accept_encoding = request.get_header_value(kAcceptEncodingHeader),
                   .last_event_id = request.get_header_value("Last-Event-ID"),
+                  .base = proxied_.BaseFrom(request.target),
                   .role = access_.RoleOf(shown),
-                  .target = request.target,
+                  .target = std::string(proxied_.Stripped(request.target)),
                   .token = shown.token,
                   .cookies = request.get_header_value("Cookie")};
     for (const auto& [name, value] : request.params) call.query.emplace(name, value);
-    HttpAnswer answer = found.route->answer(call);
+    const absl::Status asked = CheckQuery(*found.route, call.query);
+    HttpAnswer answer = asked.ok() ? found.route->answer(call) : HttpAnswer{asked, ""};
     if (answer.status.ok() && answer.stream && request.method == "GET") {
       BeginStream(*found.route, request, std::move(answer.stream), response);
     }
-    if (request.path.starts_with("/api")) response.set_header("Cache-Control", "no-store");
+    if (proxied_.Stripped(request.path).starts_with("/api"))
+      response.set_header("Cache-Control", "no-store");
     Answer(found.route->operation, answer, response);
   }
 
@@ -296,15 +300,13 @@ class HttpServerImpl final : public HttpServer {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const ListenAddress& address,
-                                                              const Certificate& tls,
-                                                              const AccessControl& access,
-                                                              std::vector<HttpRoute> routes,
-                                                              Tuner& tuner, Metrics& metrics,
-                                                              const BrowserSessions* sessions) {
+absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(
+    const ListenAddress& address, const Certificate& tls, const AccessControl& access,
+    std::vector<HttpRoute> routes, Tuner& tuner, Metrics& metrics, ProxiedAt proxied,
+    const BrowserSessions* sessions) {
   ESPALIER_ASSIGN_OR_RETURN(TlsContextPtr context, MakeTlsServer(tls));
   auto server = std::make_unique<HttpServerImpl>(std::move(context), access, std::move(routes),
-                                                 tuner, metrics, sessions);
+                                                 tuner, metrics, std::move(proxied), sessions);
   ESPALIER_RETURN_IF_ERROR(server->Listen(address));
   return server;
 }

@@ -25,11 +25,12 @@ inline constexpr std::size_t kMaxHttpBody = 1 << 20;  // bytes
 // {"error": message, "code": name of the status}.
 class HttpServer {
  public:
-  // Port 0 takes any free one; an empty certificate: it speaks in the clear. Null `sessions`:
-  // browsers have none. What is given by reference must outlive the server.
+  // Port 0 takes any free one; an empty certificate: it speaks in the clear. Paths with the prefix
+  // of a proxy are those without it. Null `sessions`: browsers have none. What is given by
+  // reference or pointer must outlive the server.
   static absl::StatusOr<std::unique_ptr<HttpServer>> Start(
       const ListenAddress& address, const Certificate& tls, const AccessControl& access,
-      std::vector<HttpRoute> routes, Tuner& tuner, Metrics& metrics,
+      std::vector<HttpRoute> routes, Tuner& tuner, Metrics& metrics, ProxiedAt proxied = {},
       const BrowserSessions* sessions = nullptr);
   virtual ~HttpServer() = default;
 

@@ -105,10 +105,16 @@ std::vector<HttpRoute> SimulationRoutes(Simulations* simulations) {
     ESPALIER_CHECK(simulations != nullptr, "a service that answers has simulations");
     return *simulations;
   };
-  return {{"POST", "/api/studies/{study}/simulations", "StartSimulation",
-           [known](const HttpCall& call) { return StartSimulation(known(), call); }},
-          {"GET", "/api/simulations/{simulation_id}", "GetSimulation",
-           [known](const HttpCall& call) { return GetSimulation(known(), call); }}};
+  return {{.method = "POST",
+           .path = "/api/studies/{study}/simulations",
+           .operation = "StartSimulation",
+           .answer = [known](const HttpCall& call) { return StartSimulation(known(), call); },
+           .query = QueryKeys{}},
+          {.method = "GET",
+           .path = "/api/simulations/{simulation_id}",
+           .operation = "GetSimulation",
+           .answer = [known](const HttpCall& call) { return GetSimulation(known(), call); },
+           .query = QueryKeys{}}};
 }
 
 }  // namespace espalier

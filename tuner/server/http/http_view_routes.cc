@@ -4,6 +4,8 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/numbers.h"
@@ -192,16 +194,29 @@ HttpAnswer TrialAnswer(const ViewCall& call) {
 }  // namespace
 
 std::vector<HttpRoute> ViewRoutes(const RevisionLog* log) {
-  const auto answered_by = [log](HttpAnswer (*answer)(const ViewCall&)) {
-    return [log, answer](const HttpCall& call) { return answer({call, log}); };
+  std::vector<HttpRoute> routes;
+  const auto add = [&](std::string_view path, const char* operation,
+                       HttpAnswer (*answer)(const ViewCall&), QueryKeys query) {
+    routes.push_back({.method = "GET",
+                      .path = path,
+                      .operation = operation,
+                      .answer =
+                          [log, answer](const HttpCall& call) {
+                            return answer({call, log});
+                          },
+                      .query = std::move(query)});
   };
-  return {{"GET", "/api/view/overview", "ViewOverview", answered_by(OverviewAnswer)},
-          {"GET", "/api/view/studies/{study_id}", "ViewStudy", answered_by(StudyAnswer)},
-          {"GET", "/api/view/studies/{study_id}/trials", "ViewTrials", answered_by(TrialsAnswer)},
-          {"GET", "/api/view/studies/{study_id}/curves", "ViewCurves", answered_by(CurvesAnswer)},
-          {"GET", "/api/view/lanes", "ViewLanes", answered_by(LanesAnswer)},
-          {"GET", "/api/view/decisions", "ViewDecisions", answered_by(DecisionsAnswer)},
-          {"GET", "/api/view/trials/{trial_id}", "ViewTrial", answered_by(TrialAnswer)}};
+  add("/api/view/overview", "ViewOverview", OverviewAnswer, {});
+  add("/api/view/studies/{study_id}", "ViewStudy", StudyAnswer, {});
+  add("/api/view/studies/{study_id}/trials", "ViewTrials", TrialsAnswer,
+      {"from", "rows", "changed_since"});
+  add("/api/view/studies/{study_id}/curves", "ViewCurves", CurvesAnswer,
+      {"trials", "best", "x", "from", "to", "width", "xlog"});
+  add("/api/view/lanes", "ViewLanes", LanesAnswer, {"from", "to", "width", "study"});
+  add("/api/view/decisions", "ViewDecisions", DecisionsAnswer,
+      {"study", "trial", "kind", "before", "limit"});
+  add("/api/view/trials/{trial_id}", "ViewTrial", TrialAnswer, {});
+  return routes;
 }
 
 }  // namespace espalier

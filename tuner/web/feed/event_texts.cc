@@ -74,9 +74,12 @@ std::string ValuesEvent(Time now, const RevisionLog::Values& values) {
       column("step", [](const Reported& r) { return Number(r.value.step); }),
       column("value", [](const Reported& r) { return Number(r.value.value); }),
       column("at", [](const Reported& r) { return Moment(r.value.at); }),
-      column("batch_size", [](const Reported& r) {
-        return r.value.batch_size == 0 ? "null" : Number(r.value.batch_size);
-      })};
+      column("batch_size",
+             [](const Reported& r) {
+               return r.value.batch_size == 0 ? "null" : Number(r.value.batch_size);
+             }),
+      column("promise", [](const Reported& r) { return Rounded(double{r.value.promise}); }),
+      column("goodput", [](const Reported& r) { return Rounded(double{r.value.goodput}); })};
   // Without an id: whoever has seen the event that follows has seen this one.
   return Event("values", nullptr,
                absl::StrCat("\"now\":", Moment(now), ",\"more\":", Word(values.more), ",",

@@ -89,8 +89,8 @@ void RevisionLog::Take(const std::vector<Change>& changes, const TunerState& sta
   for (ReportedValue& value : values) value.revision = revisions.at(value.trial.id);
   std::stable_sort(values.begin(), values.end(),
                    [](const auto& a, const auto& b) { return a.revision < b.revision; });
-  for (ReportedValue& value : values) {
-    values_.push_back(std::move(value));
+  for (const ReportedValue& value : values) {
+    values_.push_back(value);
     if (values_.size() <= kMaxLogValues) continue;
     values_forgotten_ = values_.front().revision;
     values_.pop_front();

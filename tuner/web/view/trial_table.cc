@@ -126,8 +126,8 @@ TrialTable::TrialTable(const Study& study) {
 
 std::size_t TrialTable::UnitsOf(const Trial& trial) {
   constexpr std::size_t kOfEach = 4;
-  constexpr std::size_t kValuesInUnit = 64;
-  return kOfEach + trial.values.size() / kValuesInUnit + trial.spans.size() / kOfEach +
+  constexpr std::size_t kValuesOfUnit = 64;
+  return kOfEach + trial.values.size() / kValuesOfUnit + trial.spans.size() / kOfEach +
          trial.parameters.size() + trial.suggested.size() + 2 * trial.attributes.user.size();
 }
 

@@ -13,7 +13,6 @@ import {Lanes} from "../../plot/lanes";
 import {useAnswer, useOverview} from "../../store";
 import {type Trials, useTrials} from "../../table/use_trials";
 import {addressOf, go, setQuery, useQuery} from "../../url";
-import {AnalysisTab} from "./analysis/analysis_tab";
 import {useCopy} from "./clipboard";
 import {AnalysisTab} from "./analysis/analysis_tab";
 import {WhatIfTab} from "./analysis/what_if_tab";
@@ -80,11 +79,12 @@ function Shown({study, row, overview}: {study: Study; row: StudyRow; overview: O
       <Tiles row={row} poolSlots={overview.pool.slots} onCopyBest={bestRow === undefined ? null : copyBest} />
       <nav className="tabs" aria-label="Parts of the study">
         {TABS.filter(([name]) => name !== "whatif" || row.kind !== "ask").map(([name, label]) => (
-          <button type="button" key={name} aria-current={tab === name ? "page" : undefined} onClick={() => showTab(name)}>{label}</button>
+          <button type="button" key={name} aria-current={tab === name ? "page" : undefined} onClick={() => showTab(name)}>
+            {label}
+          </button>
         ))}
       </nav>
       {tab === "decisions" ? <DecisionsTab study={study.id} />
-        : tab === "analysis" ? <AnalysisAndTrials study={study} row={row} overview={overview} trials={trials} />
         : tab === "definition" ? <DefinitionTab study={study} />
         : tab === "analysis" ? <AnalysisTab study={study} row={row} trials={trials} />
         : tab === "whatif" ? <WhatIfTab row={row} role={overview.role} policy={overview.pool.policy || study.policy} />
@@ -117,18 +117,6 @@ function OverviewTab({study, row, overview, trials}: OverviewTabProps) {
     </>
   );
 }
-
-function AnalysisAndTrials({study, row, overview, trials}: OverviewTabProps) {
-  return (
-    <>
-      <AnalysisTab study={study} row={row} trials={trials} onOpen={(trial) => go(addressOf.trial(study.id, trial))} />
-      <TrialsTable study={study} row={row} role={overview.role} slots={overview.pool.slots} trials={trials} hovered={null}
-                   onHover={nothing} />
-    </>
-  );
-}
-
-function nothing(): void {}
 
 /** What is pointed at elsewhere does not concern it. */
 const SlotsPanel = memo(function SlotsPanel({study}: {study: number}) {

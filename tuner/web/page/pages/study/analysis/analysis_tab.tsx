@@ -39,7 +39,7 @@ export function AnalysisTab({study, row, trials}: AnalysisTabProps) {
   const value = useMemo(() => valueDimension(study, store, all, objective), [study, store, all, objective]);
   const ranked = useMemo(() => rankedDimensions(study, trials, all, importances.data, objective),
                          [study, trials, all, importances.data, objective]);
-  const label = useCallback((column: string) => labelOf(column, study.metric, study.directions.length), [study]);
+  const label = useCallback((column: string) => labelOf(column, study.metric ?? "value", study.directions.length), [study]);
   const maximize = study.directions[objective] === "maximize";
   const open = (trial: number) => go(addressOf.trial(study.id, trial));
   const axes = useMemo(() => (value === null ? [] : [...ranked.slice(0, MOST_AXES), value]), [ranked, value]);
