@@ -101,10 +101,9 @@ class Service:
         connection = http.client.HTTPConnection(endpoint, timeout=60)
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         connection.request(method, path, b"" if method != "GET" else None, headers)
-        answer = connection.getresponse()
-        answer.read()
-        connection.close()
-        return answer.status
+        status = connection.getresponse().status
+        connection.close()  # unread: the page's events do not end
+        return status
 
 
 def calls():
