@@ -1,13 +1,10 @@
 #!/usr/bin/env python3
 # bench: overhead - time of the adaptive training loop on one replica over that of the plain LibTorch loop, same model, data and batch
-# builds: bench_overhead_loop bench_fingerprints
+# builds: bench_overhead_loop
 """One thread each, in one process and in turns of a second; the median of 7 pairs of 4 seconds. Twice: with
 the batch that is the base batch, which one pass over the model takes, and with one of twice the base
 batch, which the adaptive loop takes in two microbatches and the plain loop still in one. The
-adaptive loop does all it does in a trial: fixed batch, AdaScale, the gradient noise measured.
-
-And what the fingerprints by which several replicas compare their state take of a plain step's processor time; the
-bar is 0.003 for each model."""
+adaptive loop does all it does in a trial: fixed batch, AdaScale, the gradient noise measured."""
 import json
 import os
 import statistics
@@ -20,7 +17,6 @@ MODELS = usual_or_smoke(("convnet", "resnet18"), ("convnet",))
 TURN_S = usual_or_smoke(1.0, 0.05)
 # A lone replica whose batch is larger than its base batch takes each step in two microbatches.
 MODES = {"": 1, "_two_microbatches": 2}
-ROUNDS = usual_or_smoke(4, 1)  # of all tensors
 
 
 def measure(model, mode, microbatches):
@@ -36,18 +32,9 @@ def measure(model, mode, microbatches):
             f"{model}{mode}_plain_ms": round(1000 * statistics.median(p[0] for p in pairs), 2)}
 
 
-def fingerprints(model):
-    run = subprocess.run([os.path.join(BIN, "bench_fingerprints"), model, str(ROUNDS)], check=True, stdout=subprocess.PIPE,
-                         text=True, env=os.environ | {"OMP_NUM_THREADS": "1"})
-    plain, comparing = map(float, run.stdout.split())
-    print(f"{model}: fingerprints take {1e6 * comparing:.1f} us of {1000 * plain:.2f} ms", flush=True)
-    return {f"{model}_fingerprints_share": round(comparing / plain, 5)}
-
-
 def main():
     figures = {}
     for model in MODELS:
-        figures |= fingerprints(model)
         for mode, microbatches in MODES.items():
             figures |= measure(model, mode, microbatches)
     print(json.dumps(figures | {"pairs": PAIRS, "threads": 1}))

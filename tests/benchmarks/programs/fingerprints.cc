@@ -2,9 +2,11 @@
 // and after each of its steps the numbers that a replica of several would put into the step's sums
 // and read out of them. Alone they would find what they read in the caches.
 //
-// Usage: bench_fingerprints MODEL ROUNDS
-// Prints processor seconds a step of the plain loop, and those of the comparison. A round is as
-// many steps as it takes until all tensors have come by.
+// Usage: bench_fingerprints MODEL PAIRS TURN_S
+// Takes turns of so many processor seconds without the comparison and with it, whose order
+// alternates. Prints a line a pair: processor seconds a step without and with it, and what the
+// comparison took of the latter, less what reading the clock does. Turns go on where the last one
+// ended, so that all tensors come by.
 
 #include <ATen/Parallel.h>
 #include <ATen/ops/randperm.h>
@@ -31,14 +33,36 @@ double ProcessorSeconds() {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
+struct Turn {
+  double step_s = 0;   // processor seconds of a step, with what comes after it
+  double after_s = 0;  // of these what comes after it
+};
+
+// Steps of `train`, each followed by `after`, which is false where replicas differ: then nothing.
+template <typename Train, typename After>
+std::optional<Turn> TakeTurn(double seconds, const Train& train, const After& after) {
+  const double start = ProcessorSeconds();
+  double after_s = 0;
+  int steps = 0;
+  while (steps < 2 || ProcessorSeconds() - start < seconds) {
+    train();
+    const double trained = ProcessorSeconds();
+    if (!after()) return std::nullopt;
+    after_s += ProcessorSeconds() - trained;
+    ++steps;
+  }
+  return Turn{.step_s = (ProcessorSeconds() - start) / steps, .after_s = after_s / steps};
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  auto workload = argc == 3 ? MakeWorkload(argv[1], at::kCPU) : std::nullopt;
-  const std::int64_t rounds = argc == 3 ? std::atoll(argv[2]) : 0;
+  auto workload = argc == 4 ? MakeWorkload(argv[1], at::kCPU) : std::nullopt;
+  const int pairs = argc == 4 ? std::atoi(argv[2]) : 0;
+  const double turn_s = argc == 4 ? std::atof(argv[3]) : 0;
   auto collectives = espalier::MakeGlooCollectives({});
-  if (!workload || rounds < 1 || !collectives.ok()) {
-    std::fprintf(stderr, "usage: bench_fingerprints MODEL ROUNDS\n");
+  if (!workload || pairs < 1 || turn_s <= 0 || !collectives.ok()) {
+    std::fprintf(stderr, "usage: bench_fingerprints MODEL PAIRS TURN_S\n");
     return 2;
   }
   at::set_num_threads(1);
@@ -70,19 +94,17 @@ int main(int argc, char** argv) {
     ++position.step;
     return alike;
   };
-  compare();  // after a join all tensors are compared
-  const std::int64_t steps = rounds * espalier::ReplicaCheck::kRounds;
-  double training_s = 0;
-  double comparing_s = 0;
-  for (std::int64_t step = 0; step < steps; ++step) {
-    const double start = ProcessorSeconds();
-    train();
-    const double trained = ProcessorSeconds();
-    if (!compare()) return 1;
-    training_s += trained - start;
-    comparing_s += ProcessorSeconds() - trained;
+  const auto nothing = [] { return true; };
+  compare();                                        // after a join all tensors are compared
+  if (!TakeTurn(turn_s, train, nothing)) return 1;  // to warm up
+  for (int pair = 0; pair < pairs; ++pair) {
+    std::optional<Turn> on;
+    if (pair % 2 == 0) on = TakeTurn(turn_s, train, compare);
+    const std::optional<Turn> off = TakeTurn(turn_s, train, nothing);
+    if (pair % 2 == 1) on = TakeTurn(turn_s, train, compare);
+    if (!on || !off) return 1;
+    std::printf("%.9f %.9f %.9f\n", off->step_s, on->step_s, on->after_s - off->after_s);
+    std::fflush(stdout);
   }
-  std::printf("%.9f %.9f\n", training_s / static_cast<double>(steps),
-              comparing_s / static_cast<double>(steps));
   return 0;
 }

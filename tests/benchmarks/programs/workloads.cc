@@ -82,6 +82,7 @@ std::optional<Workload> MakeOnHost(const std::string& name) {
   }
   if (name == "resnet18") return WorkloadOf(std::make_shared<ResNet18>(kClasses), {3, 32, 32}, 16);
   if (name == "mlp") return Perceptron({784, 1280, 1200, kClasses}, 128);
+  if (name == "small_mlp") return Perceptron({64, 256, 128, kClasses}, 64);
   if (name == "small") return Perceptron({64, 256, 256, kClasses}, 256);
   if (name == "large") return Perceptron({1024, 4096, 4096, 1024, kClasses}, 32);
   if (name == "transformer") return TransformerIn("");
