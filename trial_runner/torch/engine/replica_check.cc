@@ -30,23 +30,21 @@ constexpr int kDigitBits = 6;
 constexpr std::int64_t kLeastWords = 1024;
 constexpr std::int64_t kWordBytes = 4;
 
-GradientBuckets::Tail Place(GradientBuckets::Tail first, int digit, int power) {
-  return static_cast<GradientBuckets::Tail>(first + std::int64_t{2} * digit + power);
-}
-
 void Tell(GradientBuckets& gradients, GradientBuckets::Tail first, int digits, std::uint64_t of) {
+  float* to = gradients.MutableTail(first);
   for (int i = 0; i < digits; ++i) {
-    const auto digit = static_cast<double>(of >> (i * kDigitBits) & ((1U << kDigitBits) - 1));
-    gradients.SetTail(Place(first, i, 0), digit);
-    gradients.SetTail(Place(first, i, 1), digit * digit);
+    const auto digit = static_cast<float>(of >> (i * kDigitBits) & ((1U << kDigitBits) - 1));
+    *to++ = digit;
+    *to++ = digit * digit;
   }
 }
 
 bool AllSame(const GradientBuckets& gradients, GradientBuckets::Tail first, int digits,
              int members) {
-  for (int i = 0; i < digits; ++i) {
-    const double sum = gradients.tail(Place(first, i, 0));
-    if (members * gradients.tail(Place(first, i, 1)) != sum * sum) return false;
+  const float* from = gradients.TailFrom(first);
+  for (int i = 0; i < digits; ++i, from += 2) {
+    const double sum = from[0];
+    if (members * static_cast<double>(from[1]) != sum * sum) return false;
   }
   return true;
 }

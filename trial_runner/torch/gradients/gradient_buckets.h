@@ -166,6 +166,10 @@ class GradientBuckets {
   absl::Status Reduce();
 
   double tail(Tail index) const { return TailAt(index); }
+  // The tail's numbers from there on, for who tells or reads many of them: an access by index asks
+  // the tensor for its memory each time.
+  float* MutableTail(Tail first) { return tail_.mutable_data_ptr<float>() + first; }
+  const float* TailFrom(Tail first) const { return tail_.const_data_ptr<float>() + first; }
   double compute_time_s(int rank) const;
   // Sum over the step's microbatches, by group: |gradient|^2 of each, without weight.
   std::vector<double> LocalSqr() const;
