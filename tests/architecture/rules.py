@@ -245,7 +245,7 @@ WALLS = {
     # What browsers unpack: the library of HTTP packs far too hard.
     "packing": {
         "includes": r"^(brotli/|zlib\.h$)",
-        "sources": ["tuner/server/http", "examples"],
+        "sources": ["tuner/server/http", "tuner/web/assets", "examples"],
         "headers": [],
     },
     "prometheus": {

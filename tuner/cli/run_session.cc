@@ -26,10 +26,10 @@
 #include "tuner/cli/machine/files.h"
 #include "tuner/cli/machine/machine.h"
 #include "tuner/cli/options/service_options.h"
+#include "tuner/cli/report/page.h"
 #include "tuner/cli/run_checks.h"
 #include "tuner/cli/served_page.h"
 #include "tuner/cli/verb.h"
-#include "tuner/cli/views/report/page.h"
 #include "tuner/cli/views/study_text.h"
 #include "tuner/cli/views/text.h"
 #include "tuner/server/service.h"
@@ -325,7 +325,8 @@ class Session {
         plan_.arguments.report.empty() ? ReportFile(plan_) : plan_.arguments.report;
     std::printf("%s%s", plan_.arguments.quiet ? "" : "\n", ResultText(details).c_str());
     std::fflush(stdout);
-    ESPALIER_RETURN_IF_ERROR(WriteFile(path, ReportPage(details, Seconds(Now()))));
+    ESPALIER_ASSIGN_OR_RETURN(const std::string page, ReportPage(details, Seconds(Now())));
+    ESPALIER_RETURN_IF_ERROR(WriteFile(path, page));
     std::printf("report: %s\n", path.c_str());
     std::fflush(stdout);
     return absl::OkStatus();

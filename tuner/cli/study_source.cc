@@ -9,7 +9,7 @@
 #include "base/trial_folder.h"
 #include "trial_runner/agent/trial_output.h"
 #include "tuner/api/operations.h"
-#include "tuner/api/tuner.h"
+#include "tuner/api/resting_tuner.h"
 #include "tuner/cli/client.h"
 #include "tuner/cli/options/command.h"
 #include "tuner/cli/views/record.h"
@@ -64,15 +64,12 @@ Time LastMomentOf(const TunerState& state) {
   return last;
 }
 
-// The operations of the API over a state at rest: they only look at the core, so one that never
-// steps will do.
-class DatabaseSource : public StudySource, private Tuner {
+// The operations of the API over a state at rest.
+class DatabaseSource : public StudySource, private RestingTuner {
  public:
   // Trials' files are below `trials`, if there is such a folder.
-  DatabaseSource(TunerState state, std::string trials)
-      : now_(LastMomentOf(state)),
-        core_(std::move(state), CoreOptions()),
-        trials_(std::move(trials)) {}
+  DatabaseSource(TunerState state, Time now, std::string trials)
+      : RestingTuner(std::move(state), now), trials_(std::move(trials)) {}
 
   absl::StatusOr<v1::ListStudiesResponse> ListStudies() override {
     return api::ListStudies(*this, v1::ListStudiesRequest());
@@ -85,7 +82,7 @@ class DatabaseSource : public StudySource, private Tuner {
     auto details = api::GetStudy(*this, request);
     if (!details.ok()) return details;
     // No agent is connected, but the names of the nodes are known.
-    for (const auto& [id, node_name] : core_.state().nodes) {
+    for (const auto& [id, node_name] : state().nodes) {
       v1::Node* node = details->mutable_pool()->add_nodes();
       node->set_id(id.value);
       node->set_name(node_name);
@@ -98,23 +95,9 @@ class DatabaseSource : public StudySource, private Tuner {
   }
 
   bool live() const override { return false; }
-  double Now() const override { return Seconds(now_); }
+  double Now() const override { return Seconds(now()); }
 
  private:
-  Reply Post(Event) override {
-    Reply reply;
-    reply.status = absl::UnimplementedError("a database that is only read takes no events");
-    return reply;
-  }
-  absl::Status Read(const std::function<void(const View&)>& look) override {
-    look(View{.core = core_,
-              .now = now_,
-              .pids = pids_,
-              .gpus = gpus_,
-              .folders = folders_,
-              .hosts = hosts_});
-    return absl::OkStatus();
-  }
   absl::StatusOr<std::string> ReadOutput(NodeId, const TrialName& trial,
                                          const OutputPart& part) override {
     const std::string folder = FindTrialFolder(trials_, trial);
@@ -124,14 +107,14 @@ class DatabaseSource : public StudySource, private Tuner {
     return espalier::TrialOutput(folder, static_cast<std::size_t>(part.max_bytes), part.rank);
   }
 
-  Time now_;
-  Core core_;
   const std::string trials_;
-  std::map<ReplicaId, int> pids_;
-  std::map<std::string, std::vector<NodeGpu>> gpus_;
-  std::map<std::string, std::string> folders_;
-  std::map<std::string, std::string> hosts_;
 };
+
+// As it last was.
+std::unique_ptr<StudySource> SourceOf(TunerState state, std::string trials) {
+  const Time now = LastMomentOf(state);
+  return std::make_unique<DatabaseSource>(std::move(state), now, std::move(trials));
+}
 
 }  // namespace
 
@@ -140,12 +123,12 @@ absl::StatusOr<std::unique_ptr<StudySource>> OpenDatabase(const std::string& pat
   if (!storage.ok()) return absl::InvalidArgumentError(storage.status().message());
   absl::StatusOr<TunerState> state = (*storage)->Load();
   if (!state.ok()) return absl::InvalidArgumentError(state.status().message());
-  return std::make_unique<DatabaseSource>(
-      *std::move(state), TrialsPath(std::filesystem::path(path).parent_path().string()));
+  return SourceOf(*std::move(state),
+                  TrialsPath(std::filesystem::path(path).parent_path().string()));
 }
 
 std::unique_ptr<StudySource> SourceOfState(TunerState state) {
-  return std::make_unique<DatabaseSource>(std::move(state), "");
+  return SourceOf(std::move(state), "");
 }
 
 void SourceArguments::AddTo(CliCommand& command) {

@@ -12,8 +12,9 @@
 #include "tuner/cli/machine/files.h"
 #include "tuner/cli/machine/machine.h"
 #include "tuner/cli/options/plugin_argument.h"
+#include "tuner/cli/report/page.h"
+#include "tuner/cli/simulate/lanes.h"
 #include "tuner/cli/simulate/output_files.h"
-#include "tuner/cli/views/report/page.h"
 #include "tuner/cli/views/simulation_page.h"
 #include "tuner/cli/views/simulation_text.h"
 
@@ -90,12 +91,17 @@ absl::Status SimulateRecordedCluster(const SimulateClusterArguments& a) {
     ESPALIER_RETURN_IF_ERROR(WriteFile(a.decisions_file, SimulationDecisions(runs)));
     std::printf("%s\n", a.decisions_file.c_str());
   }
+  std::vector<std::string> figures;
+  for (const SimulationRun& run : runs) figures.push_back(FigureRunJson(run));
+  const ReportOptions beside{.target = {}, .comparison = LanesJson(figures, {})};
   PageNames names;
   for (const SimulationRun& run : runs) {
     if (a.html_file.empty()) break;
     const std::string path = SimulationPagePath(a.html_file, names.Next(run.policy), runs.size());
     const v1::StudyDetails details = DetailsOf(load.name + " under " + run.policy, run.timeline);
-    ESPALIER_RETURN_IF_ERROR(WriteFile(path, ReportPage(details, details.study().ended_at())));
+    ESPALIER_ASSIGN_OR_RETURN(const std::string page,
+                              ReportPage(details, details.study().ended_at(), beside));
+    ESPALIER_RETURN_IF_ERROR(WriteFile(path, page));
     std::printf("%s\n", path.c_str());
   }
   return absl::OkStatus();

@@ -224,19 +224,26 @@ class LaneDrawing {
   std::vector<LaneMark> marks_;
 };
 
+LaneValue FiguresOf(const SimulationRun& run) {
+  LaneValue json = {{"policy", run.policy},        {"pruner", ""},
+                    {"slots", run.timeline.slots}, {"figures", LaneValue::object()},
+                    {"remarks", run.remarks},      {"lanes", nullptr}};
+  for (const auto& [name, value] : run.timeline.figures) {
+    json["figures"][name] = FiniteOrNull(value);
+  }
+  return json;
+}
+
 }  // namespace
+
+std::string FigureRunJson(const SimulationRun& run) { return FiguresOf(run).dump(); }
 
 std::string LaneRunJson(const SimulationRun& run, const StudySpec& spec,
                         const StudySimulation& simulation, const RecordedLoad* recorded,
                         int slots_per_node) {
-  LaneValue json = {{"policy", run.policy},
-                    {"pruner", TextOf(spec.pruner)},
-                    {"slots", run.timeline.slots},
-                    {"figures", LaneValue::object()},
-                    {"remarks", run.remarks},
-                    {"lanes", LaneDrawing(simulation, recorded, slots_per_node).ToJson()}};
-  for (const auto& [name, value] : run.timeline.figures)
-    json["figures"][name] = FiniteOrNull(value);
+  LaneValue json = FiguresOf(run);
+  json["pruner"] = TextOf(spec.pruner);
+  json["lanes"] = LaneDrawing(simulation, recorded, slots_per_node).ToJson();
   return json.dump(-1, ' ', false, LaneValue::error_handler_t::replace);
 }
 

@@ -18,6 +18,9 @@ std::string LaneRunJson(const SimulationRun& run, const StudySpec& spec,
                         const StudySimulation& simulation, const RecordedLoad* recorded,
                         int slots_per_node);
 
+// A run of which the figures alone are known, in the same form: without a pruner, and lanes null.
+std::string FigureRunJson(const SimulationRun& run);
+
 // All runs, each as above, and the figures of the study itself.
 std::string LanesJson(const std::vector<std::string>& runs, const RecordedFigures& recorded);
 

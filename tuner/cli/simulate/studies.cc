@@ -14,10 +14,10 @@
 #include "tuner/cli/machine/files.h"
 #include "tuner/cli/options/node_templates.h"
 #include "tuner/cli/options/plugin_argument.h"
+#include "tuner/cli/report/page.h"
 #include "tuner/cli/simulate/lanes.h"
 #include "tuner/cli/simulate/output_files.h"
 #include "tuner/cli/study_source.h"
-#include "tuner/cli/views/report/page.h"
 #include "tuner/cli/views/simulation_page.h"
 #include "tuner/cli/views/simulation_text.h"
 #include "tuner/cli/views/text.h"
@@ -301,11 +301,16 @@ void PrintReliability(const Reliability& promise) {
   for (const std::string& line : Columns(rows)) std::puts(line.c_str());
 }
 
-absl::Status WritePage(const std::string& path, const StudySimulation& simulation) {
+// `comparison`: of all runs, as JSON.
+absl::Status WritePage(const std::string& path, const StudySimulation& simulation,
+                       const std::string& comparison) {
   const std::string name = simulation.state.studies.begin()->second.spec.name;
   const std::unique_ptr<StudySource> source = SourceOfState(simulation.state);
   ESPALIER_ASSIGN_OR_RETURN(const v1::StudyDetails details, source->GetStudy(name));
-  ESPALIER_RETURN_IF_ERROR(WriteFile(path, ReportPage(details, source->Now())));
+  ESPALIER_ASSIGN_OR_RETURN(
+      const std::string page,
+      ReportPage(details, source->Now(), {.target = {}, .comparison = comparison}));
+  ESPALIER_RETURN_IF_ERROR(WriteFile(path, page));
   std::printf("%s\n", path.c_str());
   return absl::OkStatus();
 }
@@ -416,7 +421,7 @@ absl::Status SimulateStudies(SimulatedLoad load, const SimulateStudyArguments& a
       cut_off.push_back(CutOffText(runs.back(), simulation.figures, options.until_s));
       runs.back().remarks.push_back(cut_off.back());
     }
-    if (!a.lanes_file.empty()) {
+    if (!a.lanes_file.empty() || !a.html_file.empty()) {
       lanes.push_back(LaneRunJson(runs.back(), spec, simulation, prepared.recorded,
                                   a.node_templates.empty() ? a.slots / a.nodes : 0));
     }
@@ -436,7 +441,8 @@ absl::Status SimulateStudies(SimulatedLoad load, const SimulateStudyArguments& a
   if (beyond > 0) std::printf("\n%s\n", BeyondText(beyond).c_str());
   ESPALIER_RETURN_IF_ERROR(WriteFiles(a, title, runs, prepared.recorded_figures, lanes));
   for (const auto& [path, simulation] : pages) {
-    ESPALIER_RETURN_IF_ERROR(WritePage(path, simulation));
+    ESPALIER_RETURN_IF_ERROR(
+        WritePage(path, simulation, LanesJson(lanes, prepared.recorded_figures)));
   }
   return absl::OkStatus();
 }

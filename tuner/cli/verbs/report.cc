@@ -11,9 +11,9 @@
 #include "tuner/cli/connected_verb.h"
 #include "tuner/cli/local_runs.h"
 #include "tuner/cli/machine/files.h"
+#include "tuner/cli/report/page.h"
+#include "tuner/cli/report/sweep.h"
 #include "tuner/cli/verb.h"
-#include "tuner/cli/views/report/page.h"
-#include "tuner/cli/views/report/sweep.h"
 
 namespace espalier {
 namespace {
@@ -59,7 +59,10 @@ absl::Status Report(StudySource& source, const ReportArguments& arguments) {
   if (path.empty()) {
     ESPALIER_ASSIGN_OR_RETURN(path, OwnReportFile(details.study().name()));
   }
-  ESPALIER_RETURN_IF_ERROR(WriteFile(path, ReportPage(details, source.Now(), arguments.target)));
+  ESPALIER_ASSIGN_OR_RETURN(
+      const std::string page,
+      ReportPage(details, source.Now(), {.target = arguments.target, .comparison = {}}));
+  ESPALIER_RETURN_IF_ERROR(WriteFile(path, page));
   std::printf("%s\n", path.c_str());
   return absl::OkStatus();
 }

@@ -15,7 +15,9 @@ export type Liveness =
   | {is: "polling"}
   | {is: "lost"; since: number}
   | {is: "refused"}
-  | {is: "hidden"};
+  | {is: "hidden"}
+  /** Nothing changes: it is a file with what was known then. */
+  | {is: "record"; at: number};
 
 export interface Events {
   changed(event: Changed): void;

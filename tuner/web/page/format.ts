@@ -56,7 +56,7 @@ export function clock(at: number): string {
   return new Date(at * 1000).toLocaleTimeString("en-GB", {hour: "2-digit", minute: "2-digit"});
 }
 
-function day(date: Date): string {
+export function day(date: Date): string {
   const two = (n: number) => String(n).padStart(2, "0");
   return `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`;
 }

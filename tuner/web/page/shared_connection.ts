@@ -17,7 +17,7 @@ type Message = {kind: "who"} | {kind: "leader"; id: string; liveness: Liveness} 
 
 export class SharedConnection {
   private readonly id = Math.random().toString(36).slice(2);
-  private readonly channel = new BroadcastChannel(CHANNEL);
+  private channel: BroadcastChannel | null = null;
   private readonly connection: Connection;
   private role: "hidden" | "asking" | "leader" | "follower" = "asking";
   private liveness: Liveness = {is: "connecting"};
@@ -38,6 +38,7 @@ export class SharedConnection {
   }
 
   start(): void {
+    this.channel = new BroadcastChannel(CHANNEL);
     this.channel.onmessage = (event: MessageEvent<Message>) => this.take(event.data);
     document.addEventListener("visibilitychange", () => this.visibility());
     window.addEventListener("pagehide", () => this.leave());
@@ -48,7 +49,7 @@ export class SharedConnection {
   }
 
   private post(message: Message): void {
-    this.channel.postMessage(message);
+    this.channel?.postMessage(message);
   }
 
   /** What this window's stream says, to itself and to the others. */

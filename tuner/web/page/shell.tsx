@@ -2,12 +2,13 @@
 
 import {useEffect, useMemo, useRef, useState} from "react";
 
-import {clock} from "./format";
+import {clock, day} from "./format";
 import {Help} from "./parts/help";
 import {Link} from "./parts/link";
 import {Name} from "./parts/name";
 import {Search} from "./parts/search";
 import {ROUTES} from "./pages/routes";
+import {record} from "./record/record";
 import {type Key, useKeys} from "./keys";
 import {say, setRegion} from "./spoken";
 import {useLiveness, useOverview} from "./store";
@@ -25,8 +26,10 @@ export function Shell() {
   const keys = useMemo<readonly Key[]>(() => [
     {key: "?", does: "this list", run: () => setHelp(true)},
     {key: "/", does: "search for a study, a trial, a node", run: () => setSearching(true)},
-    {key: "g p", does: "go to Pool", run: () => go(addressOf.pool())},
-    {key: "g c", does: "go to Cluster", run: () => go(addressOf.cluster())},
+    ...(record !== null ? [] : [
+      {key: "g p", does: "go to Pool", run: () => go(addressOf.pool())},
+      {key: "g c", does: "go to Cluster", run: () => go(addressOf.cluster())},
+    ]),
   ], []);
   useKeys(keys);
   // The title says where one is; a screen reader hears it, and the focus starts at the page's top.
@@ -70,8 +73,8 @@ function Navigation({path}: {path: string}) {
   const row = study && data?.studies.find((one) => one.id === Number(study[1]));
   return (
     <nav aria-label="Pages">
-      <Link to={addressOf.pool()} current={path === ""}>Pool</Link>
-      <Link to={addressOf.cluster()} current={path === "/ui/cluster"}>Cluster</Link>
+      {record === null && <Link to={addressOf.pool()} current={path === ""}>Pool</Link>}
+      {record === null && <Link to={addressOf.cluster()} current={path === "/ui/cluster"}>Cluster</Link>}
       {row && <Link to={addressOf.study(row.id)} current={/\d$/.test(path) && !path.includes("trials")}><Name of={row.name} most={24} /></Link>}
     </nav>
   );
@@ -84,6 +87,7 @@ function Live() {
     : state.is === "polling" ? "live, each 2 s"
     : state.is === "lost" ? `not live since ${clock(state.since)}`
     : state.is === "refused" ? "no longer allowed to look"
+    : state.is === "record" ? `record as of ${day(new Date(state.at * 1000))} ${clock(state.at)}`
     : "connecting";
   const kind = state.is === "live" || state.is === "polling" ? "good" : state.is === "lost" || state.is === "refused" ? "bad" : "muted";
   return (
@@ -107,7 +111,7 @@ function NoPage({path}: {path: string}) {
   return (
     <section className="panel">
       <h1>There is no such page</h1>
-      <p><code>{path}</code> leads nowhere. <Link to={addressOf.pool()}>The pool</Link> is a good place to start.</p>
+      <p><code>{path}</code> leads nowhere. <Link to={addressOf.pool()}>{record === null ? "The pool" : "The study"}</Link> is a good place to start.</p>
     </section>
   );
 }

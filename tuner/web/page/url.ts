@@ -3,6 +3,7 @@
 import {useSyncExternalStore} from "react";
 
 import {at, base} from "./base";
+import {record} from "./record/record";
 
 export interface Place {
   path: string;
@@ -10,11 +11,22 @@ export interface Place {
 }
 
 const listeners = new Set<() => void>();
+/** Where a record begins: it has no pool. */
+const HOME = record === null ? "/" : `/ui/studies/${record.study.id}`;
+/** Of a record: the part of its address after the `#`, and in a frame that has no address of its own what it would be. */
+let part = location.hash.slice(1);
 let place: Place = read();
 
-function read(): Place {
+/** Path and query, as `addressOf` writes them. */
+function current(): string {
+  if (record !== null) return part.startsWith("/") ? part : HOME;
   const path = location.pathname.startsWith(base) ? location.pathname.slice(base.length) : location.pathname;
-  return {path, query: new URLSearchParams(location.search)};
+  return path + location.search;
+}
+
+function read(): Place {
+  const [path = "", ...query] = current().split("?");
+  return {path: path === "/" ? HOME : path, query: new URLSearchParams(query.join("?"))};
 }
 
 function changed(): void {
@@ -22,7 +34,25 @@ function changed(): void {
   for (const listener of listeners) listener();
 }
 
-window.addEventListener("popstate", changed);
+function moved(): void {
+  part = location.hash.slice(1);
+  changed();
+}
+
+window.addEventListener("popstate", moved);
+
+function write(address: string, how: "push" | "replace"): void {
+  const target = record === null ? at(address) : location.href.replace(/#.*$/s, "") + at(address);
+  try {
+    if (how === "push") history.pushState(null, "", target);
+    else history.replaceState(null, "", target);
+  } catch (error) {
+    if (record === null) throw error;
+    // A frame of a notebook keeps its view to itself.
+  }
+  part = address;
+  changed();
+}
 
 function subscribe(listener: () => void): () => void {
   listeners.add(listener);
@@ -35,25 +65,22 @@ export function usePlace(): Place {
 
 /** Another page. */
 export function go(address: string): void {
-  if (at(address) === location.pathname + location.search) return;
-  history.pushState(null, "", at(address));
-  changed();
+  if (address === current()) return;
+  write(address, "push");
   window.scrollTo(0, 0);
 }
 
 /** Changes some of the query: null takes a key away. What a gesture changes many times a second replaces the entry. */
 export function setQuery(changes: Record<string, string | null>, how: "push" | "replace" = "replace"): void {
-  const query = new URLSearchParams(location.search);
+  const {path, query: before} = read();
+  const query = new URLSearchParams(before);
   for (const [key, value] of Object.entries(changes)) {
     if (value === null) query.delete(key);
     else query.set(key, value);
   }
   const text = query.toString();
-  const address = location.pathname + (text ? "?" + text : "");
-  if (address === location.pathname + location.search) return;
-  if (how === "push") history.pushState(null, "", address);
-  else history.replaceState(null, "", address);
-  changed();
+  const address = path + (text ? "?" + text : "");
+  if (address !== current()) write(address, how);
 }
 
 /** One text of the query, and how to set it; its usual value is not written into the address. */

@@ -208,9 +208,7 @@ void PutTrial(JsonText& json, const TrialFacts& facts) {
   facts.folder.empty() ? json.Null() : json.Value(facts.folder);
 }
 
-}  // namespace
-
-absl::StatusOr<std::string> TrialJson(const Source& source, TrialId id) {
+absl::StatusOr<TrialFacts> ReadFacts(const Source& source, TrialId id) {
   std::optional<TrialFacts> facts;
   ESPALIER_RETURN_IF_ERROR(source.tuner.Read([&](const View& view) {
     const auto trial = view.core.state().trials.find(id);
@@ -219,14 +217,28 @@ absl::StatusOr<std::string> TrialJson(const Source& source, TrialId id) {
     facts->heading = HeadingOf(source);
   }));
   if (!facts) return NoTrial(id);
+  return *std::move(facts);
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> TrialJson(const Source& source, TrialId id) {
+  ESPALIER_ASSIGN_OR_RETURN(const TrialFacts facts, ReadFacts(source, id));
   JsonText json;
   json.Object([&] {
-    PutHeading(json, facts->heading);
+    PutHeading(json, facts.heading);
     json.Key("trial");
-    json.Object([&] { PutTrial(json, *facts); });
+    json.Object([&] { PutTrial(json, facts); });
     json.Key("decisions");
-    json.Array(facts->decisions, [&json](const ShownDecision& decision) { Put(json, decision); });
+    json.Array(facts.decisions, [&json](const ShownDecision& decision) { Put(json, decision); });
   });
+  return json.Take();
+}
+
+absl::StatusOr<std::string> TrialAloneJson(const Source& source, TrialId id) {
+  ESPALIER_ASSIGN_OR_RETURN(const TrialFacts facts, ReadFacts(source, id));
+  JsonText json;
+  json.Object([&] { PutTrial(json, facts); });
   return json.Take();
 }
 

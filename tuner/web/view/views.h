@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -89,5 +91,19 @@ absl::StatusOr<std::string> LanesJson(const Source& source, const LanesWanted& w
 
 // All of one trial, but for its curve.
 absl::StatusOr<std::string> TrialJson(const Source& source, TrialId id);
+// The same without the decisions about it: what TrialJson has as "trial".
+absl::StatusOr<std::string> TrialAloneJson(const Source& source, TrialId id);
+
+// One study as a whole, for a page that has no service to ask (tuner/web/page/record): what the
+// answers above say of it, the curves of all trials on every axis, and `more`, JSON by key. Of very
+// many values as many stay as pixels can show; of very many decisions, the newest.
+struct RecordLimits {
+  std::size_t values = 200'000;    // of all curves together
+  std::size_t least_values = 100;  // of one
+  std::int64_t decisions = 5000;
+};
+absl::StatusOr<std::string> RecordJson(const Source& source, StudyId study,
+                                       const std::map<std::string, std::string>& more,
+                                       const RecordLimits& limits = {});
 
 }  // namespace espalier::view

@@ -2,6 +2,7 @@
 
 import type {ReactNode} from "react";
 
+import {record} from "../record/record";
 import {ClusterPage} from "./cluster/cluster_page";
 import {ComparePage} from "./compare/compare_page";
 import {PoolPage} from "./pool/pool_page";
@@ -17,8 +18,11 @@ export interface Route {
 }
 
 export const ROUTES: readonly Route[] = [
-  {pattern: /^$/, title: "Pool", page: () => <PoolPage />},
-  {pattern: /^\/ui\/cluster$/, title: "Cluster", page: () => <ClusterPage />},
+  // A record is of one study.
+  ...(record !== null ? [] : [
+    {pattern: /^$/, title: "Pool", page: () => <PoolPage />},
+    {pattern: /^\/ui\/cluster$/, title: "Cluster", page: () => <ClusterPage />},
+  ]),
   {pattern: /^\/ui\/studies\/(\d+)$/, title: "Study", page: ([id]) => <StudyPage id={Number(id)} />},
   {pattern: /^\/ui\/studies\/(\d+)\/trials\/(\d+)$/, title: "Trial",
    page: ([study, number]) => <TrialPage study={Number(study)} number={Number(number)} />},

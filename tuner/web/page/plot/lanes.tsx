@@ -7,6 +7,7 @@ import {clock, count, duration, number, shortened, time, visible} from "../forma
 import {Choices} from "../parts/choices";
 import {useNow} from "../parts/now";
 import {Problem} from "../parts/problem";
+import {record} from "../record/record";
 import {useAnswer, useFigures} from "../store";
 import {setQuery, useQuery, useRange} from "../url";
 import {nodesInUse} from "./lane_nodes";
@@ -52,7 +53,7 @@ function addressOfLanes(window: Window, view: readonly [number, number] | null, 
 
 export function Lanes({study, onWhy}: LanesProps) {
   const now = useNow();
-  const [window, setWindow] = useQuery("w", "3600") as [Window, (value: string) => void];
+  const [window, setWindow] = useQuery("w", record === null ? "3600" : "all") as [Window, (value: string) => void];
   const [color, setColor] = useQuery("color", "trial") as [ColorBy, (value: string) => void];
   const [view, setView] = useRange("t");
   // When the first bar of this window began: a young pool's picture is asked for as finely as it is drawn.

@@ -6,6 +6,7 @@ import type {Curve, Curves, Study} from "../../contract";
 import {count, number} from "../../format";
 import {Choices} from "../../parts/choices";
 import {Link} from "../../parts/link";
+import {record} from "../../record/record";
 import {PartBar, Swatch} from "../../table/cells";
 import {numberOf} from "../../table/trials_store";
 import type {Trials} from "../../table/use_trials";
@@ -15,8 +16,10 @@ import {type ShownCurve, shownCurve} from "./curve_set";
 import {CurvesPlot} from "./curves_plot";
 
 type Shows = "now" | "promise" | "goodput";
-const SHOWS: readonly (readonly [Shows, string])[] =
+const ALL: readonly (readonly [Shows, string])[] =
   [["now", "now"], ["promise", "promise over time"], ["goodput", "goodput over time"]];
+/** In a record nothing goes on. */
+const SHOWS = record === null ? ALL : ALL.slice(1);
 const MOST_ROWS = 12;
 const MOST_LINES = 30;
 const NONE: ReadonlySet<number> = new Set();
@@ -39,7 +42,7 @@ interface Running {
 }
 
 export function PromisePanel(props: PromisePanelProps) {
-  const [shows, setShows] = useQuery("pg", "now");
+  const [shows, setShows] = useQuery("pg", record === null ? "now" : "promise");
   const running = useRunning(props.trials);
   return (
     <section className="panel" aria-label="Promise and goodput">

@@ -10,11 +10,13 @@ import {Problem} from "../../parts/problem";
 import {State} from "../../parts/state";
 import {WhyCard} from "../../parts/why";
 import {Lanes} from "../../plot/lanes";
+import {record} from "../../record/record";
 import {useAnswer, useOverview} from "../../store";
 import {type Trials, useTrials} from "../../table/use_trials";
 import {addressOf, go, setQuery, useQuery} from "../../url";
 import {useCopy} from "./clipboard";
 import {AnalysisTab} from "./analysis/analysis_tab";
+import {ComparisonTab} from "./analysis/comparison_tab";
 import {WhatIfTab} from "./analysis/what_if_tab";
 import {CurvesPanel} from "./curves_panel";
 import {DecisionsTab} from "./decisions";
@@ -23,6 +25,7 @@ import {useNewestKeys} from "./newest_keys";
 import {Note} from "./note";
 import {parametersOf} from "./parameters";
 import {PromisePanel} from "./promise_panel";
+import {RecordFacts} from "./record_facts";
 import {StudyActions} from "./study_actions";
 import {Tiles} from "./tiles";
 import {mayAct} from "./trial_actions";
@@ -75,10 +78,11 @@ function Shown({study, row, overview}: {study: Study; row: StudyRow; overview: O
       </header>
       {study.reason !== "" && <p className={row.state === "failed" ? "problem" : "note"}><bdi>{visible(study.reason)}</bdi></p>}
       <Note text={study.note} path={mayAct(overview.role) ? `/api/studies/${encodeURIComponent(study.name)}/note` : null} />
-      {row.notices.map((notice) => <p className="notice" key={notice}>{visible(notice)}</p>)}
+      {[...row.notices, ...(record?.report.notice ? [record.report.notice] : [])].map((notice) => <p className="notice" key={notice}>{visible(notice)}</p>)}
       <Tiles row={row} poolSlots={overview.pool.slots} onCopyBest={bestRow === undefined ? null : copyBest} />
+      <RecordFacts />
       <nav className="tabs" aria-label="Parts of the study">
-        {TABS.filter(([name]) => name !== "whatif" || row.kind !== "ask").map(([name, label]) => (
+        {TABS.filter(([name]) => name !== "whatif" || (record === null ? row.kind !== "ask" : record.comparison !== undefined)).map(([name, label]) => (
           <button type="button" key={name} aria-current={tab === name ? "page" : undefined} onClick={() => showTab(name)}>
             {label}
           </button>
@@ -87,6 +91,7 @@ function Shown({study, row, overview}: {study: Study; row: StudyRow; overview: O
       {tab === "decisions" ? <DecisionsTab study={study.id} />
         : tab === "definition" ? <DefinitionTab study={study} />
         : tab === "analysis" ? <AnalysisTab study={study} row={row} trials={trials} />
+        : tab === "whatif" && record !== null ? record.comparison && <ComparisonTab of={record.comparison} />
         : tab === "whatif" ? <WhatIfTab row={row} role={overview.role} policy={overview.pool.policy || study.policy} />
           : <OverviewTab study={study} row={row} overview={overview} trials={trials} />}
       <UndoBar />

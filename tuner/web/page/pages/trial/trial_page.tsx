@@ -8,6 +8,7 @@ import {Link} from "../../parts/link";
 import {Name} from "../../parts/name";
 import {Problem} from "../../parts/problem";
 import {State} from "../../parts/state";
+import {record} from "../../record/record";
 import {type AnswerError, useAnswer, useOverview} from "../../store";
 import {numberOf} from "../../table/trials_store";
 import {addressOf} from "../../url";
@@ -105,7 +106,7 @@ function Shown({answer, study, role, slots, onPool, best}: ShownProps) {
       {onPool && <SlotsOverTime trial={trial} decisions={decisions} />}
       <div className="study-pictures even">
         <Parameters trial={trial} study={study} />
-        {onPool ? <Replicas trial={trial} /> : <Attributes trial={trial} />}
+        {onPool && record === null ? <Replicas trial={trial} /> : <Attributes trial={trial} />}
       </div>
       {onPool && (
         <section className="panel" aria-label="Decisions about it">
@@ -114,8 +115,8 @@ function Shown({answer, study, role, slots, onPool, best}: ShownProps) {
             : <DecisionsTable decisions={decisions} ofTrial />}
         </section>
       )}
-      {onPool && trial.state !== "waiting" && <LogPane trial={trial.id} ended={ended} ranks={trial.ranks} path={trial.log_path} />}
-      {onPool && <Attributes trial={trial} />}
+      {onPool && record === null && trial.state !== "waiting" && <LogPane trial={trial.id} ended={ended} ranks={trial.ranks} path={trial.log_path} />}
+      {onPool && record === null && <Attributes trial={trial} />}
       {acting && (
         <TrialActions trial={trial} most={slots} onCopy={copyParameters} onClose={() => setActing(false)} />
       )}

@@ -8,6 +8,7 @@ import {Chips} from "../../../table/chips";
 import {labelOf} from "../../../table/columns";
 import {useTrialsView} from "../../../table/trials_view";
 import type {Trials} from "../../../table/use_trials";
+import {record} from "../../../record/record";
 import {useAnswer} from "../../../store";
 import {addressOf, go, useQuery} from "../../../url";
 import {ContourPlot} from "./contour_plot";
@@ -15,6 +16,8 @@ import {type Dimension, dimensionsOf, valueDimension} from "./dimensions";
 import {ImportancePanel} from "./importance_panel";
 import {ParallelPlot} from "./parallel_plot";
 import {SlicePlot} from "./slice_plot";
+import {SweepPanel} from "./sweep_panel";
+import {TrustPanel} from "./trust_panel";
 
 const MOST_AXES = 12;
 
@@ -65,6 +68,8 @@ export function AnalysisTab({study, row, trials}: AnalysisTabProps) {
             <Chosen ranked={ranked} value={value} trials={trials} rows={kept} best={best} maximize={maximize} onOpen={open} />
           </>
         )}
+      {record !== null && record.report.sweep !== null && <SweepPanel of={record.report.sweep} metric={study.metric ?? "value"} />}
+      {record !== null && record.report.reliability !== null && <TrustPanel of={record.report.reliability} />}
     </>
   );
 }

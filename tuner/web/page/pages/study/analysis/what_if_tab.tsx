@@ -3,12 +3,13 @@
 import {type FormEvent, useEffect, useId, useState} from "react";
 
 import type {Figures, Role, Simulation, StudyRow} from "../../../contract";
-import {count, duration, number, percent, visible} from "../../../format";
+import {count, visible} from "../../../format";
 import {Problem} from "../../../parts/problem";
 import {SimulatedLanes} from "../../../plot/lanes";
 import {AnswerError, ask, send} from "../../../store";
 import {useQuery} from "../../../url";
 import {mayAct} from "../trial_actions";
+import {FIGURES} from "./figures";
 
 const POLICIES = ["promise_goodput", "fixed", "pollux", "sia", "optimus", "tiresias", "hypersched", "fluid", "scaling_efficiency",
                   "top_job", "utility_cost"];
@@ -104,18 +105,6 @@ function Ask({study, usual, busy, onStarted}: {study: string; usual: string; bus
     </form>
   );
 }
-
-const FIGURES: readonly (readonly [string, string, (value: number | null) => string])[] = [
-  ["finish_s", "finished after", duration],
-  ["best", "best value", (value) => number(value, 5)],
-  ["slot_seconds", "slot-seconds held", (value) => count(value === null ? null : Math.round(value))],
-  ["slot_use", "of the pool's slots held", percent],
-  ["resizes", "resizes", count],
-  ["pauses", "pauses", count],
-  ["complete", "trials complete", count],
-  ["pruned", "trials pruned", count],
-  ["unfinished", "trials unfinished", count],
-];
 
 function Outcome({simulation}: {simulation: Simulation}) {
   const [own, other] = simulation.runs as [Simulation["runs"][0], Simulation["runs"][0]];

@@ -1,4 +1,4 @@
-#include "tuner/cli/views/report/sweep.h"
+#include "tuner/cli/report/sweep.h"
 
 #include <algorithm>
 #include <cmath>

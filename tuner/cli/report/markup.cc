@@ -1,6 +1,4 @@
-#include "tuner/cli/views/report/markup.h"
-
-#include <fmt/format.h>
+#include "tuner/cli/report/markup.h"
 
 namespace espalier::report {
 
@@ -33,7 +31,5 @@ std::string Escape(std::string_view text) {
   }
   return out;
 }
-
-std::string Px(double value) { return fmt::format("{:.1f}", value); }
 
 }  // namespace espalier::report

@@ -1,4 +1,4 @@
-#include "tuner/cli/views/report/sweep.h"
+#include "tuner/cli/report/sweep.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,7 +13,6 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
-using testing::Not;
 
 constexpr double kStart = 1'700'000'000;
 constexpr double kNow = kStart + 1000;
@@ -77,7 +76,6 @@ TEST(Sweep, HasNoGroupsWithoutSuchParameters) {
   details.mutable_trials(0)->clear_parameters();
   const Sweep sweep = SweepOf(details, std::nullopt, kNow);
   EXPECT_TRUE(sweep.groups.empty());
-  EXPECT_EQ(SweepSection(details, sweep), "");
 }
 
 TEST(Sweep, TimesCountFromTheStudysTargetUnlessToldOtherwise) {
@@ -139,27 +137,6 @@ TEST(Sweep, TheTableNamesTheSoonestTrialAndHowManyArrived) {
   EXPECT_THAT(lines[0], HasSubstr("time to 0.9"));
   EXPECT_THAT(lines[1], HasSubstr("2 of 3"));
   EXPECT_THAT(lines[1], HasSubstr("10s"));
-}
-
-TEST(Sweep, DrawsADotForEachTrialAndALineForEachRule) {
-  const v1::StudyDetails details = Accuracies(
-      {{"linear", 64, {0.5}}, {"linear", 128, {0.6}}, {"sqrt", 64, {0.7}}, {"sqrt", 64, {}}});
-  const std::string html = SweepSection(details, SweepOf(details, 0.65, kNow));
-  const auto count = [&html](const std::string& what) {
-    int n = 0;
-    for (auto at = html.find(what); at != std::string::npos; at = html.find(what, at + 1)) ++n;
-    return n;
-  };
-  EXPECT_EQ(count("<svg"), 2);
-  EXPECT_EQ(count("<circle"), 3 + 1) << "three trials have a value, one reached the target";
-  EXPECT_EQ(count("class=\"curve\""), 2 * 2);
-  EXPECT_THAT(html, Not(HasSubstr("nan")));
-}
-
-TEST(Sweep, EscapesNamesOfRules) {
-  const v1::StudyDetails details = Accuracies({{"<b>", 64, {0.5}}});
-  EXPECT_THAT(SweepSection(details, SweepOf(details, 0.1, kNow)), Not(HasSubstr("<b>b")));
-  EXPECT_THAT(SweepSection(details, SweepOf(details, 0.1, kNow)), HasSubstr("&lt;b&gt;"));
 }
 
 }  // namespace

@@ -5,11 +5,8 @@
 
 namespace espalier::report {
 
-// Text for HTML and SVG, in elements and in quoted attributes. Bytes that no page may hold
+// Text for HTML, in elements and in quoted attributes. Bytes that no page may hold
 // (control characters) become blanks.
 std::string Escape(std::string_view text);
-
-// Coordinates in SVG: one decimal.
-std::string Px(double value);
 
 }  // namespace espalier::report

@@ -41,9 +41,9 @@ struct Sweep {
 // `target` goes before the study's own. `now`: where spans that are still open end.
 Sweep SweepOf(const v1::StudyDetails& details, std::optional<double> target, double now);
 
-// Final metric and time to target by rule and batch size, as a table and a picture; empty if there
-// are no groups.
-std::string SweepSection(const v1::StudyDetails& details, const Sweep& sweep);
+// Final metric and time to target by rule and batch size; the first row is the heading.
+std::vector<std::vector<std::string>> SweepRows(const v1::StudyDetails& details,
+                                                const Sweep& sweep);
 
 // The table as lines for a terminal.
 std::vector<std::string> SweepLines(const v1::StudyDetails& details, const Sweep& sweep);

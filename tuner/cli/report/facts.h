@@ -1,0 +1,21 @@
+#pragma once
+
+#include <string>
+
+#include "base/ids.h"
+#include "tuner.pb.h"
+#include "tuner/cli/report/sweep.h"
+#include "tuner/core/state/change.h"
+
+namespace espalier::report {
+
+// What a record tells beside what the service answers, as JSON of
+// tuner/web/page/record/contract.ts. Pure.
+
+// How the pool's slots were used, how far promise could be trusted, and the sweep.
+std::string FactsJson(const v1::StudyDetails& details, const Sweep& sweep, double now);
+
+// What GET /api/view/studies/{study_id}/analysis?what=importance answers.
+std::string ImportanceJson(const TunerState& state, StudyId study);
+
+}  // namespace espalier::report
