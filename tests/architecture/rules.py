@@ -8,7 +8,7 @@ ALLOCATOR = ["allocator", "allocator/goodput", "allocator/pool", "allocator/poli
 
 # The command line: what verbs are made of, and the folders below it.
 CLI = ["tuner/cli", "tuner/cli/machine", "tuner/cli/options", "tuner/cli/simulate", "tuner/cli/verbs",
-       "tuner/cli/views"]
+       "tuner/cli/report", "tuner/cli/views"]
 
 # The service, and the library of trials, with the folders below them.
 SERVER = ["tuner/server", "tuner/server/access", "tuner/server/engines", "tuner/server/grpc",
@@ -51,7 +51,7 @@ FOLDERS = {
     "tuner/api": ["base", "tuner/credentials", "tuner/messages/wire", "search_spaces",
                   "search_spaces/formats", "tuner/core", "tuner/study_file", "tuner/proto"],
     # The pages for browsers, as bytes. Their sources beside it, tuner/web/page, are no C++.
-    "tuner/web/assets": [],
+    "tuner/web/assets": ["base"],
     # What pages follow: what has changed since they looked.
     "tuner/web/feed": ["base", "tuner/core"],
     # What pages show, as JSON.
@@ -84,6 +84,9 @@ FOLDERS = {
     # One executable for every verb; `run` embeds service and agent.
     "tuner/cli/views": ["base", "search_spaces", "tuner/core", "tuner/analysis", "tuner/study_file",
                         "tuner/messages", "tuner/messages/wire", "tuner/proto", "allocator"],
+    # A study's record as the pages in a file.
+    "tuner/cli/report": ["base", "tuner/credentials", "tuner/core", "tuner/analysis", "tuner/api", "tuner/proto",
+                         "tuner/web/assets", "tuner/web/view", "tuner/cli/views"],
     "tuner/cli/machine": ["base"],
     "tuner/cli/options": ["base", "tuner/core", "tuner/study_file", "tuner/server", "tuner/server/access",
                           "tuner/server/engines", "tuner/cli/machine", "tuner/cli/views", "allocator",
@@ -91,16 +94,17 @@ FOLDERS = {
     "tuner/cli": ["base", "tuner/credentials", "tuner/core", "tuner/study_file",
                   "tuner/storage", "tuner/proto", "tuner/api", "tuner/server", "tuner/server/access",
                   "tuner/server/engines", "tuner/cli/machine", "tuner/cli/options",
-                  "tuner/cli/views", "adapters/adaptdl", "adapters/nni", "adapters/optuna", "allocator",
+                  "tuner/cli/report", "tuner/cli/views", "adapters/adaptdl", "adapters/nni", "adapters/optuna", "allocator",
                   "allocator/policies", "trial_runner/agent"],
     "tuner/cli/simulate": ["base", "tuner/study_file", "tuner/storage", "tuner/simulator",
-                           "tuner/cli", "tuner/cli/machine", "tuner/cli/options", "tuner/cli/views", "allocator",
+                           "tuner/cli", "tuner/cli/machine", "tuner/cli/options", "tuner/cli/report",
+                           "tuner/cli/views", "allocator",
                            "allocator/simulator/loads"],
     "tuner/cli/verbs": ["base", "tuner/credentials", "tuner/forwarding",
                         "search_spaces/formats", "tuner/core", "tuner/study_file", "tuner/storage",
                         "tuner/api", "tuner/server", "tuner/server/access", "tuner/server/engines",
                         "tuner/cli", "tuner/cli/machine",
-                        "tuner/cli/options", "tuner/cli/views", "tuner/cli/simulate",
+                        "tuner/cli/options", "tuner/cli/report", "tuner/cli/views", "tuner/cli/simulate",
                         "adapters/adaptdl", "adapters/optuna",
                         "adapters/optuna/file",
                         "allocator", "allocator/policies", "trial_runner/agent"],
@@ -194,7 +198,7 @@ WALLS = {
                     "trial_runner/control", "adapters/nni", "adapters/optuna", "tests/contract",
                     "tests/e2e", "tests/benchmarks", "tests/fuzz", "tests/protocol", "tests/adapters/adaptdl"],
         "headers": ["tuner/messages/wire", "tuner/api", *SERVER, "tuner/cli",
-                    "tuner/cli/views", "trial_runner/agent", "trial_runner/control",
+                    "tuner/cli/report", "tuner/cli/views", "trial_runner/agent", "trial_runner/control",
                     "adapters/optuna"],
     },
     "grpc": {

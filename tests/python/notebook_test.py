@@ -63,8 +63,8 @@ class Shown(TunerTest):
         self.assertIn("4 trials", "".join(output.text for output in tuned if output.output_type == "stream"))
         [table] = [output for output in tuned if output.output_type != "stream"]
         self.assertIn("4 of 4 ended: 4 complete", table.data["text/html"])
-        self.assertIn('<iframe sandbox="" ', table.data["text/html"])
-        self.assertIn("Who held which slot", table.data["text/html"].partition(" srcdoc=")[2], "the record is kept in the cell")
+        self.assertIn('<iframe sandbox="allow-scripts" ', table.data["text/html"])
+        self.assertIn("id=&quot;record&quot;", table.data["text/html"].partition(" srcdoc=")[2], "the record is kept in the cell")
         self.assertNotIn("href='http", table.data["text/html"], "nothing answers there any more")
         self.assertEqual(table.data["text/html"].count("<td>complete</td>"), 4)
         self.assertGreater(float(re.match(r"\((0\.\d+),", best[0].data["text/plain"])[1]), 0.8)

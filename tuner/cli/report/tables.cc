@@ -36,15 +36,15 @@ Row TrialRow(const v1::StudyDetails& details, const v1::Trial& trial, double now
   const ResizeCounts resizes = CountResizes(trial);
   std::string reason = trial.reason();
   if (trial.restarts() > 0) reason += fmt::format(" ({})", Count(trial.restarts(), "restart"));
-  return {std::to_string(trial.number()),
-          StateName(trial.state()),
-          trial.has_value() ? FormatValue(trial.value()) : "",
-          step > 0 ? std::to_string(step) : "",
-          DisplayParameters(trial),
-          std::to_string(MostSlotsHeld(trial)),
-          fmt::format("{:.1f}", SlotSeconds(trial, now)),
-          fmt::format("{}/{}", resizes.grown, resizes.shrunk),
-          reason};
+  return Row{std::to_string(trial.number()),
+             StateName(trial.state()),
+             trial.has_value() ? FormatValue(trial.value()) : "",
+             step > 0 ? std::to_string(step) : "",
+             DisplayParameters(trial),
+             std::to_string(MostSlotsHeld(trial)),
+             fmt::format("{:.1f}", SlotSeconds(trial, now)),
+             fmt::format("{}/{}", resizes.grown, resizes.shrunk),
+             reason};
 }
 
 std::string Trials(const v1::StudyDetails& details, double now) {

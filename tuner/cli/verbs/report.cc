@@ -74,9 +74,9 @@ VerbAction AddReport(CliCommand& command) {
   AddStudyName(command, a->study);
   a->source.AddTo(command);
   command
-      .AddOption(
-          "--format", a->format,
-          "html: a page with charts; text: a table that compares scaling rules and batch sizes")
+      .AddOption("--format", a->format,
+                 "html: the service's page with the study in it; text: a table that compares "
+                 "scaling rules and batch sizes")
       .OneOf({"html", "text"})
       .ShowDefault();
   command.AddOption(

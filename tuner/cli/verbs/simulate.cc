@@ -150,10 +150,10 @@ void AddOutput(CliCommand& command, Arguments& a) {
                     "JSON file to write: figures, trials or jobs, slots and decisions");
   command.AddOption("--decisions", a.decisions_file,
                     "Text file to write: the decisions, with their reasons");
-  command.AddOption(
-      "--html", a.html_file,
-      "HTML page to write: what held which slot when; with several policies, one page "
-      "each, named FILE-POLICY");
+  command.AddOption("--html", a.html_file,
+                    "HTML page to write: curves, slots and decisions, and all policies side by "
+                    "side; with several "
+                    "policies, one page each, named FILE-POLICY");
 }
 
 void AddRecordedJobs(CliCommand& command, SimulateClusterArguments& a) {

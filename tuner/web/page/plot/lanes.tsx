@@ -214,7 +214,7 @@ function Lead({layout, turn}: {layout: Layout; turn: (node: LaneNode) => void}) 
               <span aria-hidden="true">{block.folded ? "▸" : "▾"}</span> <bdi>{shortened(name, 9)}</bdi>
             </button>
             {!block.folded && block.rows.length > 1 && (
-              <span className="lane-type muted">{node.up ? shortened(visible(node.gpu_type), 9) : "down"}</span>
+              <span className="lane-type muted">{node.up || record !== null ? shortened(visible(node.gpu_type), 9) : "down"}</span>
             )}
             {block.folded
               ? <span className="lane-slot muted">{node.slots}</span>
@@ -229,6 +229,10 @@ function Lead({layout, turn}: {layout: Layout; turn: (node: LaneNode) => void}) 
 }
 
 function summaryOf(lanes: LanesAnswer): string {
+  if (record !== null) {
+    const held = new Set(lanes.spans.trial_id).size;
+    return `${count(held)} ${held === 1 ? "trial" : "trials"} held slots, from ${time(lanes.from, lanes.now)}.`;
+  }
   const held = lanes.spans.to.reduce((sum: number, to) => sum + (to === null ? 1 : 0), 0);
   const slots = lanes.nodes.reduce((sum, node) => sum + (node.up ? node.slots : 0), 0);
   const trials = new Set(lanes.spans.trial_id.filter((_, at) => lanes.spans.to[at] === null)).size;

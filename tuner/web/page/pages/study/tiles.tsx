@@ -3,6 +3,7 @@
 import type {StudyRow} from "../../contract";
 import {count, duration, money, number, percent} from "../../format";
 import {Link} from "../../parts/link";
+import {record} from "../../record/record";
 import {addressOf} from "../../url";
 
 export function Tiles({row, poolSlots, onCopyBest}: {row: StudyRow; poolSlots: number; onCopyBest: (() => void) | null}) {
@@ -22,10 +23,12 @@ export function Tiles({row, poolSlots, onCopyBest}: {row: StudyRow; poolSlots: n
       </div>
       {row.kind !== "ask" && (
         <>
-          <div className="tile">
-            <b>{count(row.slots)}</b>
-            <span>{row.slots === 1 ? "slot" : "slots"}{poolSlots > 0 ? `, ${percent(row.slots / poolSlots)} of the pool` : ""}</span>
-          </div>
+          {record === null && (
+            <div className="tile">
+              <b>{count(row.slots)}</b>
+              <span>{row.slots === 1 ? "slot" : "slots"}{poolSlots > 0 ? `, ${percent(row.slots / poolSlots)} of the pool` : ""}</span>
+            </div>
+          )}
           <div className="tile"><b>{duration(row.slot_seconds)}</b><span>of slots used</span></div>
         </>
       )}
