@@ -87,7 +87,7 @@ function Live() {
     : state.is === "polling" ? "live, each 2 s"
     : state.is === "lost" ? `not live since ${clock(state.since)}`
     : state.is === "refused" ? "no longer allowed to look"
-    : state.is === "record" ? `record as of ${day(new Date(state.at * 1000))} ${clock(state.at)}`
+    : state.is === "record" ? toldOfRecord(state.at)
     : "connecting";
   const kind = state.is === "live" || state.is === "polling" ? "good" : state.is === "lost" || state.is === "refused" ? "bad" : "muted";
   return (
@@ -95,6 +95,10 @@ function Live() {
       <span aria-hidden="true">{kind === "good" ? "●" : kind === "bad" ? "▲" : "○"}</span> {text}
     </span>
   );
+}
+
+function toldOfRecord(at: number): string {
+  return record?.comparison === undefined ? `record as of ${day(new Date(at * 1000))} ${clock(at)}` : "record of a simulation";
 }
 
 function ThemeSwitch() {

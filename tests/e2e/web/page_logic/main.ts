@@ -3,5 +3,6 @@ import "./table_cases";
 import "./curve_cases";
 import "./page_cases";
 import "./analysis_cases";
+import "./record_cases";
 
 export {outcomes} from "./cases";
