@@ -117,8 +117,8 @@ TEST_F(Simulate, EachPolicyHasItsPage) {
   const Outcome outcome = Run({"poolbench", "--trials", "4", "--slots", "2", "--policy", "fixed",
                                "--policy", "promise_goodput", "--html", "page.html"});
   ASSERT_EQ(outcome.exit_code, 0) << outcome.errors;
-  EXPECT_THAT(Text("page-fixed.html"), HasSubstr("<svg"));
-  EXPECT_THAT(Text("page-promise_goodput.html"), HasSubstr("node-0/1"));
+  EXPECT_THAT(Text("page-fixed.html"), HasSubstr("decisions.</p>"));
+  EXPECT_THAT(Text("page-promise_goodput.html"), HasSubstr("<td>COMPLETE</td>"));
 }
 
 TEST_F(Simulate, AStreamEndsAtItsTarget) {
@@ -144,8 +144,8 @@ TEST_F(Simulate, EachVariantOfAPolicyHasItsPage) {
       Run({"poolbench", "--trials", "4", "--slots", "2", "--policy", "promise_goodput:horizon_s=1",
            "--policy", "promise_goodput:horizon_s=100", "--html", "page.html"});
   ASSERT_EQ(outcome.exit_code, 0) << outcome.errors;
-  EXPECT_THAT(Text("page-promise_goodput-horizon_s=1.html"), HasSubstr("<svg"));
-  EXPECT_THAT(Text("page-promise_goodput-horizon_s=100.html"), HasSubstr("<svg"));
+  EXPECT_THAT(Text("page-promise_goodput-horizon_s=1.html"), HasSubstr("<table>"));
+  EXPECT_THAT(Text("page-promise_goodput-horizon_s=100.html"), HasSubstr("<table>"));
 }
 
 TEST_F(Simulate, WhatIsCutOffHasNoTimeOfItsEnd) {

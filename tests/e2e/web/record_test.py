@@ -134,7 +134,7 @@ class Record(BrowserTest):
         self.open_record()
         self.wait_painted()
         self.press("d")
-        self.wait_text("What was decided" if "What was decided" in self.text() else "reason")
+        self.wait_for(lambda: self.all("table.decisions tbody tr"), "decisions")
         self.press("?")
         self.wait_text("Decisions of the study")
         self.assertNotIn("go to Pool", self.text())
