@@ -46,7 +46,7 @@ export function widthOf(column: string, label: string): number {
 }
 
 /** The number of a trial is always first, and no choice. */
-export function usualColumns(kind: "pool" | "ask" | "queue", parameters: readonly Parameter[], objectives: number): string[] {
+export function usualColumns(kind: "pool" | "ask" | "queue", parameters: readonly Pick<Parameter, "name">[], objectives: number): string[] {
   const values = Array.from({length: Math.max(0, objectives - 1)}, (_, i) => `values:${i + 1}`);
   const [state, value, ...rest] = kind === "ask" ? USUAL_OF_CLIENTS : USUAL_OF_POOL;
   return [state!, value!, ...values, ...rest, ...parameters.slice(0, MOST_PARAMETERS).map(({name}) => `p:${name}`),

@@ -55,10 +55,12 @@ export function useTrialsView(study: Study, kind: "pool" | "ask" | "queue", tria
   const sort = useMemo(() => parseSort(order), [order]);
   const chosen = useMemo(() => new Set(parseIds(ids)), [ids]);
   const names = useMemo(() => trials.names(), [trials, version]); // eslint-disable-line react-hooks/exhaustive-deps
-  const columns = useMemo(
-    () => columnsOf(cols, usualColumns(kind, study.parameters, study.directions.length), names),
-    [cols, kind, study.parameters, study.directions.length, names],
-  );
+  const columns = useMemo(() => {
+    // What no search space describes, as the jobs of a simulated cluster, is what the trials have.
+    const told = names.filter((name) => name.startsWith("p:")).map((name) => ({name: name.slice(2)}));
+    const parameters = study.parameters.length > 0 ? study.parameters : told;
+    return columnsOf(cols, usualColumns(kind, parameters, study.directions.length), names);
+  }, [cols, kind, study.parameters, study.directions.length, names]);
   return {
     conditions, errors, sort, columns, chosen, question: `${filter}\n${order}`,
     setConditions: (next) => setQuery({f: next.length === 0 ? null : formatConditions(next)}, "push"),
