@@ -143,8 +143,9 @@ TEST(MessageFromJson, NullIsNoNumber) {
 TEST(MessageFromJson, NamesTheKeyAndWhatItNeeds) {
   v1::TellRequest tell;
   EXPECT_EQ(
-      ErrorOf(R"({"valeu": 1})", tell),
-      "\"valeu\": unknown key. Known: trial_id, step, value, final, state, values, rank, ranks");
+      ErrorOf(R"({"valu": 1})", tell),
+      "\"valu\": unknown key, did you mean \"value\"? Known: trial_id, step, value, final, state, "
+      "values, rank, ranks");
   EXPECT_EQ(ErrorOf(R"({"trial_id": 1})", tell, {"trial_id"}),
             "\"trial_id\": unknown key. Known: step, value, final, state, values, rank, ranks");
   EXPECT_THAT(ErrorOf(R"({"step": 1.5})", tell), HasSubstr("\"step\": needs an integer"));

@@ -126,8 +126,15 @@ TEST_F(HttpTest, WhatAQuerySaysIsKnownOrRefused) {
   EXPECT_THAT(
       error("/api/studies/mnist?value=0"),
       HasSubstr(
-          R"(query \"value\": unknown key of GET /api/studies/{study}. Known: active, values)"));
-  EXPECT_THAT(error("/api/studies/mnist/trials?values=0&limit=3"), HasSubstr(R"(query \"limit\")"));
+          R"(query \"value\": unknown key of GET /api/studies/{study}, did you mean \"values\"? )"
+          "Known: active, values"));
+  EXPECT_THAT(
+      error("/api/studies/mnist/trials?values=0&limit=3"),
+      HasSubstr(R"(query \"limit\": unknown key of GET /api/studies/{study}/trials. Known)"));
+  EXPECT_THAT(
+      error("/api/studies/mnist/trials?values=0&active=1&values=1"),
+      HasSubstr(R"(query \"values\" of GET /api/studies/{study}/trials: is given 2 times)"));
+  EXPECT_THAT(error("/api/view/events?after=1&after=2"), HasSubstr("is given 2 times, and takes"));
   EXPECT_THAT(error("/api/pool?nodes=1"),
               HasSubstr(R"(query \"nodes\": unknown key of GET /api/pool, which takes none)"));
   EXPECT_EQ(client_.Post("/api/studies/mnist/stop?now=1", "", "application/json")->status, 400);

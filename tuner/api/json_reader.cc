@@ -14,6 +14,7 @@
 #include "search_spaces/json_text.h"
 #include "tuner.pb.h"
 #include "tuner/api/json.h"
+#include "tuner/study_file/near_name.h"
 
 namespace espalier {
 
@@ -74,10 +75,7 @@ class Reader {
     for (const auto& [key, value] : json.items()) {
       const std::string inner = place.empty() ? key : absl::StrCat(place, ".", key);
       const FieldDescriptor* field = descriptor.FindFieldByName(key);
-      if (field == nullptr || Elsewhere(key)) {
-        return absl::InvalidArgumentError(absl::StrCat(
-            "\"", inner, "\": unknown key. Known: ", absl::StrJoin(KeysOf(descriptor), ", ")));
-      }
+      if (field == nullptr || Elsewhere(key)) return Unknown(key, inner, KeysOf(descriptor));
       const bool takes_null = !field->is_map() && field->options().GetExtension(v1::json_text);
       if (value.is_null() && IsNumber(*field)) {
         // As JavaScript writes NaN: it is not that none was meant.
@@ -96,8 +94,17 @@ class Reader {
     return std::find(elsewhere_.begin(), elsewhere_.end(), key) != elsewhere_.end();
   }
 
-  std::vector<std::string> KeysOf(const google::protobuf::Descriptor& descriptor) const {
-    std::vector<std::string> keys;
+  static absl::Status Unknown(const std::string& key, const std::string& place,
+                              const std::vector<std::string_view>& known) {
+    const std::string meant(NearName(key, known));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "\"", place, "\": unknown key",
+        meant.empty() ? "." : absl::StrCat(", did you mean \"", meant, "\"?"), " Known: ",
+        absl::StrJoin(known, ", ", [](auto* text, std::string_view name) { text->append(name); })));
+  }
+
+  std::vector<std::string_view> KeysOf(const google::protobuf::Descriptor& descriptor) const {
+    std::vector<std::string_view> keys;
     for (int i = 0; i < descriptor.field_count(); ++i) {
       if (!Elsewhere(descriptor.field(i)->name())) keys.push_back(descriptor.field(i)->name());
     }

@@ -19,7 +19,7 @@ namespace espalier {
 struct HttpCall {
   Tuner& tuner;                              // shows secrets to those who may see them
   std::map<std::string, std::string> path;   // by the names in HttpRoute::path, decoded
-  std::map<std::string, std::string> query;  // the first of each name
+  std::map<std::string, std::string> query;  // of a name that is there several times, one
   std::string request_key;                   // header Idempotency-Key, without quotes around it
   const std::string& body;
   std::string service_url;        // where the client has reached the service, without a path

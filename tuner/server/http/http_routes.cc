@@ -12,6 +12,7 @@
 #include "tuner/server/http/event_streams.h"
 #include "tuner/server/http/http_message.h"
 #include "tuner/server/http/http_page_routes.h"
+#include "tuner/study_file/near_name.h"
 
 namespace espalier {
 
@@ -165,15 +166,27 @@ FoundRoute FindRoute(const std::vector<HttpRoute>& routes, std::string_view meth
   return found;
 }
 
-absl::Status CheckQuery(const HttpRoute& route, const std::map<std::string, std::string>& query) {
+absl::Status CheckQuery(const HttpRoute& route,
+                        const std::multimap<std::string, std::string>& query) {
   if (!route.query) return absl::OkStatus();
   for (const auto& [key, value] : query) {
-    if (std::ranges::find(*route.query, key) != route.query->end()) continue;
-    return absl::InvalidArgumentError(absl::StrCat(
-        "query ", QuoteJson(key), ": unknown key of ", std::string(route.method), " ",
-        std::string(route.path), route.query->empty() ? ", which takes none" : ". Known: ",
-        absl::StrJoin(*route.query, ", ",
-                      [](std::string* text, std::string_view name) { text->append(name); })));
+    const std::string of =
+        absl::StrCat(" of ", std::string(route.method), " ", std::string(route.path));
+    if (std::ranges::find(*route.query, key) == route.query->end()) {
+      const std::string_view meant = NearName(key, *route.query);
+      return absl::InvalidArgumentError(absl::StrCat(
+          "query ", QuoteJson(key), ": unknown key", of,
+          meant.empty() ? "" : absl::StrCat(", did you mean ", QuoteJson(meant), "?"),
+          route.query->empty() ? ", which takes none"
+          : meant.empty()      ? ". Known: "
+                               : " Known: ",
+          absl::StrJoin(*route.query, ", ",
+                        [](std::string* text, std::string_view name) { text->append(name); })));
+    }
+    if (query.count(key) > 1) {
+      return absl::InvalidArgumentError(absl::StrCat("query ", QuoteJson(key), of, ": is given ",
+                                                     query.count(key), " times, and takes one"));
+    }
   }
   return absl::OkStatus();
 }

@@ -55,8 +55,10 @@ struct FoundRoute {
 FoundRoute FindRoute(const std::vector<HttpRoute>& routes, std::string_view method,
                      std::string_view target);
 
-// Names the first key that the route does not take, and those that it does.
-absl::Status CheckQuery(const HttpRoute& route, const std::map<std::string, std::string>& query);
+// Names the first key that the route does not take, which was probably meant, and those that it
+// does; or one that is given several times.
+absl::Status CheckQuery(const HttpRoute& route,
+                        const std::multimap<std::string, std::string>& query);
 
 // The text of docs/openapi.json as it was when this was built.
 std::string_view OpenApiText();

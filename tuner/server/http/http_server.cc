@@ -191,7 +191,7 @@ class HttpServerImpl final : public HttpServer {
                   .token = shown.token,
                   .cookies = request.get_header_value("Cookie")};
     for (const auto& [name, value] : request.params) call.query.emplace(name, value);
-    const absl::Status asked = CheckQuery(*found.route, call.query);
+    const absl::Status asked = CheckQuery(*found.route, request.params);
     HttpAnswer answer = asked.ok() ? found.route->answer(call) : HttpAnswer{asked, ""};
     if (answer.status.ok() && answer.stream && request.method == "GET") {
       BeginStream(*found.route, request, std::move(answer.stream), response);

@@ -28,7 +28,9 @@ absl::Status NeedsValue(const std::string& key, const std::string& what,
       absl::StrCat("\"", key, "\": needs ", what, ", got ", Shortened(text, kMaxQuotedValue)));
 }
 
+// Empty: none is meant, as in the bodies of other calls.
 absl::StatusOr<std::string> TextIn(const std::string& key, const SimulationBody& value) {
+  if (value.is_null()) return "";
   if (!value.is_string()) return NeedsValue(key, "a text", value);
   return value.get<std::string>();
 }

@@ -35,6 +35,9 @@ HttpAnswer Release(const HttpCall& call) {
   v1::TrialSlotsRequest request;
   const absl::StatusOr<std::int64_t> id = TrialIdOf(call);
   if (!id.ok()) return ToAnswer(id.status());
+  if (const absl::Status read = ReadBody(call, request, {"trial_id"}); !read.ok()) {
+    return ToAnswer(read);
+  }
   request.set_trial_id(*id);
   auto answered = std::make_shared<std::promise<absl::Status>>();
   api::ReleaseSlots(call.tuner, request,
