@@ -50,6 +50,15 @@ class PlainPrograms : public AgentTest {
   }
 };
 
+// What a terminal or a session that ends sends to all of its processes is the agent's affair.
+TEST_F(PlainPrograms, GoOnWhenTheyAreHungUp) {
+  StartAgent();
+  service_.Start(Shell(1, "kill -HUP $$; kill -HUP 0; exit 3"));
+  service_.Start(Shell(2, "sh -c 'kill -HUP $$; exit 4'; exit $?"));
+  EXPECT_EQ(service_.AwaitExit(1).exit_code(), 3);
+  EXPECT_EQ(service_.AwaitExit(2).exit_code(), 4);
+}
+
 TEST_F(PlainPrograms, GetParametersInTheirCommand) {
   StartAgent();
   v1::StartReplica start = Shell(1, "printf '%s|' \"$@\"");

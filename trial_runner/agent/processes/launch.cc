@@ -90,6 +90,8 @@ void SetSignals(void (*handler)(int)) {
   // Only for speed: where it is refused, the process runs on all.
   if (CPU_COUNT(&p.cpus) > 0) sched_setaffinity(0, sizeof p.cpus, &p.cpus);
   SetSignals(p.outlives ? SIG_IGN : SIG_DFL);
+  // As under nohup: a terminal or session that ends is the agent's affair.
+  signal(SIGHUP, SIG_IGN);
   if (dup2(input, STDIN_FILENO) < 0 || dup2(log, STDOUT_FILENO) < 0 ||
       dup2(log, STDERR_FILENO) < 0 || dup2(control, kControlFd) < 0 ||
       dup3(pipe, kFailureFd, O_CLOEXEC) < 0 ||

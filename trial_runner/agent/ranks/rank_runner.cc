@@ -43,7 +43,9 @@ int RankNumber(const std::map<std::string, std::string>& variables, const std::s
 FileDescriptor WatchSignals() {
   sigset_t watched;
   sigemptyset(&watched);
-  for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGQUIT}) sigaddset(&watched, signal);
+  for (const int each : {SIGTERM, SIGINT, SIGQUIT}) sigaddset(&watched, each);
+  // As of all processes of trials; torchrun, which catches it, starts its ranks without.
+  signal(SIGHUP, SIG_IGN);
   sigprocmask(SIG_SETMASK, &watched, nullptr);
   return FileDescriptor(signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK));
 }
