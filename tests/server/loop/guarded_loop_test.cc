@@ -7,6 +7,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "base/check_scope.h"
+#include "base/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "search_spaces/search_space.h"
@@ -24,6 +26,10 @@ class GuardedLoop : public testing::Test {
 
   void Restart() {
     LoopOptions options;
+    options.clock = [this] {
+      if (CheckScope::Text() == "what follows from the events") ThrowIf(ThrowsIn::kSettle);
+      return Now();
+    };
     options.failed = [this](const std::string& why) {
       why_ = why;
       throw std::runtime_error("no terminal");
@@ -34,6 +40,7 @@ class GuardedLoop : public testing::Test {
     };
     options.committed = [this](const std::vector<Change>&, const TunerState&) {
       // Still waits at the end.
+      ++commits_;
       if (throws_in_ == ThrowsIn::kCommitted) loop_->ReadThen(Throws);
       ThrowIf(ThrowsIn::kCommitted);
     };
@@ -62,7 +69,7 @@ class GuardedLoop : public testing::Test {
 
   static void Throws(const View*) { throw std::out_of_range("whatever it sees"); }
 
-  enum class ThrowsIn { kNothing, kCommitted, kSend, kTroubles };
+  enum class ThrowsIn { kNothing, kSettle, kCommitted, kSend, kTroubles };
   void ThrowIf(ThrowsIn where) const {
     if (throws_in_ == where) throw std::out_of_range("no such field");
   }
@@ -70,6 +77,7 @@ class GuardedLoop : public testing::Test {
   std::atomic<ThrowsIn> throws_in_ = ThrowsIn::kNothing;
   std::atomic<int> terminated_ = 0;
   std::atomic<int> exit_code_ = 0;
+  std::atomic<int> commits_ = 0;
   std::string why_;  // of the end; read after Stop
   Metrics metrics_;
   std::unique_ptr<Loop> loop_;
@@ -141,6 +149,20 @@ TEST_F(GuardedLoop, WhatThrowsAfterACommitEndsTheProcess) {
     EXPECT_EQ(exit_code_, kStepFailedExitCode);
     EXPECT_THAT(why_, testing::HasSubstr("an error of its own"));
   }
+}
+
+// What its event has changed already is half a step: none of it is stored or answered.
+TEST_F(GuardedLoop, WhatThrowsInWhatFollowsFromEventsEndsTheProcessBeforeACommit) {
+  ASSERT_TRUE(loop_->Post(Study("a")).status.ok());
+  const int commits = commits_;
+  throws_in_ = ThrowsIn::kSettle;
+  EXPECT_FALSE(loop_->Post(Study("b")).status.ok());
+  EXPECT_TRUE(absl::IsUnavailable(loop_->Post(Study("later")).status));
+  loop_->Stop();
+  EXPECT_EQ(commits_, commits);
+  EXPECT_EQ(terminated_, 1);
+  EXPECT_EQ(exit_code_, kStepFailedExitCode);
+  EXPECT_THAT(why_, testing::HasSubstr("an error of its own"));
 }
 
 TEST(AsideThread, WhatThrowsIsToldByItsNameAndTheNextIsDone) {
