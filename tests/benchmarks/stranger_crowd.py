@@ -1,6 +1,6 @@
-"""Strangers without a token at ports of ours: silent, slow, endless, packed, deaf and malformed. Told the kind, how many
-connections and the addresses, HOST:PORT, or tls://HOST:PORT where TLS is spoken; says "ready" when all have been opened once,
-and ends with its standard input. What is closed on it comes again."""
+"""Strangers without a token at ports of ours: silent, slow, endless, packed, deaf, guessing and malformed. Told the kind,
+how many connections and the addresses, HOST:PORT, or tls://HOST:PORT where TLS is spoken; says "ready" when all have been
+opened once, and ends with its standard input. What is closed on it comes again."""
 import gzip
 import os
 import select
@@ -27,6 +27,13 @@ def frame(kind, payload, stream=1):
 
 LONG = b"\x7f\x81\xff\xff\x03"  # a text of 8 MiB
 FIELD = b"\0\1a\1b"
+
+
+def guess(shown):
+    """Of what begins a session."""
+    return b"POST /api/session HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\nAuthorization: " + shown + b"\r\n\r\n"
+
+
 # By kind: what a connection says first, and what it goes on to say.
 KINDS = {
     "silent": (b"", b""),
@@ -39,6 +46,9 @@ KINDS = {
     "ranges": (b"GET / HTTP/1.1\r\nHost: localhost\r\nRange: bytes=0-" + b",0-" * 300 + b"\r\n\r\n", b""),
     "deaf": (b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n" * 50, b""),
     "malformed": (os.urandom(512), b"\0"),
+    "guessed_tokens": (guess(b"Bearer esp1.01234567." + b"0f" * 32), b""),
+    "guessed_codes": (guess(b"Espalier-Code " + b"0f" * 32), b""),
+    "long_guesses": (guess(b"Bearer " + b"x" * (60 << 10)), b""),
     "http2": (PREFACE, b""),
     "continuations": (PREFACE + frame(HEADERS, FIELD), frame(CONTINUATION, FIELD * 1024) * 8),
     "huge_value": (PREFACE + frame(HEADERS, b"\0\1a" + LONG), frame(CONTINUATION, b"x" * 8192) * 8),

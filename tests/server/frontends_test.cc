@@ -209,6 +209,17 @@ TEST(AccessControl, AWordIsToBeShownByEverybody) {
   EXPECT_EQ(BearerToken("Basic secret"), "");
 }
 
+// So that a long guess costs no digest of it.
+TEST(AccessControl, AWordThatIsTooLongIsNone) {
+  const std::string most(kMaxTokenBytes, 'x');
+  const std::string longer = most + "x";
+  EXPECT_TRUE(AccessControl({.shared_token = most}).Knows(most));
+  const AccessControl access({.shared_token = longer});
+  EXPECT_FALSE(access.Knows(longer));
+  EXPECT_EQ(access.Admit(kView, {false, longer}).message(),
+            "a token has at most 8192 bytes, and what is shown has 8193");
+}
+
 TEST(AccessControl, TrustsItsOwnUserAndOnLoopbackOthersWhereThatIsWanted) {
   const AccessControl closed(AccessControlOptions{});
   EXPECT_TRUE(closed.Trusts({PeerKind::kOwnUser, {}, ""}));

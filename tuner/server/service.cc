@@ -169,6 +169,11 @@ class ServiceImpl final : public Service {
       return absl::InvalidArgumentError(
           absl::StrCat("lease_s must be more than 0, got ", options.lease_s));
     }
+    if (options.token.size() > kMaxTokenBytes) {
+      return absl::InvalidArgumentError(absl::StrCat("--token-file: a token has at most ",
+                                                     kMaxTokenBytes, " bytes, and this one has ",
+                                                     options.token.size()));
+    }
     if (options.no_loopback_trust && options.open_loopback) {
       return absl::InvalidArgumentError(
           "--open-loopback lets in all users of this machine, and --no-loopback-trust none of them "

@@ -103,6 +103,11 @@ Role AccessControl::RoleOf(const Shown& shown) const {
 }
 
 absl::StatusOr<AccessControl::Caller> AccessControl::Recognise(const std::string& token) const {
+  // A stranger's guess may be as long as a head of HTTP.
+  if (token.size() > kMaxTokenBytes) {
+    return absl::UnauthenticatedError(absl::StrCat("a token has at most ", kMaxTokenBytes,
+                                                   " bytes, and what is shown has ", token.size()));
+  }
   if (!LooksLikeAccessToken(token)) {
     if (!options_.shared_token.empty() && SameText(HashOf(token), HashOf(options_.shared_token))) {
       return Caller{Role::kAdminister, "the service's token"};

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -18,6 +19,8 @@
 #include "tuner/server/access/permissions.h"
 
 namespace espalier {
+
+inline constexpr std::size_t kMaxTokenBytes = 8 << 10;  // as gRPC takes them
 
 struct AccessControlOptions {
   // The shared token that every caller has to show (--token-file); empty: there is none.
