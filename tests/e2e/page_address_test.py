@@ -14,8 +14,8 @@ from harness import TunerTest, wait_for
 NOWHERE = {"BROWSER": "", "DISPLAY": "", "WAYLAND_DISPLAY": "", "SSH_CONNECTION": ""}
 
 
-def get(url):
-    with urllib.request.urlopen(url) as answer:
+def get(url, **headers):
+    with urllib.request.urlopen(urllib.request.Request(url, headers=headers)) as answer:
         return answer.status, answer.headers["Content-Type"], answer.read().decode()
 
 
@@ -122,12 +122,17 @@ class PageAddress(TunerTest):
         self.assertIn("\npage none: it comes with --http HOST:PORT\n", self.output(service))
         self.assertIn("has no page", self.run_tuner("open", "--service", self.grpc, code=2).stderr)
 
-    def test_a_page_that_needs_a_token_says_so(self):
+    def serve_to_those_with_a_token(self):
+        """The service, and the file with its token."""
         token = self.write("token", "a-token-of-the-test-that-is-long-enough\n", 0o600)
         self.grpc, self.http = self.held_address(), self.held_address()
         service = self.start("serve", "--grpc", self.grpc, "--http", self.http, "--db", self.dir / "pool.db",
                              "--token-file", token)
         wait_for(lambda: "\ndatabase " in self.output(service), "the service to say where it is")
+        return service, token
+
+    def test_a_page_that_needs_a_token_says_so(self):
+        service, token = self.serve_to_those_with_a_token()
         page = f"http://{self.http}/"
         self.assertIn(f"\npage {page}\n     asks for a token once: ", self.output(service))
         self.assertNotIn("a-token-of-the-test", self.output(service))
@@ -137,6 +142,33 @@ class PageAddress(TunerTest):
         with urllib.request.urlopen(found.stdout.strip()) as answer:
             self.assertTrue(answer.url.startswith(page + "login?"), answer.url)
             self.assertEqual(answer.status, 200)
+
+    def test_open_hands_the_browser_a_code_that_is_good_once(self):
+        service, token = self.serve_to_those_with_a_token()
+        browser = self.write("browser.sh", f"#!/bin/sh\necho \"$1\" > {self.dir}/opened.new\n"
+                                           f"mv {self.dir}/opened.new {self.dir}/opened\n", 0o755)
+        where = ("--service", self.grpc, "--token-file", token)
+        said = self.run_tuner("open", *where, env={**NOWHERE, "BROWSER": str(browser)})
+        self.assertEqual((said.stdout, said.stderr), (f"http://{self.http}/\n", ""))
+        wait_for((self.dir / "opened").exists, "the browser to be started")
+        address, _, code = (self.dir / "opened").read_text().strip().partition("#code=")
+        self.assertEqual(address, f"http://{self.http}/login?to=")
+        self.assertRegex(code, "^[0-9a-f]{64}$")
+
+        def begin(shown):
+            connection = http.client.HTTPConnection(self.http)
+            connection.request("POST", "/api/session", headers={"Authorization": shown, "Origin": f"http://{self.http}"})
+            answer = connection.getresponse()
+            told = (answer.status, answer.headers.get("Set-Cookie", "").partition(";")[0], answer.read().decode())
+            connection.close()
+            return told
+        status, cookie, _ = begin(f"Espalier-Code {code}")
+        self.assertEqual(status, 200)
+        self.assertEqual(get(f"http://{self.http}/api/pool", Cookie=cookie)[0], 200)
+        status, cookie, why = begin(f"Espalier-Code {code}")
+        self.assertEqual((status, cookie), (401, ""))
+        self.assertIn("this code begins no session", why)
+        self.assertNotIn(code, self.output(service))
 
     def test_a_proxy_is_known_by_the_names_that_were_told(self):
         self.serve(self.dir / "pool.db", options=("--web-host", "hub.example.org", "--web-host", "hub.example.org:8443",

@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/host_port.h"
 #include "base/protocol.h"
+#include "sessions.grpc.pb.h"
 #include "tuner.grpc.pb.h"
 #include "tuner/credentials/access_token.h"
 #include "tuner/credentials/pinned_certificate.h"
@@ -72,7 +73,7 @@ class Client::Connection {
  public:
   explicit Connection(ClientOptions options) : options_(std::move(options)) {}
 
-  absl::Status Call(const char* operation, const google::protobuf::MessageLite& request,
+  absl::Status Call(const std::string& method, const google::protobuf::MessageLite& request,
                     google::protobuf::MessageLite& response);
 
   const std::string& address() const { return options_.address; }
@@ -112,7 +113,7 @@ absl::Status Client::Connection::Connect() {
   return absl::OkStatus();
 }
 
-absl::Status Client::Connection::Call(const char* operation,
+absl::Status Client::Connection::Call(const std::string& method,
                                       const google::protobuf::MessageLite& request,
                                       google::protobuf::MessageLite& response) {
   ESPALIER_RETURN_IF_ERROR(Connect());
@@ -126,7 +127,6 @@ absl::Status Client::Connection::Call(const char* operation,
     context.AddMetadata("authorization", "Bearer " + options_.token);
   }
   using google::protobuf::MessageLite;
-  const std::string method = absl::StrCat("/", v1::Tuner::service_full_name(), "/", operation);
   const grpc::internal::RpcMethod rpc(method.c_str(), grpc::internal::RpcMethod::NORMAL_RPC,
                                       channel_);
   const grpc::Status status =
@@ -181,7 +181,16 @@ const std::string& Client::address() const { return connection_->address(); }
 
 absl::Status Client::CallByName(const char* operation, const google::protobuf::MessageLite& request,
                                 google::protobuf::MessageLite& response) {
-  return connection_->Call(operation, request, response);
+  return connection_->Call(absl::StrCat("/", v1::Tuner::service_full_name(), "/", operation),
+                           request, response);
+}
+
+absl::StatusOr<std::string> Client::CreateLoginCode() {
+  v1::LoginCode made;
+  ESPALIER_RETURN_IF_ERROR(
+      connection_->Call(absl::StrCat("/", v1::Sessions::service_full_name(), "/CreateLoginCode"),
+                        v1::CreateLoginCodeRequest(), made));
+  return made.code();
 }
 
 v1::StudyName StudyNamed(const std::string& name) {

@@ -28,6 +28,9 @@ class Client {
     return response;
   }
 
+  // A code that begins a session of a browser, once, as this client (tuner/proto/sessions.proto).
+  absl::StatusOr<std::string> CreateLoginCode();
+
   const std::string& address() const;
 
  private:

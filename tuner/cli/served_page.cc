@@ -76,7 +76,7 @@ std::vector<std::string> PageLines(const ServedPage& page) {
   return lines;
 }
 
-bool OpenInBrowser(const std::string& verb, const ServedPage& page) {
+bool OpenInBrowser(const std::string& verb, const ServedPage& page, const std::string& by_way_of) {
   const auto say = [&](const std::string& what) {
     std::fprintf(stderr, "tuner %s: %s\n", verb.c_str(), what.c_str());
     return false;
@@ -85,7 +85,7 @@ bool OpenInBrowser(const std::string& verb, const ServedPage& page) {
   const bool display =
       !EnvironmentVariable("DISPLAY").empty() || !EnvironmentVariable("WAYLAND_DISPLAY").empty();
   const std::string browser = EnvironmentVariable("BROWSER");
-  const auto commands = BrowserCommands(browser, display, page.url);
+  const auto commands = BrowserCommands(browser, display, by_way_of.empty() ? page.url : by_way_of);
   if (std::any_of(commands.begin(), commands.end(), Start)) return true;
   const std::string why = !browser.empty()
                               ? fmt::format("BROWSER is \"{}\", which cannot be started", browser)

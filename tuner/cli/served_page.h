@@ -12,7 +12,9 @@ namespace espalier {
 std::vector<std::string> PageLines(const ServedPage& page);
 
 // Opens it in the user's browser and does not wait for that. False: it is said on stderr, in the
-// verb's name, what keeps it from doing so.
-bool OpenInBrowser(const std::string& verb, const ServedPage& page);
+// verb's name, what keeps it from doing so. `by_way_of`: the address that the browser is given
+// instead, which may hold a code and is said nowhere; empty: the page's own.
+bool OpenInBrowser(const std::string& verb, const ServedPage& page,
+                   const std::string& by_way_of = "");
 
 }  // namespace espalier

@@ -216,13 +216,18 @@ class ServiceImpl final : public Service {
 
   absl::Status Listen(const ServiceOptions& options, const Addresses& addresses,
                       const Certificates& certificates) {
+    if (!options.http_address.empty()) {
+      sessions_ =
+          std::make_unique<BrowserSessions>(access_->CookieName(), !certificates.http.pem.empty());
+    }
     GrpcPlace place{.address = addresses.grpc,
                     .tls = certificates.grpc,
                     .access = *access_,
                     .tuner = *loop_,
                     .agents = agents_,
                     .metrics = metrics_,
-                    .of_frontends = GrpcServicesOfFrontends()};
+                    .of_frontends = GrpcServicesOfFrontends(),
+                    .sessions = sessions_.get()};
     const StartGrpc start = options.start_grpc ? options.start_grpc : StartGrpc(GrpcServer::Start);
     ESPALIER_ASSIGN_OR_RETURN(grpc_, start(std::move(place)));
     grpc_address_ = grpc_->address();
@@ -232,8 +237,6 @@ class ServiceImpl final : public Service {
     }
     if (!options.http_address.empty()) {
       streams_ = std::make_unique<EventStreams>(revisions_, *loop_);
-      sessions_ =
-          std::make_unique<BrowserSessions>(access_->CookieName(), !certificates.http.pem.empty());
       simulations_ = std::make_unique<Simulations>(options.tuner_program, options.database);
       ESPALIER_ASSIGN_OR_RETURN(
           http_, HttpServer::Start(addresses.http, certificates.http, *access_, Routes(), *loop_,
@@ -339,9 +342,9 @@ class ServiceImpl final : public Service {
   std::optional<DiskWatch> disk_;  // of the loop's thread
   RevisionLog revisions_{RandomHexadecimal(kIncarnationBytes)};
   std::unique_ptr<Loop> loop_;
+  std::unique_ptr<BrowserSessions> sessions_;
   std::unique_ptr<GrpcServer> grpc_;
   std::unique_ptr<EventStreams> streams_;
-  std::unique_ptr<BrowserSessions> sessions_;
   std::unique_ptr<Simulations> simulations_;
   std::unique_ptr<HttpServer> http_;
   std::unique_ptr<DashboardServer> dashboard_;

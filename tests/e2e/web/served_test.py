@@ -15,6 +15,7 @@ from selenium.webdriver.common.keys import Keys
 from harness import TunerTest, kill, wait_for
 from page_case import BrowserTest
 
+CLIENTS_STUDY = '{"name": "clients", "ask_and_tell": true, "search_space": {"x": {"_type": "uniform", "_value": [0, 1]}}}'
 POLICY = "require-trusted-types-for 'script'; trusted-types 'none'"
 
 
@@ -84,6 +85,31 @@ class Served(BrowserTest, TunerTest):
         self.assertTrue([node["draining"] for node in self.overview()["pool"]["nodes"] if node["name"] == "oak"][0])
         self.button("Take it back").click()
         self.wait_no_text("draining")
+
+    def test_a_browser_that_open_has_started_asks_for_no_token(self):
+        token = self.write("token", "a-token-of-the-test-that-is-long-enough\n", 0o600)
+        self.grpc, self.http = self.held_address(), self.held_address()
+        service = self.start("serve", "--grpc", self.grpc, "--http", self.http, "--db", self.dir / "closed.db", "--token-file", token)
+        wait_for(lambda: "\ndatabase " in self.output(service), "the service to say where it is")
+        self.base = f"http://{self.http}"
+        study, where = self.write("study.json", CLIENTS_STUDY), ("--service", self.grpc, "--token-file", token)
+        self.run_tuner("submit", study, *where)
+        browser = self.write("browser.sh", f"#!/bin/sh\necho \"$1\" > {self.dir}/opened.new\n"
+                                           f"mv {self.dir}/opened.new {self.dir}/opened\n", 0o755)
+        self.run_tuner("open", "clients", *where, env={"BROWSER": str(browser)})
+        wait_for((self.dir / "opened").exists, "the browser to be started")
+        address = (self.dir / "opened").read_text().strip()
+        self.browser.get(address)
+        self.wait_for(lambda: self.browser.current_url == f"{self.base}/ui/studies/1", "the study's page")
+        self.wait_text("clients")
+        self.wait_text("● live")
+        self.assert_no_errors()
+        self.browser.delete_all_cookies()
+        self.browser.get("about:blank")
+        self.browser.get(address)
+        self.wait_text("this code begins no session: it is used")
+        self.assertNotIn("#", self.browser.current_url)
+        self.assertTrue(self.one("#token").is_displayed())
 
     def test_a_service_that_is_killed_comes_back_on_the_open_page(self):
         self.open("/ui/cluster", "No machine has joined", "● live")

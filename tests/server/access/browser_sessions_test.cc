@@ -51,6 +51,30 @@ TEST_F(BrowserSessionsTest, EndWhenTheirTimeIsOverOrTheirUserSaysSo) {
   EXPECT_EQ(sessions_.TokenOf(Sent(second)), "");
 }
 
+TEST_F(BrowserSessionsTest, ACodeBeginsOneSessionWithinItsTime) {
+  const std::string code = sessions_.NewCode("token of ada");
+  EXPECT_EQ(sessions_.TokenOf("__Host-espalier-ab12=" + code), "") << "it is no session";
+  EXPECT_EQ(*sessions_.TokenOfCode(code), "token of ada");
+  EXPECT_EQ(*sessions_.TokenOfCode(code), "token of ada") << "to ask what it stands for is no use";
+  const absl::StatusOr<std::string> cookie = sessions_.BeginByCode(code);
+  ASSERT_TRUE(cookie.ok()) << cookie.status();
+  EXPECT_EQ(sessions_.TokenOf(Sent(*cookie)), "token of ada");
+  const std::string late = sessions_.NewCode("token");
+  now_ = After(now_, kLoginCode_s);
+  for (const std::string& none : {code, late, std::string(), std::string("ff")}) {
+    EXPECT_TRUE(absl::IsUnauthenticated(sessions_.TokenOfCode(none).status())) << none;
+    EXPECT_THAT(sessions_.BeginByCode(none).status().message(), HasSubstr("`tuner open`")) << none;
+  }
+}
+
+TEST_F(BrowserSessionsTest, BeyondTheirMostTheOldestCodeEnds) {
+  const std::string first = sessions_.NewCode("first");
+  const std::string second = sessions_.NewCode("second");
+  for (std::size_t i = 2; i <= kMaxLoginCodes; ++i) sessions_.NewCode("more");
+  EXPECT_FALSE(sessions_.TokenOfCode(first).ok());
+  EXPECT_TRUE(sessions_.BeginByCode(second).ok());
+}
+
 TEST_F(BrowserSessionsTest, BeyondTheirMostTheOldestEnds) {
   const std::string first = sessions_.Begin("first");
   const std::string second = sessions_.Begin("second");

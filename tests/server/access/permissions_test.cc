@@ -10,6 +10,7 @@
 #include "adapters/optuna/storage_service.h"
 #include "google/protobuf/descriptor.h"
 #include "gtest/gtest.h"
+#include "sessions.pb.h"
 #include "slots.pb.h"
 #include "storage.pb.h"
 #include "tests/api/direct_tuner.h"
@@ -38,6 +39,7 @@ std::set<std::string> AllCalls() {
   std::set<std::string> calls;
   AddMethods(v1::GetStudyRequest::descriptor()->file(), calls);
   AddMethods(v1::AcquireSlotsRequest::descriptor()->file(), calls);
+  AddMethods(v1::CreateLoginCodeRequest::descriptor()->file(), calls);
   AddMethods(::optuna::GetTrialRequest::descriptor()->file(), calls);
   AddRoutes(OwnRoutes("", nullptr), calls);
   DirectTuner tuner;

@@ -97,6 +97,40 @@ TEST_F(SessionRoutesTest, WithoutAGoodTokenThereIsNone) {
   }
 }
 
+TEST_F(SessionRoutesTest, ACodeBeginsOneSessionAndDoesNothingElse) {
+  const std::string code = "Espalier-Code " + sessions_.NewCode(Keep("view").text());
+  const auto begin = [&](httplib::Headers headers) {
+    headers.emplace("Authorization", code);
+    return browser_->Post("/api/session", headers, "", "");
+  };
+  EXPECT_EQ(browser_->Get("/api/studies", {{"Authorization", code}})->status, 401);
+  EXPECT_EQ(browser_->Get("/api/session", {{"Authorization", code}})->status, 401);
+  EXPECT_EQ(begin({{"Origin", "http://127.0.0.1:1"}})->status, 403) << "another site's page";
+  EXPECT_EQ(begin({{"Sec-Fetch-Site", "cross-site"}})->status, 403);
+  const auto begun = begin({{"Origin", "http://" + host_}, {"X-Espalier", "1"}});
+  ASSERT_EQ(begun->status, 200) << begun->body;
+  const std::string set = begun->get_header_value("Set-Cookie");
+  const std::string cookie = set.substr(0, set.find(';'));
+  EXPECT_EQ(Get("/api/studies", cookie), 200);
+  EXPECT_EQ(Stop({{"Cookie", cookie}, {"Origin", "http://" + host_}, {"X-Espalier", "1"}}), 403);
+  const auto again = begin({});
+  EXPECT_EQ(again->status, 401);
+  EXPECT_EQ(again->get_header_value("Set-Cookie"), "");
+  EXPECT_THAT(again->body, HasSubstr("this code begins no session: it is used"));
+  EXPECT_EQ(begun->body, "{}") << "and shows no token";
+}
+
+TEST_F(SessionRoutesTest, ACodeIsAsGoodAsItsToken) {
+  const std::string code = "Espalier-Code " + sessions_.NewCode(Keep("agent").text());
+  EXPECT_EQ(browser_->Post("/api/session", {{"Authorization", code}}, "", "")->status, 403);
+  const std::string ended = "Espalier-Code " + sessions_.NewCode(Keep("view").text());
+  kept_.removed = Time{2};
+  access_.Take({TokenKept{kept_}});
+  const auto refused = browser_->Post("/api/session", {{"Authorization", ended}}, "", "");
+  EXPECT_EQ(refused->status, 401);
+  EXPECT_THAT(refused->body, HasSubstr("was ended"));
+}
+
 TEST_F(SessionRoutesTest, ChangesByACookieAreOfThePagesOfTheService) {
   const std::string cookie = LogIn("submit");
   const std::string own = "http://" + host_;

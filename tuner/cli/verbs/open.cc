@@ -33,6 +33,16 @@ absl::StatusOr<std::string> PathOf(Client& client, const std::string& study) {
   return fmt::format("ui/studies/{}", found->id());
 }
 
+// Where a browser begins a session by itself, as this client, and goes on to the page; empty: it is
+// said why not, and the page asks for a token.
+std::string LoginOf(Client& client, const std::string& root, const std::string& path) {
+  const absl::StatusOr<std::string> code = client.CreateLoginCode();
+  if (code.ok()) return fmt::format("{}login?to={}#code={}", root, path, *code);
+  std::fprintf(stderr, "tuner open: the browser is given no code: %s\n",
+               std::string(code.status().message()).c_str());
+  return "";
+}
+
 absl::StatusOr<ExitCode> Open(Client& client, const OpenArguments& arguments) {
   ESPALIER_ASSIGN_OR_RETURN(const v1::Pool pool, client.Call<api::GetPool>({}));
   if (pool.page().empty()) {
@@ -41,13 +51,16 @@ absl::StatusOr<ExitCode> Open(Client& client, const OpenArguments& arguments) {
                     client.address()));
   }
   ESPALIER_ASSIGN_OR_RETURN(const std::string path, PathOf(client, arguments.study));
-  const ServedPage page{.url = pool.page() + path, .needs_token = pool.page_needs_token()};
+  ServedPage page{.url = pool.page() + path, .needs_token = pool.page_needs_token()};
+  const std::string login =
+      page.needs_token && !arguments.print ? LoginOf(client, pool.page(), path) : "";
+  page.needs_token = page.needs_token && login.empty();
   std::printf("%s\n", page.url.c_str());  // alone, for scripts
   std::fflush(stdout);
   const std::vector<std::string> lines = PageLines(page);
   for (std::size_t i = 1; i < lines.size(); ++i) std::fprintf(stderr, "%s\n", lines[i].c_str());
   if (arguments.print) return ExitCode::kOk;
-  return OpenInBrowser("open", page) ? ExitCode::kOk : ExitCode::kFailed;
+  return OpenInBrowser("open", page, login) ? ExitCode::kOk : ExitCode::kFailed;
 }
 
 }  // namespace

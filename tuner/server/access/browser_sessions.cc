@@ -15,6 +15,12 @@ namespace {
 
 constexpr std::size_t kValueBytes = 32;
 
+absl::Status NoCode() {
+  return absl::UnauthenticatedError(
+      absl::StrCat("this code begins no session: it is used, or more than ", kLoginCode_s,
+                   " s old, or another service's. `tuner open` makes another one"));
+}
+
 }  // namespace
 
 // A browser takes a cookie with "__Host-" over TLS alone, and from no other host.
@@ -31,6 +37,45 @@ std::string BrowserSessions::Begin(const std::string& token) {
   if (sessions_.size() >= kMaxSessions) sessions_.pop_front();
   sessions_.push_back({HashOf(value), token, After(now, kSession_s)});
   return Cookie(value, kSession_s);
+}
+
+std::string BrowserSessions::NewCode(const std::string& token) {
+  const std::string code = RandomHexadecimal(kValueBytes);
+  const Time now = clock_();
+  const std::lock_guard lock(mutex_);
+  codes_.remove_if([now](const Session& each) { return each.ends <= now; });
+  if (codes_.size() >= kMaxLoginCodes) codes_.pop_front();
+  codes_.push_back({HashOf(code), token, After(now, kLoginCode_s)});
+  return code;
+}
+
+std::list<BrowserSessions::Session>::const_iterator BrowserSessions::FindCode(
+    std::string_view code) const {
+  if (!IsHexadecimal(code, 2 * kValueBytes)) return codes_.end();
+  const std::string hash = HashOf(std::string(code));
+  const Time now = clock_();
+  return std::find_if(codes_.begin(), codes_.end(), [&](const Session& each) {
+    return each.ends > now && SameText(each.hash, hash);
+  });
+}
+
+absl::StatusOr<std::string> BrowserSessions::TokenOfCode(std::string_view code) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = FindCode(code);
+  if (found == codes_.end()) return NoCode();
+  return found->token;
+}
+
+absl::StatusOr<std::string> BrowserSessions::BeginByCode(std::string_view code) {
+  std::string token;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = FindCode(code);
+    if (found == codes_.end()) return NoCode();
+    token = found->token;
+    codes_.erase(found);
+  }
+  return Begin(token);
 }
 
 std::string BrowserSessions::TokenOf(std::string_view cookies) const {

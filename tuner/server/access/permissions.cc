@@ -18,6 +18,7 @@ constexpr Permission kOthers[] = {
     {"/espalier.v1.Slots/Acquire", Role::kSubmit},
     {"/espalier.v1.Slots/Renew", Role::kSubmit},
     {"/espalier.v1.Slots/Release", Role::kSubmit},
+    {"/espalier.v1.Sessions/CreateLoginCode", Role::kView},
     {"/optuna.StorageService/CreateNewStudy", Role::kSubmit},
     {"/optuna.StorageService/DeleteStudy", Role::kSubmit},
     {"/optuna.StorageService/SetStudyUserAttribute", Role::kSubmit},

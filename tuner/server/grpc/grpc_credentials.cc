@@ -75,6 +75,15 @@ class GuardedServerCredentials final : public grpc::ServerCredentials {
 
 }  // namespace
 
+std::string TokenOf(const grpc::ServerContextBase& context) {
+  const auto [begin, end] = context.client_metadata().equal_range("authorization");
+  for (auto it = begin; it != end; ++it) {
+    std::string token = BearerToken({it->second.data(), it->second.size()});
+    if (!token.empty()) return token;
+  }
+  return "";
+}
+
 std::shared_ptr<grpc::ServerCredentials> GuardedCredentials(
     const Certificate& tls, const AccessControl& access, bool own_user,
     std::function<void(const absl::Status&)> refused) {

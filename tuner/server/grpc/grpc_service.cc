@@ -23,6 +23,7 @@
 #include "tuner/server/grpc/agents.h"
 #include "tuner/server/grpc/grpc_call.h"
 #include "tuner/server/grpc/grpc_credentials.h"
+#include "tuner/server/grpc/grpc_sessions.h"
 #include "tuner/server/grpc/grpc_slots.h"
 #include "tuner/server/grpc/protocol_check.h"
 #include "tuner/server/loop/metrics.h"
@@ -30,15 +31,6 @@
 namespace espalier {
 
 namespace {
-
-std::string TokenOf(const grpc::ServerContextBase& context) {
-  const auto [begin, end] = context.client_metadata().equal_range("authorization");
-  for (auto it = begin; it != end; ++it) {
-    std::string token = BearerToken({it->second.data(), it->second.size()});
-    if (!token.empty()) return token;
-  }
-  return "";
-}
 
 // The rows of api::kOperations, and the agents' streams. Operations hold a thread while they are
 // under way, streams do not. What the code that protoc generates would do method by method is done
@@ -140,6 +132,7 @@ class GrpcServerImpl final : public GrpcServer {
         service_(place.access, place.tuner, place.agents, place.metrics),
         services_(std::move(place.of_frontends)) {
     services_.push_back(MakeSlotsService(place.tuner, CountIn(metrics_, "grpc")));
+    services_.push_back(MakeSessionsService(place.sessions, CountIn(metrics_, "grpc")));
   }
   ~GrpcServerImpl() override { Stop(); }
 

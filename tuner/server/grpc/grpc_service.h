@@ -16,6 +16,7 @@ class Service;
 namespace espalier {
 
 class Agents;
+class BrowserSessions;
 class Metrics;
 class Tuner;
 
@@ -38,13 +39,15 @@ struct GrpcPlace {
   Agents& agents;
   Metrics& metrics;
   GrpcServices of_frontends{};
+  BrowserSessions* sessions = nullptr;  // null: there is no page
 };
 
-// The gRPC services: espalier.v1.Tuner (the table of tuner/api/operations.h), espalier.v1.Slots and
-// those of the frontends. The user of a connection is looked up when it comes (it waits outside
-// until its client says something); the service's own user's goes to gRPC at once, those of others
-// when the head of their first call has shown a token (GrpcDoor). The rights of a call are looked
-// up when its head has come. What the frontends' services use must outlive it.
+// The gRPC services: espalier.v1.Tuner (the table of tuner/api/operations.h), espalier.v1.Slots,
+// espalier.v1.Sessions and those of the frontends. The user of a connection is looked up when it
+// comes (it waits outside until its client says something); the service's own user's goes to gRPC
+// at once, those of others when the head of their first call has shown a token (GrpcDoor). The
+// rights of a call are looked up when its head has come. What the frontends' services use must
+// outlive it.
 class GrpcServer {
  public:
   static absl::StatusOr<std::unique_ptr<GrpcServer>> Start(GrpcPlace place);

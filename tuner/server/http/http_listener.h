@@ -60,6 +60,9 @@ inline constexpr char kPageHeader[] = "X-Espalier";
 absl::Status CheckSite(const httplib::Request& request, const Shown& shown,
                        const ProxiedAt& proxied = {});
 
+// The scheme of a header "Authorization" by which a browser shows the code that begins a session.
+inline constexpr char kCodeScheme[] = "Espalier-Code ";
+
 // The sender of a request, by what the kernel says and by its header "Authorization: Bearer TOKEN".
 Shown ShownBy(const httplib::Request& request);
 

@@ -30,6 +30,7 @@ struct HttpCall {
   std::string target{};           // as the request line has it
   std::string token{};            // that the client shows, or its session stands for; empty: none
   std::string cookies{};          // header Cookie
+  std::string code{};             // that begins a session; `token` is what it stands for
 };
 
 struct HttpAnswer {
@@ -60,6 +61,8 @@ struct HttpRoute {
   std::function<absl::Status(const HttpCall& call)> open{};
   // The last name in `path` stands for all that follows, of any number of segments, or of none.
   bool below = false;
+  // A code that `tuner open` has handed to a browser lets in, too, as what it stands for.
+  bool begins_session = false;
   // Its answer may take long, whatever the service does: such calls have threads of their own.
   bool waits = false;
 };

@@ -119,6 +119,10 @@ std::vector<HttpRoute> SessionRoutes(BrowserSessions* sessions) {
     return answer;
   };
   const auto begin = [sessions, with](const HttpCall& call) {
+    if (!call.code.empty()) {
+      absl::StatusOr<std::string> cookie = sessions->BeginByCode(call.code);
+      return cookie.ok() ? with(*std::move(cookie)) : ToAnswer(cookie.status());
+    }
     // The service's own user needs none.
     return with(call.token.empty() ? "" : sessions->Begin(call.token));
   };
@@ -134,7 +138,8 @@ std::vector<HttpRoute> SessionRoutes(BrowserSessions* sessions) {
            .path = "/api/session",
            .operation = "BeginSession",
            .answer = begin,
-           .query = QueryKeys{}},
+           .query = QueryKeys{},
+           .begins_session = true},
           {.method = "DELETE",
            .path = "/api/session",
            .operation = "EndSession",

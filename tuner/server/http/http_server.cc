@@ -176,7 +176,9 @@ class HttpServerImpl final : public HttpServer {
       response.set_header("Allow", found.allowed);
       return;
     }
-    const Shown shown = ShownBy(request);
+    Shown shown = ShownBy(request);
+    const std::string code = CodeIn(*found.route, request);
+    if (!code.empty()) shown.token = sessions_->TokenOfCode(code).value_or("");
     HttpCall call{.tuner = access_.SeesSecrets(shown) ? tuner_ : masking_,
                   .path = std::move(found.path),
                   .query = {},
@@ -189,7 +191,8 @@ class HttpServerImpl final : public HttpServer {
                   .role = access_.RoleOf(shown),
                   .target = std::string(proxied_.Stripped(request.target)),
                   .token = shown.token,
-                  .cookies = request.get_header_value("Cookie")};
+                  .cookies = request.get_header_value("Cookie"),
+                  .code = code};
     for (const auto& [name, value] : request.params) call.query.emplace(name, value);
     const absl::Status asked = CheckQuery(*found.route, request.params);
     HttpAnswer answer = asked.ok() ? found.route->answer(call) : HttpAnswer{asked, ""};
@@ -259,8 +262,12 @@ class HttpServerImpl final : public HttpServer {
     if (permission != nullptr && permission->needed == Role::kNobody) {
       return found.route != nullptr && found.route->open ? Open(found) : absl::OkStatus();
     }
-    const Shown shown = ShownBy(request);
+    Shown shown = ShownBy(request);
     ESPALIER_RETURN_IF_ERROR(CheckSite(request, shown, proxied_));
+    if (const std::string code = found.route == nullptr ? "" : CodeIn(*found.route, request);
+        !code.empty()) {
+      ESPALIER_ASSIGN_OR_RETURN(shown.token, sessions_->TokenOfCode(code));
+    }
     // A caller that may see anything may learn that there is no such page.
     ESPALIER_RETURN_IF_ERROR(
         access_.Admit(found.route == nullptr && !shown.token.empty() ? kAnyPage : call, shown));
@@ -269,6 +276,14 @@ class HttpServerImpl final : public HttpServer {
     std::int64_t number = 0;
     if (!absl::SimpleAtoi(trial->second, &number)) number = -1;  // no trial's
     return CheckTrialToken(access_, shown.token, number, tuner_);
+  }
+
+  // The code that a browser shows to begin a session; of other calls, none.
+  std::string CodeIn(const HttpRoute& route, const httplib::Request& request) const {
+    if (sessions_ == nullptr || !route.begins_session) return "";
+    const std::string authorization = request.get_header_value("Authorization");
+    return authorization.starts_with(kCodeScheme) ? authorization.substr(sizeof(kCodeScheme) - 1)
+                                                  : "";
   }
 
   absl::Status Open(const FoundRoute& found) const {

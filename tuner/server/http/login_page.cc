@@ -33,7 +33,8 @@ std::string_view LoginPage() {
 
 // Where it lies shows where the service does, also below a path that a proxy adds. A link to a page
 // within the service is followed once there is a session. SameSite=Strict keeps
-// the cookie from what other sites link to, so it may be there already.
+// the cookie from what other sites link to, so it may be there already. `tuner open` brings a code
+// along behind the #, which browsers send to nobody, and which is not left in the address.
 std::string_view LoginScript() {
   return R"js("use strict";
 const said = document.getElementById("said");
@@ -48,20 +49,28 @@ const goOn = () => {
 const problem = async (answer) => {
   try { return (await answer.json()).error; } catch { return `the service answers ${answer.status}`; }
 };
-document.querySelector("form").addEventListener("submit", async (event) => {
-  event.preventDefault();
+const begin = async (authorization, what) => {
   say("");
   try {
-    const answer = await fetch(session, {
-      method: "POST",
-      headers: {"Authorization": "Bearer " + document.getElementById("token").value.trim(), "X-Espalier": "1"},
-    });
+    const headers = {"Authorization": authorization, "X-Espalier": "1"};
+    const answer = await fetch(session, {method: "POST", headers});
     if (answer.ok) goOn(); else say(await problem(answer));
   } catch (error) {
-    say(error instanceof TypeError ? "the service does not answer, or this is no token" : String(error));
+    say(error instanceof TypeError ? "the service does not answer, or this is no " + what : String(error));
   }
+};
+document.querySelector("form").addEventListener("submit", (event) => {
+  event.preventDefault();
+  begin("Bearer " + document.getElementById("token").value.trim(), "token");
 });
-fetch(session).then((answer) => { if (answer.ok) goOn(); }, () => {});
+const goOnIfLetIn = () => fetch(session).then((answer) => { if (answer.ok) goOn(); }, () => {});
+const code = new URLSearchParams(location.hash.slice(1)).get("code");
+if (code === null) {
+  goOnIfLetIn();
+} else {
+  history.replaceState(null, "", location.pathname + location.search);
+  begin("Espalier-Code " + code, "code").then(goOnIfLetIn);
+}
 )js";
 }
 
