@@ -66,7 +66,7 @@ FOLDERS = {
     # Beside the service, in processes of their own, which are run as those of engines are.
     "tuner/server/simulations": ["base", "tuner/core", "tuner/api", "tuner/server/engines",
                                  "tuner/server/loop", "allocator/policies"],
-    "tuner/server/http": ["base", "tuner/credentials", "tuner/analysis", "tuner/study_file", "tuner/api", "tuner/web/assets",
+    "tuner/server/http": ["base", "tuner/credentials", "tuner/door", "tuner/analysis", "tuner/study_file", "tuner/api", "tuner/web/assets",
                           "tuner/web/feed", "tuner/web/view", "tuner/server/access", "tuner/server/loop",
                           "tuner/server/simulations"],
     "tuner/server": ["base", "tuner/credentials", "tuner/core", "tuner/storage", "tuner/api", "tuner/web/feed",

@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
+#include <ctime>
 #include <functional>
 #include <map>
 #include <mutex>
@@ -25,6 +26,7 @@
 #include "base/guarded.h"
 #include "httplib.h"
 #include "spdlog/spdlog.h"
+#include "tuner/door/processor_share.h"
 #include "tuner/server/http/http_connection.h"
 #include "tuner/server/http/http_request_server.h"
 
@@ -196,9 +198,42 @@ class IdleConnections {
   std::thread thread_;
 };
 
+double Seconds(clockid_t clock) {
+  timespec now{};
+  ::clock_gettime(clock, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+// What guesses may take, of all strangers together. Any number of threads.
+class Guesses {
+ public:
+  explicit Guesses(const HttpDoor& door) : share_(door.guesses, door.guesses_saved_s) {}
+
+  static bool IsOne(const HttpHead& head) {
+    return !head.authorization.empty() || !head.cookie.empty();
+  }
+  bool MayBeAnswered() {
+    const std::lock_guard lock(mutex_);
+    return share_.Wait_s(Seconds(CLOCK_MONOTONIC)) <= 0;
+  }
+  // Counts what `answer` takes of this thread.
+  template <typename Answer>
+  void Take(const Answer& answer) {
+    const double begun_s = Seconds(CLOCK_THREAD_CPUTIME_ID);
+    answer();
+    const std::lock_guard lock(mutex_);
+    share_.Spend(Seconds(CLOCK_THREAD_CPUTIME_ID) - begun_s);
+  }
+
+ private:
+  std::mutex mutex_;
+  ProcessorShare share_;
+};
+
 class KeepAliveServer final : public HttpRequestServer {
  public:
-  KeepAliveServer(TlsContextPtr tls, HttpDoor door) : tls_(std::move(tls)), door_(std::move(door)) {
+  KeepAliveServer(TlsContextPtr tls, HttpDoor door)
+      : tls_(std::move(tls)), door_(std::move(door)), guesses_(door_) {
     set_keep_alive_timeout(kHttpIdle_s);
     set_keep_alive_max_count(kManyRequests);  // which is only told
     new_task_queue = [this] {
@@ -234,10 +269,13 @@ class KeepAliveServer final : public HttpRequestServer {
         return;
       }
       if (strangers_waiting_ >= kMaxHttpIdleConnections) return;
+      const bool guess = Guesses::IsOne(connection->head());
+      if (guess && !server_.guesses_.MayBeAnswered()) return;
       ++strangers_waiting_;
-      strangers_.enqueue([this, connection = std::move(connection)]() mutable {
+      strangers_.enqueue([this, guess, connection = std::move(connection)]() mutable {
         --strangers_waiting_;
-        Try([&] { server_.ServeStranger(std::move(connection)); });
+        const auto serve = [&] { server_.ServeStranger(std::move(connection)); };
+        Try([&] { guess ? server_.guesses_.Take(serve) : serve(); });
       });
     }
     void Park(ConnectionPtr connection) { idle_.Park(std::move(connection)); }
@@ -330,6 +368,7 @@ class KeepAliveServer final : public HttpRequestServer {
 
   const TlsContextPtr tls_;
   const HttpDoor door_;
+  Guesses guesses_;
   Threads* threads_ = nullptr;
 };
 

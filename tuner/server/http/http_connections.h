@@ -24,6 +24,11 @@ inline constexpr int kHttpRequest_s = 60;               // for a whole request
 inline constexpr int kHttpIdle_s = 60;                  // between two requests of a connection
 inline constexpr std::size_t kMaxHttpIdleConnections = 256;  // then the longest idle are closed
 
+// Of a processor, for requests of strangers that show what lets nobody in; and how many seconds of
+// it may be saved up.
+inline constexpr double kHttpGuesses = 0.1;
+inline constexpr double kHttpGuessesSaved_s = 2;
+
 inline constexpr int kHttpFirst_s = 10;                // for a stranger to ask, handshake included
 inline constexpr std::size_t kMaxHttpHead = 64 << 10;  // bytes of a request before its body
 inline constexpr std::size_t kMaxHttpHeads = 8 << 20;  // of all that have not come to their end
@@ -70,6 +75,10 @@ struct HttpDoor {
   // The token of the session in the value of a request's header "Cookie"; empty: there is none. It
   // is then taken for the request's own. Quick, too.
   std::function<std::string(std::string_view cookies)> session{};
+  // Requests of strangers that show a header "Authorization" or "Cookie" are guesses. While these
+  // have taken more of a processor than this, the next are closed unanswered.
+  double guesses = kHttpGuesses;
+  double guesses_saved_s = kHttpGuessesSaved_s;
 };
 
 // The library's server, changed so that a connection holds a thread only while a request is under
