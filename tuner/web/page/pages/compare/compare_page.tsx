@@ -12,7 +12,8 @@ import {type AnswerError, store, useAnswer} from "../../store";
 import {PartBar, Swatch} from "../../table/cells";
 import {parseIds} from "../../table/trials_view";
 import {addressOf, go, setQuery, usePlace, useQuery, useRange} from "../../url";
-import {type XAxis, X_AXES, X_LABELS, canBeLog, isXAxis} from "../study/curve_set";
+import {AxisChoice, useAxis} from "../study/axis_choice";
+import {canBeLog} from "../study/curve_set";
 import {CurvesPlot} from "../study/curves_plot";
 import {usePictureButton} from "../study/picture";
 import {useCurves} from "../study/use_curves";
@@ -84,10 +85,9 @@ interface StudyCurvesProps {
 /** Values of different studies do not compare: each study has its own picture. */
 function StudyCurves({study: id, trials, colors, hovered, onHover}: StudyCurvesProps) {
   const study = useAnswer<Study>(`/api/view/studies/${id}`, (event) => event.studies.includes(id));
-  const [axisText, setAxis] = useQuery("x", "step");
+  const [axis, setAxis] = useAxis();
   const [logs, setLogs] = useQuery("log", "");
   const [view, setView] = useRange(`zoom${id}`);
-  const axis: XAxis = isXAxis(axisText) ? axisText : "step";
   const key = trials.map((trial) => trial.id).join(",");
   const ids = useMemo(() => parseIds(key), [key]);
   const {curves, error} = useCurves({study: id, axis, xlog: false, best: 0, trials: ids, view}, 0);
@@ -106,12 +106,7 @@ function StudyCurves({study: id, trials, colors, hovered, onHover}: StudyCurvesP
         height={260} view={view} onView={setView} chosen={chosen} best={null} colors={colors} hovered={hovered} onHover={onHover} onOpen={(curve) => go(addressOf.trial(id, curve.trial))}
         tools={
           <>
-            <label className="tool">
-              x{" "}
-              <select value={axis} onChange={(event) => { setView(null); setAxis(event.target.value); }}>
-                {X_AXES.map((one) => <option key={one} value={one}>{X_LABELS[one]}</option>)}
-              </select>
-            </label>
+            <AxisChoice axis={axis} onAxis={setAxis} onView={setView} />
             <button type="button" aria-pressed={logs === "y" && possible} disabled={!possible}
                     onClick={() => setLogs(logs === "y" ? "" : "y")}>log y</button>
             {pictureButton}

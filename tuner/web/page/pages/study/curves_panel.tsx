@@ -7,7 +7,8 @@ import {Problem} from "../../parts/problem";
 import {parseIds} from "../../table/trials_view";
 import type {Trials} from "../../table/use_trials";
 import {addressOf, go, usePlace, useQuery, useRange} from "../../url";
-import {type XAxis, X_AXES, X_LABELS, canBeLog, isXAxis} from "./curve_set";
+import {AxisChoice, useAxis} from "./axis_choice";
+import {canBeLog} from "./curve_set";
 import {CurvesPlot} from "./curves_plot";
 import {useNewestKeys} from "./newest_keys";
 import {usePictureButton} from "./picture";
@@ -27,12 +28,11 @@ interface CurvesPanelProps {
 
 export function CurvesPanel({study, row, hovered, onHover, onOpen}: CurvesPanelProps) {
   const {query} = usePlace();
-  const [axisText, setAxis] = useQuery("x", "step");
+  const [axis, setAxis] = useAxis();
   const [top, setTop] = useQuery("top", "20");
   const [smoothing, setSmoothing] = useQuery("smooth", "0");
   const [logs, setLogs] = useQuery("log", "");
   const [range, setRange] = useQuery("range", "usual");
-  const axis: XAxis = isXAxis(axisText) ? axisText : "step";
   // Over time the curves are zoomed with the lanes.
   const [view, setView] = useRange(axis === "time" ? "t" : "zoom");
   const ids = query.get("chosen");
@@ -53,14 +53,7 @@ export function CurvesPanel({study, row, hovered, onHover, onOpen}: CurvesPanelP
   const [picture, pictureButton] = usePictureButton(`${study.name}-curves`);
   const tools = (
     <>
-      <label className="tool">
-        x{" "}
-        <select value={axis} onChange={(event) => { setView(null); setAxis(event.target.value); }}>
-          {X_AXES.filter((one) => row.kind !== "ask" || one !== "slot_seconds").map((one) => (
-            <option key={one} value={one}>{X_LABELS[one]}</option>
-          ))}
-        </select>
-      </label>
+      <AxisChoice axis={axis} onAxis={setAxis} onView={setView} without={row.kind === "ask" ? "slot_seconds" : undefined} />
       <label className="tool">
         show{" "}
         <select value={TOPS.includes(top) || top === "chosen" ? top : String(best)} onChange={(event) => setTop(event.target.value)}>

@@ -7,7 +7,8 @@ import {Choices} from "../../parts/choices";
 import {Problem} from "../../parts/problem";
 import {useAnswer} from "../../store";
 import {addressOf, go, useQuery, useRange} from "../../url";
-import {type XAxis, X_AXES, X_LABELS, canBeLog, isXAxis, shownCurve} from "../study/curve_set";
+import {AxisChoice, useAxis} from "../study/axis_choice";
+import {canBeLog, shownCurve} from "../study/curve_set";
 import {CurvesPlot} from "../study/curves_plot";
 import {usePictureButton} from "../study/picture";
 import {useCurves} from "../study/use_curves";
@@ -16,11 +17,10 @@ import {numberOf} from "../../table/trials_store";
 const HEIGHT = 240;
 
 export function TrialCurve({trial, study}: {trial: Trial; study: Study}) {
-  const [axisText, setAxis] = useQuery("x", "step");
+  const [axis, setAxis] = useAxis();
   const [logs, setLogs] = useQuery("log", "");
   const [smoothing, setSmoothing] = useQuery("smooth", "0");
   const [view, setView] = useRange("zoom");
-  const axis: XAxis = isXAxis(axisText) ? axisText : "step";
   const trials = useMemo(() => [trial.id], [trial.id]);
   const only = useMemo(() => new Set(trials), [trials]);
   const weight = Math.max(0, Math.min(0.99, Number(smoothing) || 0));
@@ -45,12 +45,7 @@ export function TrialCurve({trial, study}: {trial: Trial; study: Study}) {
         onView={setView} chosen={only} best={null} hovered={null} onHover={() => undefined} onOpen={() => undefined}
         tools={
           <>
-            <label className="tool">
-              x{" "}
-              <select value={axis} onChange={(event) => { setView(null); setAxis(event.target.value); }}>
-                {X_AXES.map((one) => <option key={one} value={one}>{X_LABELS[one]}</option>)}
-              </select>
-            </label>
+            <AxisChoice axis={axis} onAxis={setAxis} onView={setView} />
             <label className="tool">
               smooth{" "}
               <select value={smoothing} onChange={(event) => setSmoothing(event.target.value)}>

@@ -7,14 +7,13 @@ import {type Frame, Plot} from "../../../plot/plot";
 import {type Style, rampColor} from "../../../plot/style";
 import type {TrialsStore} from "../../../table/trials_store";
 import {type Dimension, partOf} from "./dimensions";
+import {axisOf, cellText, coordinateOf, dot, nearestDot, ring, stepped} from "./dots";
 import {type Field, fieldOf} from "./field";
-import {axisOf, coordinateOf, dot, ring, stepped} from "./slice_plot";
 
 const HEIGHT = 300;
 const COLUMNS = 112;
 const ROWS = 64;
 const MOST_POINTS = 1000;
-const REACH_PX = 14;
 
 interface ContourPlotProps {
   across: Dimension;
@@ -57,33 +56,20 @@ export function ContourPlot({across, up, value, trials, version, rows, best, max
     const top = points.find(({id}) => id === best);
     if (top) ring(context, frame, top, style);
   };
-  const find = (px: number, py: number, frame: Frame) => {
-    let nearest: number | null = null;
-    let away = REACH_PX ** 2;
-    points.forEach((point, place) => {
-      const distance = (frame.x(point.x) - px) ** 2 + (frame.y(point.y) - py) ** 2;
-      if (distance < away) [nearest, away] = [place, distance];
-    });
-    return nearest;
-  };
-  const text = (of: Dimension, point: Point) => {
-    const cell = trials.cell(of.column, point.row);
-    return typeof cell === "number" ? number(cell, 4) : visible(cell ?? "–");
-  };
   return (
     <Plot<number>
       label={`${visible(value.label)} by ${visible(across.label)} and ${visible(up.label)}`}
       summary={`Faint to strong: ${visible(value.label)} from ${number(maximize ? ends.low : ends.high)} to ${
         number(maximize ? ends.high : ends.low)}, of ${count(points.length)} trials and between them; the best has a ring.`}
-      height={HEIGHT} x={x} y={y} paint={paint} find={find}
+      height={HEIGHT} x={x} y={y} paint={paint} find={(px, py, frame) => nearestDot(points, px, py, frame)}
       paintCursor={(context, frame, style, place) => points[place] && ring(context, frame, points[place]!, style)}
       step={(place, move) => stepped(points.length, place, move)}
       place={(place, frame) => [frame.x(points[place]?.x ?? 0), frame.y(points[place]?.y ?? 0)]}
       describe={(place) => points[place] ? `trial ${points[place]!.trial}: ${number(points[place]!.value, 4)}\n${visible(across.label)} ${
-        text(across, points[place]!)}\n${visible(up.label)} ${text(up, points[place]!)}` : ""}
+        cellText(across, trials, points[place]!.row)}\n${visible(up.label)} ${cellText(up, trials, points[place]!.row)}` : ""}
       onOpen={(place) => points[place] && onOpen(points[place]!.trial)}
       table={() => ({columns: ["Trial", visible(across.label), visible(up.label), visible(value.label)],
-                     rows: points.map((point) => [point.trial, text(across, point), text(up, point), number(point.value, 4)])})}
+                     rows: points.map((point) => [point.trial, cellText(across, trials, point.row), cellText(up, trials, point.row), number(point.value, 4)])})}
     />
   );
 }

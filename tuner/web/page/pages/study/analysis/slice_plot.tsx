@@ -3,14 +3,12 @@
 import {useMemo} from "react";
 
 import {count, number, visible} from "../../../format";
-import {type Frame, type Move, Plot} from "../../../plot/plot";
-import type {AxisOf} from "../../../plot/scales";
+import {type Frame, Plot} from "../../../plot/plot";
 import {type Style, markColor} from "../../../plot/style";
 import type {TrialsStore} from "../../../table/trials_store";
-import {type Dimension} from "./dimensions";
+import type {Dimension} from "./dimensions";
+import {DOT_PX, axisOf, cellText, coordinateOf, dot, nearestDot, ring, stepped} from "./dots";
 
-const REACH_PX = 14;
-const DOT_PX = 3.5;
 const HEIGHT = 240;
 
 interface SlicePlotProps {
@@ -21,27 +19,6 @@ interface SlicePlotProps {
   rows: Uint32Array;
   best: number | null;
   onOpen: (trial: number) => void;
-}
-
-/** What a dimension has in the unit of its axis: a choice, its place. */
-export function coordinateOf(of: Dimension, trials: TrialsStore, row: number): number {
-  const cell = trials.cell(of.column, row);
-  if (cell === null) return NaN;
-  if (of.words === null) return typeof cell === "number" ? cell : NaN;
-  const place = of.words.indexOf(String(cell));
-  return place < 0 ? NaN : place;
-}
-
-export function axisOf(of: Dimension): AxisOf {
-  if (of.words === null) {
-    const room = of.log ? 0 : (of.high - of.low) * 0.05;
-    const spread = of.log ? (of.high / of.low) ** 0.03 : 1;
-    const grown = of.log ? [of.low / spread, of.high * spread] as const : [of.low - room, of.high + room] as const;
-    return {kind: of.log ? "log" : "linear", domain: grown, label: visible(of.label)};
-  }
-  const words = of.words;
-  return {kind: "linear", domain: [-0.5, words.length - 0.5], label: visible(of.label),
-          format: (place) => (Number.isInteger(place) ? visible(words[place] ?? "").slice(0, 12) : "")};
 }
 
 export function SlicePlot({of, value, trials, version, rows, best, onOpen}: SlicePlotProps) {
@@ -59,54 +36,19 @@ export function SlicePlot({of, value, trials, version, rows, best, onOpen}: Slic
     const top = points.find(({id}) => id === best);
     if (top) ring(context, frame, top, style);
   };
-  const find = (px: number, py: number, frame: Frame) => {
-    let nearest: number | null = null;
-    let away = REACH_PX ** 2;
-    points.forEach((point, place) => {
-      const distance = (frame.x(point.x) - px) ** 2 + (frame.y(point.y) - py) ** 2;
-      if (distance < away) [nearest, away] = [place, distance];
-    });
-    return nearest;
-  };
-  const text = (point: {row: number}) => {
-    const cell = trials.cell(of.column, point.row);
-    return typeof cell === "number" ? number(cell, 4) : visible(cell ?? "–");
-  };
   return (
     <Plot<number>
       label={`${visible(value.label)} by ${visible(of.label)}`}
       summary={`${count(points.length)} trials; the stronger a dot, the later the trial.`}
-      height={HEIGHT} x={x} y={y} paint={paint} find={find}
+      height={HEIGHT} x={x} y={y} paint={paint} find={(px, py, frame) => nearestDot(points, px, py, frame)}
       paintCursor={(context, frame, style, place) => points[place] && ring(context, frame, points[place]!, style)}
       step={(place, move) => stepped(points.length, place, move)}
       place={(place, frame) => [frame.x(points[place]?.x ?? 0), frame.y(points[place]?.y ?? 0)]}
-      describe={(place) => points[place] ? `trial ${points[place]!.trial}\n${visible(of.label)} ${text(points[place]!)}\n${
+      describe={(place) => points[place] ? `trial ${points[place]!.trial}\n${visible(of.label)} ${cellText(of, trials, points[place]!.row)}\n${
         visible(value.label)} ${number(points[place]!.y, 4)}` : ""}
       onOpen={(place) => points[place] && onOpen(points[place]!.trial)}
       table={() => ({columns: ["Trial", visible(of.label), visible(value.label)],
-                     rows: points.map((point) => [point.trial, text(point), number(point.y, 4)])})}
+                     rows: points.map((point) => [point.trial, cellText(of, trials, point.row), number(point.y, 4)])})}
     />
   );
-}
-
-export function stepped(points: number, place: number | null, move: Move): number | null {
-  if (points === 0) return null;
-  if (place === null || move === "home") return 0;
-  if (move === "end") return points - 1;
-  return Math.min(points - 1, Math.max(0, place + (move === "left" || move === "down" ? -1 : 1)));
-}
-
-export function dot(context: CanvasRenderingContext2D, frame: Frame, at: {x: number; y: number}, color: string, radius: number): void {
-  context.fillStyle = color;
-  context.beginPath();
-  context.arc(frame.x(at.x), frame.y(at.y), radius, 0, 2 * Math.PI);
-  context.fill();
-}
-
-export function ring(context: CanvasRenderingContext2D, frame: Frame, at: {x: number; y: number}, style: Style): void {
-  context.strokeStyle = style.accent;
-  context.lineWidth = 2;
-  context.beginPath();
-  context.arc(frame.x(at.x), frame.y(at.y), DOT_PX + 3.5, 0, 2 * Math.PI);
-  context.stroke();
 }
