@@ -173,11 +173,22 @@ class Live(PageTest):
     def test_who_may_no_longer_look_is_told(self):
         fixture = self.serve()
         self.open("/", "● live")
-        fixture.broken.update({"/api/view/events": 401, "/api/view/overview": 401})
+        fixture.broken.update({"/api/view/events": 403, "/api/view/overview": 403})
         fixture.end_streams()
         self.wait_text("no longer allowed to look")
         fixture.broken.clear()
         self.wait_text("● live")
+
+    def test_whose_session_has_ended_is_led_to_the_login(self):
+        fixture = self.serve()
+        self.open("/ui/cluster?node=n2", "● live")
+        self.browser.switch_to.new_window("window")
+        self.open("/", "● live")
+        fixture.broken.update({"/api/view/events": 401, "/api/view/overview": 401})
+        fixture.end_streams()
+        for window, place in zip(self.browser.window_handles, ("%2Fui%2Fcluster%3Fnode%3Dn2", "%2F")):
+            self.browser.switch_to.window(window)
+            self.wait_for(lambda: self.browser.current_url == f"{fixture.base}/login?to={place}", f"the login for {place}")
 
     def test_comes_back_after_the_service_has(self):
         fixture = self.serve()

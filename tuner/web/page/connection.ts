@@ -30,6 +30,8 @@ export interface Events {
   liveness(state: Liveness): void;
   /** Another incarnation of the service has answered. */
   restarted(): void;
+  /** The session has ended. */
+  loggedOut(): void;
 }
 
 export class Connection {
@@ -152,7 +154,9 @@ export class Connection {
       if (answer.ok) {
         const overview = (await answer.json()) as Overview;
         if (this.running && this.source?.readyState !== EventSource.OPEN) this.take(overview);
-      } else if (this.running && (answer.status === 401 || answer.status === 403)) {
+      } else if (this.running && answer.status === 401) {
+        this.events.loggedOut();
+      } else if (this.running && answer.status === 403) {
         this.heard = Date.now();
         this.tell({is: "refused"});
       }

@@ -34,6 +34,7 @@ export class SharedConnection {
       liveness: (event) => this.relay({kind: "event", name: "liveness", argument: event}),
       resync: () => this.relay({kind: "event", name: "resync", argument: undefined}),
       restarted: () => this.relay({kind: "event", name: "restarted", argument: undefined}),
+      loggedOut: () => this.relay({kind: "event", name: "loggedOut", argument: undefined}),
     });
   }
 

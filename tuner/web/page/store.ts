@@ -119,6 +119,7 @@ export class Store {
       this.resync();
       reloadIfUpgraded();
     },
+    loggedOut: toLogin,
   });
 
   now(): number {
