@@ -22,9 +22,9 @@ from environment import run_inside  # noqa: E402
 if __name__ == "__main__":
     run_inside(os.path.abspath(__file__))
 
-from selenium import webdriver  # noqa: E402
 from selenium.webdriver.support.wait import WebDriverWait  # noqa: E402
 
+import chromium  # noqa: E402
 from bench_run import BIN, optuna_load, quantile, resident_mb, serve, start_service, told_address, usual_or_smoke  # noqa: E402
 
 SMALL, LARGE, VALUES = *usual_or_smoke((1_000, 100_000), (20, 100)), 10
@@ -78,13 +78,8 @@ requestAnimationFrame(step);
 
 
 @contextlib.contextmanager
-def chromium():
-    options = webdriver.ChromeOptions()
-    for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--window-size=1400,1000"):
-        options.add_argument(argument)
-    options.binary_location = "/usr/bin/chromium"
-    browser = webdriver.Chrome(options=options, service=webdriver.ChromeService("/usr/bin/chromedriver"))
-    browser.set_script_timeout(PATIENCE_S)
+def browsing():
+    browser = chromium.start(PATIENCE_S)
     try:
         yield browser
     finally:
@@ -207,7 +202,7 @@ def main():
             databases[trials] = os.path.join(folder, f"{trials}.db")
             subprocess.run([os.path.join(BIN, "bench_fill_database"), "pool", databases[trials], str(trials), str(VALUES)], check=True)
         figures = {}
-        with chromium() as browser:
+        with browsing() as browser:
             with start_service(databases[SMALL]) as (_, _, http):
                 small = of_study(browser, f"http://{http}", SMALL)
             with start_service(databases[LARGE]) as (_, _, http):

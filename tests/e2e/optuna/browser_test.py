@@ -13,11 +13,11 @@ import unittest
 import optuna
 import optuna_dashboard
 from optuna.storages import GrpcStorageProxy
-from selenium import webdriver
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.wait import WebDriverWait
 
+import chromium
 from harness import PATIENCE_S, TunerTest
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
@@ -58,16 +58,9 @@ class Browser(TunerTest):
         self.base = f"http://{self.told_address(service, 'dashboard')}"
         host, port = self.grpc.rsplit(":", 1)
         self.storage = GrpcStorageProxy(host=host, port=int(port))
-        options = webdriver.ChromeOptions()
         # Software WebGL: parallel coordinates are drawn with it.
-        for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--window-size=1400,1800",
-                         "--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"):
-            options.add_argument(argument)
-        options.binary_location = "/usr/bin/chromium"
-        options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-        self.browser = webdriver.Chrome(options=options, service=webdriver.ChromeService("/usr/bin/chromedriver"))
+        self.browser = chromium.start(PATIENCE_S, "1400,1800", ("--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"))
         self.addCleanup(self.browser.quit)
-        self.browser.set_script_timeout(PATIENCE_S)
 
     def tearDown(self):
         errors = [entry for entry in self.browser.get_log("browser") if entry["level"] == "SEVERE"]

@@ -6,12 +6,12 @@ import os
 import pathlib
 import unittest
 
-from selenium import webdriver
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.wait import WebDriverWait
 
+import chromium
 from fixture_server import FixtureServer
 from fixture_world import World
 
@@ -33,14 +33,8 @@ class BrowserTest(unittest.TestCase):
 
     def setUp(self):
         super().setUp()
-        options = webdriver.ChromeOptions()
-        for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--window-size=1400,1000"):
-            options.add_argument(argument)
-        options.binary_location = "/usr/bin/chromium"
-        options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-        self.browser = webdriver.Chrome(options=options, service=webdriver.ChromeService("/usr/bin/chromedriver"))
+        self.browser = chromium.start(PATIENCE_S)
         self.addCleanup(self.browser.quit)
-        self.browser.set_script_timeout(PATIENCE_S)
 
     def assert_no_errors(self):
         """None in the console: a refusal of the content security policy is one."""
