@@ -135,6 +135,11 @@ class FixtureServer:
         match = re.fullmatch(r"/api/studies/(.+)/simulations", path)
         if match:
             return self.world.simulate(urllib.parse.unquote(match[1]), body)
+        match = re.fullmatch(r"/api/studies/(.+)/enqueue", path)
+        if match:
+            status, answer = self.world.enqueue(urllib.parse.unquote(match[1]), body)
+            self.changed([answer["trial_id"]] if status == 200 else [])
+            return status, answer
         match = re.fullmatch(r"/api/(trials|studies)/(.+)/note", path)
         if match:
             self.world.notes[f"{'trial' if match[1] == 'trials' else 'study'} {match[2]}"] = body["text"]

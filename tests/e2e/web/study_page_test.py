@@ -393,6 +393,31 @@ class Actions(StudyTest):
         self.press("300", Keys.ENTER)
         self.wait_for(lambda: self.fixture.writes == [("/api/studies/resnet18/resume", {"max_trials": 300})], "the resume")
 
+    def test_a_trial_of_ones_own_is_enqueued(self):
+        fixture = self.serve()
+        self.open("/ui/studies/3", "● live", "trials")
+        self.press("n")
+        self.wait_text("a whole number from 1 to 8")
+        self.picture("enqueue")
+        self.assertEqual(self.axe(), [])
+        self.press("2", Keys.ENTER)
+        self.wait_text('lr: want a number from 0.00001 to 0.1, got "2"')
+        self.press(Keys.BACKSPACE, "0.05", Keys.TAB, Keys.TAB, "s")
+        self.focus_by_tab(".enqueue-field + .enqueue-field input")
+        self.press("5", Keys.ENTER)
+        # What the service refuses is told in its words.
+        self.wait_text('parameter "layers": 5 is not in the space')
+        self.press(Keys.BACKSPACE, "6", Keys.ENTER)
+        self.wait_for(lambda: not self.all("dialog"), "no dialog")
+        self.assertEqual(fixture.writes[-1], ("/api/studies/digits/enqueue", {"parameters": {"lr": 0.05, "layers": 6, "rule": "sqrt"}}))
+        number = fixture.world.trials[-1]["number"]
+        self.assertEqual(self.said(), f"Trial {number} waits")
+        self.row(number)
+
+    def test_studies_that_draw_for_the_pool_take_no_trials(self):
+        self.open_study()
+        self.assertEqual([button.text for button in self.all(".study-actions button")], ["Stop"])
+
     def test_who_may_only_look_has_no_buttons(self):
         world = World()
         world.role = "view"

@@ -1,6 +1,7 @@
-import type {Lanes, TrialSpan} from "../../../../tuner/web/page/contract";
+import type {Lanes, Study, TrialSpan} from "../../../../tuner/web/page/contract";
 import {differencesOf} from "../../../../tuner/web/page/pages/compare/differences";
 import {fileName} from "../../../../tuner/web/page/pages/study/download";
+import {objectGiven, parametersGiven, wanted} from "../../../../tuner/web/page/pages/study/enqueue_fields";
 import {parametersOf} from "../../../../tuner/web/page/pages/study/parameters";
 import {logText} from "../../../../tuner/web/page/pages/trial/log_text";
 import {slotSteps, slotsAt} from "../../../../tuner/web/page/pages/trial/slots_steps";
@@ -62,4 +63,35 @@ test("a study's lanes are those of nodes on which it has been", () => {
   const lanes = {nodes: [node("a"), node("b"), node("c")], spans: {node: [2, 2]}, marks: [mark(2), mark(0), mark(null)]} as unknown as Lanes;
   const found = nodesInUse(lanes);
   equal([found.nodes.map(({name}) => name), found.spans.node, found.marks.map((one) => one.node)], [["c"], [0, 0], [0, null, null]]);
+});
+
+const space = (over: object = {}) => ({
+  parameters: [{name: "lr", kind: "float", low: 1e-5, high: 0.1, log: true, choices: []}, {name: "layers", kind: "int", low: 1, high: 8, log: false, choices: []},
+               {name: "width", kind: "choice", low: null, high: null, log: false, choices: ["64", "128", "true", "wide"]},
+               {name: "__proto__", kind: "float", low: null, high: null, log: false, choices: []}],
+  definition: {search_space: {width: {_type: "choice", _value: [64, "128", true, {_name: "wide"}]}}}, ...over}) as unknown as Study;
+const given = (texts: Record<string, string>) => parametersGiven(space(), new Map(Object.entries(texts)));
+
+test("what is typed becomes parameters, and what is empty is left out", () => {
+  equal(given({lr: " 1e-3 ", layers: "", width: "64"}), {parameters: {lr: 0.001, width: 64}, wrong: null});
+  equal(given({}), {parameters: {}, wrong: null});
+});
+
+test("a choice is of the kind that it is in the study's file", () => {
+  equal(["64", "128", "true", "wide"].map((width) => given({width}).parameters?.["width"]), [64, "128", true, "wide"]);
+  equal(parametersGiven(space({definition: null}), new Map([["width", "64"]])).parameters, {width: "64"});
+});
+
+test("what does not fit is named with what would", () => {
+  equal(given({lr: "0.2"}).wrong, 'lr: want a number from 0.00001 to 0.1, got "0.2"');
+  equal(given({lr: "fast"}).wrong, 'lr: want a number from 0.00001 to 0.1, got "fast"');
+  equal(given({layers: "2.5"}).wrong, 'layers: want a whole number from 1 to 8, got "2.5"');
+  equal(given({lr: "Infinity"}).parameters, null);
+  equal(wanted({name: "x", kind: "float", low: 0, high: null, log: false, choices: []}), "a number of at least 0");
+});
+
+test("parameters without a space are an object", () => {
+  equal([objectGiven("").parameters, objectGiven('{"a": [null]}').parameters], [{}, {a: [null]}]);
+  equal([objectGiven("[1]"), objectGiven("{")].map(({parameters, wrong}) => [parameters, wrong?.startsWith("Parameters: want an object of JSON")]),
+        [[null, true], [null, true]]);
 });

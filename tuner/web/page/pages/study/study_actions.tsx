@@ -1,11 +1,13 @@
-// Stops a study or takes it up again.
+// Stops a study or takes it up again, and gives it a trial of one's own.
 
 import {type FormEvent, useState} from "react";
 
-import type {StudyRow} from "../../contract";
+import type {Study, StudyRow} from "../../contract";
 import {Dialog, Question} from "../../parts/dialog";
 import {Name} from "../../parts/name";
 import {send} from "../../store";
+import {Enqueue, takesTrials} from "./enqueue";
+import {useNewestKeys} from "./newest_keys";
 
 function addressOfStudy(name: string, verb: string): string {
   return `/api/studies/${encodeURIComponent(name)}/${verb}`;
@@ -25,18 +27,22 @@ function useSending(onDone: () => void) {
   return {busy, error, run};
 }
 
-export function StudyActions({study}: {study: StudyRow}) {
-  const [asked, setAsked] = useState<"stop" | "resume" | null>(null);
+export function StudyActions({study, row}: {study: Study; row: StudyRow}) {
+  const [asked, setAsked] = useState<"stop" | "resume" | "enqueue" | null>(null);
   const close = () => setAsked(null);
+  const takes = takesTrials(row);
+  useNewestKeys(takes ? [{key: "n", does: "enqueue a trial with parameters of your own", run: () => setAsked("enqueue")}] : []);
   return (
     <>
-      {study.state === "running" ? (
+      {takes && <button type="button" onClick={() => setAsked("enqueue")}>Enqueue…</button>}
+      {row.state === "running" ? (
         <button type="button" onClick={() => setAsked("stop")}>Stop</button>
       ) : (
         <button type="button" onClick={() => setAsked("resume")}>Resume</button>
       )}
-      {asked === "stop" && <Stop study={study} onClose={close} />}
-      {asked === "resume" && <Resume study={study} onClose={close} />}
+      {asked === "stop" && <Stop study={row} onClose={close} />}
+      {asked === "resume" && <Resume study={row} onClose={close} />}
+      {asked === "enqueue" && <Enqueue study={study} row={row} onClose={close} />}
     </>
   );
 }

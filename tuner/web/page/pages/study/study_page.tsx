@@ -74,7 +74,7 @@ function Shown({study, row, overview}: {study: Study; row: StudyRow; overview: O
         <State of={row.state} />
         {row.ended_at === null && row.remaining_s !== null && <span className="muted">{duration(row.remaining_s)} left</span>}
         {copied}
-        {mayAct(overview.role) && <span className="study-actions"><StudyActions study={row} /></span>}
+        {mayAct(overview.role) && <span className="study-actions"><StudyActions study={study} row={row} /></span>}
       </header>
       {study.reason !== "" && <p className={row.state === "failed" ? "problem" : "note"}><bdi>{visible(study.reason)}</bdi></p>}
       <Note text={study.note} path={mayAct(overview.role) ? `/api/studies/${encodeURIComponent(study.name)}/note` : null} />

@@ -1,0 +1,69 @@
+// What is typed into the form of a queued trial, as parameters of the study's space. Pure.
+
+import type {Parameter, Study} from "../../contract";
+import {number, visible} from "../../format";
+
+export type Given = {parameters: Record<string, unknown>; wrong: null} | {parameters: null; wrong: string};
+
+/** Those that are not empty. Whether they are all that is needed is the service's to say. */
+export function parametersGiven(study: Study, texts: ReadonlyMap<string, string>): Given {
+  const parameters: Record<string, unknown> = Object.create(null);
+  for (const of of study.parameters) {
+    const text = (texts.get(of.name) ?? "").trim();
+    if (text === "") continue;
+    if (of.kind === "choice") {
+      parameters[of.name] = optionOf(study, of.name, text);
+      continue;
+    }
+    const value = Number(text);
+    if (!fits(of, value)) return {parameters: null, wrong: `${visible(of.name)}: want ${wanted(of)}, got "${visible(text)}"`};
+    parameters[of.name] = value;
+  }
+  return {parameters: {...parameters}, wrong: null};
+}
+
+/** Where there is no space: any object. */
+export function objectGiven(text: string): Given {
+  let value: unknown;
+  try {
+    value = JSON.parse(text.trim() || "{}");
+  } catch (error) {
+    return {parameters: null, wrong: `Parameters: want an object of JSON, such as {"lr": 0.1}: ${(error as Error).message}`};
+  }
+  if (typeof value !== "object" || value === null || Array.isArray(value)) {
+    return {parameters: null, wrong: `Parameters: want an object of JSON, such as {"lr": 0.1}, got ${visible(text.trim()).slice(0, 60)}`};
+  }
+  return {parameters: value as Record<string, unknown>, wrong: null};
+}
+
+function fits(of: Parameter, value: number): boolean {
+  return Number.isFinite(value) && value >= (of.low ?? -Infinity) && value <= (of.high ?? Infinity) &&
+    (of.kind !== "int" || Number.isInteger(value));
+}
+
+/** "a whole number from 1 to 8". */
+export function wanted(of: Parameter): string {
+  const ends = of.low !== null && of.high !== null ? ` from ${end(of.low)} to ${end(of.high)}`
+    : of.low !== null ? ` of at least ${end(of.low)}` : of.high !== null ? ` of at most ${end(of.high)}` : "";
+  return (of.kind === "int" ? "a whole number" : "a number") + ends;
+}
+
+/** With all its digits where it has few: a bound that is rounded would be refused. */
+function end(value: number): string {
+  return String(value).length <= 8 ? String(value) : number(value, 6);
+}
+
+/** A choice is shown as a text; what it is stands in the study's file. */
+function optionOf(study: Study, name: string, text: string): unknown {
+  const options = own(own(own(study.definition, "search_space"), name), "_value");
+  const found = Array.isArray(options) ? options.find((option) => textOf(option) === text) : undefined;
+  return found === undefined || typeof found === "object" ? text : found;
+}
+
+function own(of: unknown, key: string): unknown {
+  return typeof of === "object" && of !== null && Object.prototype.hasOwnProperty.call(of, key) ? (of as Record<string, unknown>)[key] : undefined;
+}
+
+function textOf(option: unknown): string {
+  return typeof option === "string" ? option : JSON.stringify(option) ?? "";
+}
