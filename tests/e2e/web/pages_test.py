@@ -84,6 +84,30 @@ class Pool(PageTest):
         self.button("All").click()
         self.wait_for(lambda: "t=" not in self.browser.current_url, "all of it")
 
+    def test_lanes_by_study(self):
+        fixture = self.serve()
+        self.open("/", "● live")
+        self.one("[aria-label='group by'] button:nth-of-type(2)").click()
+        self.wait_for(lambda: [one.text for one in self.all(".lane-fold")] == ["▾ resnet18", "▾ char_lm", "▾ digits"], "a block of lanes for each study")
+        self.assertIn("group=study", self.browser.current_url)
+        self.wait_painted()
+        self.picture("pool_by_study")
+        # Bars are told by their places all the same, and are opened as before.
+        self.browser.execute_script("arguments[0].focus()", self.one(OVERLAY))
+        self.press(Keys.ARROW_RIGHT)
+        self.wait_for(lambda: re.match(r"trial \d+ of resnet18 on n\d:\d", self.said()), "a bar of the first study")
+        self.press(Keys.ENTER)
+        self.one(".why")
+        self.one(".lane-fold").click()
+        self.wait_for(lambda: "foldstudy=resnet18" in self.browser.current_url, "a folded study in the address")
+        self.assertEqual(len(fixture.writes), 0)
+
+    def test_a_zoomed_picture_tells_of_its_own_end(self):
+        fixture = self.serve()
+        start = fixture.world.start
+        self.open(f"/?w=all&t={start + 60:.0f}..{start + 600:.0f}", "● live")
+        self.wait_for(lambda: re.search(r"slots held by \d+ trials at \d\d:\d\d:\d\d, from", self.text()), "the end of the picture")
+
     def test_by_keyboard_alone(self):
         self.serve()
         self.open("/", "● live")

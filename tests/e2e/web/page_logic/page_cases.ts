@@ -5,6 +5,7 @@ import {objectGiven, parametersGiven, wanted} from "../../../../tuner/web/page/p
 import {parametersOf} from "../../../../tuner/web/page/pages/study/parameters";
 import {logText} from "../../../../tuner/web/page/pages/trial/log_text";
 import {slotSteps, slotsAt} from "../../../../tuner/web/page/pages/trial/slots_steps";
+import {byStudy} from "../../../../tuner/web/page/plot/lane_groups";
 import {nodesInUse} from "../../../../tuner/web/page/plot/lane_nodes";
 import {TrialsStore} from "../../../../tuner/web/page/table/trials_store";
 import {equal, test} from "./cases";
@@ -94,4 +95,25 @@ test("parameters without a space are an object", () => {
   equal([objectGiven("").parameters, objectGiven('{"a": [null]}').parameters], [{}, {a: [null]}]);
   equal([objectGiven("[1]"), objectGiven("{")].map(({parameters, wrong}) => [parameters, wrong?.startsWith("Parameters: want an object of JSON")]),
         [[null, true], [null, true]]);
+});
+
+const bars = (...of: [study: number, trial: number, node: number, slot: number, from: number, to: number | null][]) => ({
+  now: 100, nodes: [], marks: [{at: 1, kind: "drain", trial_id: null, trial: null, study: null, node: 0, reason: ""}],
+  studies: [{id: 7, name: "late"}, {id: 2, name: "early"}],
+  spans: {study: of.map(([study]) => study), trial_id: of.map(([, trial]) => trial), trial: of.map(([, trial]) => trial), node: of.map(([,, node]) => node),
+          slot: of.map(([,,, slot]) => slot), from: of.map(([,,,, from]) => from), to: of.map(([,,,,, to]) => to), count: of.map(() => 1)},
+}) as unknown as Lanes;
+
+test("lanes of studies are as many as they held slots at a time", () => {
+  const grouped = byStudy(bars([0, 1, 0, 5, 10, 20], [1, 2, 0, 1, 10, 30], [0, 3, 1, 0, 20, 40], [0, 4, 1, 1, 30, null], [1, 2, 0, 2, 30, 50]));
+  equal(grouped.nodes.map(({name, slots}) => [name, slots]), [["early", 1], ["late", 2]]);
+  equal([grouped.spans.node, grouped.spans.slot], [[1, 0, 1, 1, 0], [0, 0, 0, 1, 0]]);
+  equal(grouped.marks.map(({node}) => node), [null]);
+});
+
+test("a trial that goes on keeps its lane, whoever begins at that moment", () => {
+  // Trial 1 is resized at 20, when trial 2 begins on the node that comes first.
+  const grouped = byStudy(bars([0, 1, 1, 0, 10, 20], [0, 2, 0, 0, 20, 30], [0, 1, 1, 0, 20.01, 30], [0, 1, 1, 1, 20.02, 30]));
+  equal(grouped.spans.slot, [0, 1, 0, 2]);
+  equal(byStudy(bars()).nodes, []);
 });

@@ -10,6 +10,7 @@ import {Problem} from "../parts/problem";
 import {record} from "../record/record";
 import {useAnswer, useFigures} from "../store";
 import {setQuery, useQuery, useRange} from "../url";
+import {type GroupBy, byStudy} from "./lane_groups";
 import {nodesInUse} from "./lane_nodes";
 import {type ColorBy, type Promises, paintLaneCursor, paintLanes} from "./lane_painter";
 import {type LaneHit, type Layout, endOf, hit, layOut, rowOf, spanAt} from "./lane_rows";
@@ -24,11 +25,15 @@ const WIDTH = 1600;
 const ROUND_S = 10;
 const LEAD_PX = 104;
 const MOST_ROWS_IN_TABLE = 2000;
+/** A picture that ends so long ago is not of now. */
+const PAST_S = 2;
 const NO_PROMISES: Promises = new Map();
 
 export type Window = "600" | "3600" | "all";
 export const WINDOWS: readonly (readonly [Window, string])[] = [["600", "10 min"], ["3600", "1 h"], ["all", "all"]];
 const COLORS: readonly (readonly [ColorBy, string])[] = [["trial", "trial"], ["study", "study"], ["promise", "promise"]];
+
+const GROUPS: readonly (readonly [GroupBy, string])[] = [["node", "node"], ["study", "study"]];
 
 export interface LanesProps {
   /** Of one study alone. */
@@ -55,6 +60,8 @@ export function Lanes({study, onWhy}: LanesProps) {
   const now = useNow();
   const [window, setWindow] = useQuery("w", record === null ? "3600" : "all") as [Window, (value: string) => void];
   const [color, setColor] = useQuery("color", "trial") as [ColorBy, (value: string) => void];
+  const [groupText, setGroup] = useQuery("group", "node");
+  const group: GroupBy = groupText === "study" && study === undefined ? "study" : "node";
   const [view, setView] = useRange("t");
   // When the first bar of this window began: a young pool's picture is asked for as finely as it is drawn.
   const begun = useRef<{window: Window; at: number} | null>(null);
@@ -73,9 +80,10 @@ export function Lanes({study, onWhy}: LanesProps) {
         <Choices label="time" of={WINDOWS} chosen={window}
                  onChoose={(chosen) => { setView(null); setWindow(chosen); }} />
         <Choices label="colour by" of={COLORS} chosen={color} onChoose={setColor} />
+        {study === undefined && <Choices label="group by" of={GROUPS} chosen={group} onChoose={setGroup} />}
       </div>
       {error && !lanes && <Problem error={error} what="Slots" />}
-      {lanes && <LanesPlot lanes={lanes} now={now} window={window} color={color} view={view} setView={setView} onWhy={onWhy} />}
+      {lanes && <LanesPlot lanes={lanes} now={now} window={window} color={color} group={group} view={view} setView={setView} onWhy={onWhy} />}
       {lanes && <Legend color={color} />}
     </>
   );
@@ -154,19 +162,21 @@ export function SimulatedLanes({label, lanes, to}: {label: string; lanes: LanesA
   );
 }
 
-function LanesPlot({lanes, now, window, color, view, setView, onWhy}: {
+function LanesPlot({lanes, now, window, color, group, view, setView, onWhy}: {
   lanes: LanesAnswer;
   now: number;
   window: Window;
   color: ColorBy;
+  group: GroupBy;
   view: [number, number] | null;
   setView: (view: [number, number] | null) => void;
   onWhy: LanesProps["onWhy"] | undefined;
 }) {
   const promises = usePromises();
-  const [folded, turn] = useFolds(lanes);
-  const foldKey = lanes.nodes.map(folded).join();
-  const layout = useMemo(() => layOut(lanes, folded), [lanes, foldKey]);
+  const grouped = useMemo(() => (group === "study" ? byStudy(lanes) : lanes), [lanes, group]);
+  const [folded, turn] = useFolds(grouped, group === "study" ? "foldstudy" : "fold");
+  const foldKey = grouped.nodes.map(folded).join();
+  const layout = useMemo(() => layOut(grouped, folded), [grouped, foldKey]);
   // A young pool fills its picture.
   const begun = view ? Math.min(view[0], lanes.from) : earliest(lanes);
   const first = window === "all" ? begun : Math.max(begun, now - Number(window));
@@ -190,7 +200,7 @@ function LanesPlot({lanes, now, window, color, view, setView, onWhy}: {
       describe={(at) => describe(lanes, at, promises)}
       onOpen={(at) => open(lanes, at, onWhy)}
       table={() => tableOf(lanes)}
-      lead={<Lead layout={layout} turn={turn} />}
+      lead={<Lead layout={layout} turn={turn} first={group === "study" ? 1 : 0} />}
     />
   );
 }
@@ -200,7 +210,8 @@ function earliest(lanes: LanesAnswer): number {
   return Math.min(first, lanes.now - 60);
 }
 
-function Lead({layout, turn}: {layout: Layout; turn: (node: LaneNode) => void}) {
+/** `first`: the number of a block's first row. */
+function Lead({layout, turn, first = 0}: {layout: Layout; turn: (node: LaneNode) => void; first?: number}) {
   return (
     <>
       <span className="lane-use muted" style={{top: layout.use.top, height: layout.use.height}}>held</span>
@@ -219,7 +230,7 @@ function Lead({layout, turn}: {layout: Layout; turn: (node: LaneNode) => void}) 
             {block.folded
               ? <span className="lane-slot muted">{node.slots}</span>
               : block.rows.map((row) => (
-                <span key={row.slot} className="lane-slot muted" style={{top: row.top - block.top, height: row.height}}>{row.slot}</span>
+                <span key={row.slot} className="lane-slot muted" style={{top: row.top - block.top, height: row.height}}>{row.slot + first}</span>
               ))}
           </div>
         );
@@ -229,17 +240,15 @@ function Lead({layout, turn}: {layout: Layout; turn: (node: LaneNode) => void}) 
 }
 
 function summaryOf(lanes: LanesAnswer): string {
-  if (record !== null) {
-    const held = new Set(lanes.spans.trial_id).size;
-    return `${count(held)} ${held === 1 ? "trial" : "trials"} held slots, from ${time(lanes.from, lanes.now)}.`;
-  }
-  const held = lanes.spans.to.reduce((sum: number, to) => sum + (to === null ? 1 : 0), 0);
-  const slots = lanes.nodes.reduce((sum, node) => sum + (node.up ? node.slots : 0), 0);
-  const trials = new Set(lanes.spans.trial_id.filter((_, at) => lanes.spans.to[at] === null)).size;
-  const down = lanes.nodes.filter((node) => !node.up).map((node) => visible(node.name));
-  const about = `${count(held)} of ${count(slots)} slots held by ${count(trials)} ${trials === 1 ? "trial" : "trials"}`;
+  const {spans, use} = lanes;
+  const past = lanes.to < lanes.now - PAST_S;
+  const held = spans.to.flatMap((to, at) => (to === null || (past && to >= lanes.to) ? [at] : []));
+  const slots = past ? use.slots[use.slots.length - 1] : lanes.nodes.reduce((sum, node) => sum + (node.up ? node.slots : 0), 0);
+  const trials = new Set(held.map((at) => spans.trial_id[at])).size;
+  const down = past ? [] : lanes.nodes.filter((node) => !node.up).map((node) => visible(node.name));
+  const about = `${count(held.length)} of ${count(slots)} slots held by ${count(trials)} ${trials === 1 ? "trial" : "trials"}`;
   const missing = down.length === 0 ? "" : down.length <= 3 ? `; ${down.join(", ")} down` : `; ${down.length} nodes down`;
-  return `${about}, from ${clock(lanes.from)}${missing}.`;
+  return `${about}${past ? ` at ${time(lanes.to, lanes.now)}` : ""}, from ${clock(lanes.from)}${missing}.`;
 }
 
 function describe(lanes: LanesAnswer, at: LaneHit, promises: Promises, momentText?: (at: number) => string): string {
