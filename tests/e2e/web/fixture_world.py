@@ -112,7 +112,8 @@ class World:
         held = self.held_now()
         nodes = []
         for index, node in enumerate(self.nodes):
-            use = sorted(({"slot": span["slot"], "trial_id": trial["id"], "trial": trial["number"], "study_id": trial["study"]["id"]}
+            use = sorted(({"slot": span["slot"], "trial_id": trial["id"], "trial": trial["number"], "study_id": trial["study"]["id"],
+                           "pinned": trial.get("pinned")}
                           for span, trial in held if span["node"] == index), key=lambda one: one["slot"])
             until = self.drained.get(node["name"])
             nodes.append({**node, "held": len(use), "draining": until is not None, "drain_until": until,

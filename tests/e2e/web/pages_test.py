@@ -319,6 +319,15 @@ class Cluster(PageTest):
 class Everybody(PageTest):
     def look(self, name, path, *texts):
         for width in (1400, 768, 320):
+    def test_pinned_trials_are_told_where_they_are(self):
+        world = World()
+        pinned = world.held_now()[0][1]
+        pinned["pinned"] = 2
+        self.serve(world)
+        self.open("/ui/cluster", "pinned at 2 slots")
+        self.assertEqual({one.find_element(By.TAG_NAME, "a").text for one in self.all(".holders li") if "pinned" in one.text},
+                         {f"trial {pinned['number']} of {pinned['study']['name']}"})
+
             for dark in (False, True):
                 with self.subTest(name, width=width, dark=dark):
                     self.size(width, dark=dark)

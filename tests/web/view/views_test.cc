@@ -111,6 +111,10 @@ TEST_F(Views, OverviewCountsWithoutAWalk) {
   ASSERT_EQ(node["slot_use"].size(), 2U);
   EXPECT_EQ(node["slot_use"][1]["slot"], 1);
   EXPECT_EQ(node["slot_use"][0]["study_id"], Id("mnist").value);
+  EXPECT_TRUE(node["slot_use"][0]["pinned"].is_null());
+  ASSERT_TRUE(tuner_.Post(PinTrial{"mnist", node["slot_use"][0]["trial"].get<std::int64_t>(), 1})
+                  .status.ok());
+  EXPECT_EQ(Shown(OverviewJson(source_))["pool"]["nodes"][0]["slot_use"][0]["pinned"], 1);
   EXPECT_EQ(overview["studies"][1]["slots"], 2);
   EXPECT_EQ(overview["studies"][1]["kind"], "pool");
   EXPECT_EQ(overview["studies"][1]["total"], 2);

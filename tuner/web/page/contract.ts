@@ -17,6 +17,8 @@ export interface SlotUse {
   trial_id: number;
   trial: number | null;
   study_id: number | null;
+  /** Slots at which its trial is pinned; null: it is not. */
+  pinned: number | null;
 }
 
 export interface PoolNode {

@@ -57,8 +57,9 @@ struct StudyRow {
 struct SlotUse {
   int slot = 0;
   TrialId trial;
-  std::optional<std::int64_t> number;
-  std::optional<std::int64_t> study;
+  std::optional<std::int64_t> number{};
+  std::optional<std::int64_t> study{};
+  std::optional<std::int64_t> pinned{};  // slots; none: its trial is not
 };
 struct NodeRow {
   NodeView node;
@@ -159,10 +160,11 @@ void ReadPool(const View& view, Overview& overview) {
     AddAlert(node, overview.alerts);
     NodeRow& row = overview.nodes.emplace_back(NodeRow{node, {}});
     for (const ReplicaView& replica : node.replicas) {
-      SlotUse use{replica.slot, replica.trial, {}, {}};
+      SlotUse use{.slot = replica.slot, .trial = replica.trial};
       if (const auto trial = state.trials.find(replica.trial); trial != state.trials.end()) {
         use.number = trial->second.number;
         use.study = trial->second.study.value;
+        if (trial->second.pinned_slots > 0) use.pinned = trial->second.pinned_slots;
       }
       row.use.push_back(use);
     }
@@ -219,6 +221,7 @@ void Put(JsonText& json, const NodeRow& row) {
         json.Member("trial_id", use.trial.value);
         json.Member("trial", use.number);
         json.Member("study_id", use.study);
+        json.Member("pinned", use.pinned);
       });
     });
   });

@@ -139,9 +139,9 @@ function NodeState({node, now}: {node: PoolNode; now: number}) {
 
 /** Trials and the slots that each holds here. */
 function Holders({node, studies}: {node: PoolNode; studies: readonly StudyRow[]}) {
-  const byTrial = new Map<number, {trial: number | null; study_id: number | null; slots: number}>();
+  const byTrial = new Map<number, {trial: number | null; study_id: number | null; pinned: number | null; slots: number}>();
   for (const use of node.slot_use) {
-    const one = byTrial.get(use.trial_id) ?? {trial: use.trial, study_id: use.study_id, slots: 0};
+    const one = byTrial.get(use.trial_id) ?? {trial: use.trial, study_id: use.study_id, pinned: use.pinned, slots: 0};
     byTrial.set(use.trial_id, {...one, slots: one.slots + 1});
   }
   if (!byTrial.size) return <span className="muted">nobody</span>;
@@ -155,6 +155,7 @@ function Holders({node, studies}: {node: PoolNode; studies: readonly StudyRow[]}
             </Link>
           )}
           {one.slots > 1 && <span className="muted"> × {one.slots}</span>}
+          {one.pinned !== null && <span className="pinned"> pinned at {one.pinned} {one.pinned === 1 ? "slot" : "slots"}</span>}
         </li>
       ))}
     </ul>
