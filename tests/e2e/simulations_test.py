@@ -96,7 +96,10 @@ class Simulations(TunerTest):
         shares = self.call("GET", f"{path}edf")["objectives"][0]
         self.assertEqual(best["values"], shares["value"][:1])
         self.assertEqual(shares["share"][-1], 1)
-        self.assertIn("importance, pareto, edf", self.call("GET", f"{path}all", code=400)["error"])
+        improvements = self.call("GET", f"{path}best")["objectives"][0]
+        self.assertEqual((improvements["trial_id"][-1], improvements["value"][-1]), (best["trial_id"], best["values"][0]))
+        self.assertEqual(improvements["at"], sorted(improvements["at"]))
+        self.assertIn("importance, pareto, edf, best", self.call("GET", f"{path}all", code=400)["error"])
 
 
 if __name__ == "__main__":

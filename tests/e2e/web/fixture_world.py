@@ -287,10 +287,22 @@ class World:
         complete = [trial for trial in study["trials"] if trial["state"] == "complete"]
         parts = [("lr", 0.61), ("layers", 0.3), ("rule", 0.09)] if len(complete) > 1 else []
         answer = {"version": 1, "study_id": id, "what": what, "complete": len(complete)}
+        if what == "best":
+            answer["objectives"] = [{"direction": study["direction"], **self.improvements(study)}]
         if what == "importance":
             answer["objectives"] = [{"direction": study["direction"],
                                      "parameters": [{"name": name, "importance": part} for name, part in parts]}]
         return answer
+
+    def improvements(self, study):
+        """Complete trials that were better than all before them."""
+        sign, told = 1 if study["direction"] == "maximize" else -1, {"at": [], "trial_id": [], "value": []}
+        for trial in sorted((one for one in study["trials"] if one["state"] == "complete"), key=lambda one: one["ended_at"]):
+            value = self.value(trial)
+            if not told["value"] or sign * value > sign * told["value"][-1]:
+                for key, one in (("at", trial["ended_at"]), ("trial_id", trial["id"]), ("value", value)):
+                    told[key].append(one)
+        return told
 
     def simulate(self, study, body):
         """(status, answer): as it was is what the lanes show, and under the other policy it takes half as long again."""

@@ -84,6 +84,25 @@ class Pool(PageTest):
         self.button("All").click()
         self.wait_for(lambda: "t=" not in self.browser.current_url, "all of it")
 
+    def test_the_best_value_over_time(self):
+        fixture = self.serve()
+        told = fixture.world.improvements(fixture.world.studies[0])
+        self.open("/", "● live")
+        # Studies of one moment are listed newest first.
+        line = lambda: self.one(".studies tbody tr:last-child .sparkline").get_attribute("aria-label")
+        self.assertRegex(line(), rf"Best from 0\.\d+ to 0\.\d+ in {len(told['at']) - 1} steps?")
+        reads = fixture.reads["/api/view/studies/1/analysis"]
+        self.alert("something else")
+        fixture.changed()
+        self.wait_text("something else")
+        self.assertEqual(fixture.reads["/api/view/studies/1/analysis"], reads, "it is the same best")
+        better = fixture.world.add_trial(1, "complete")
+        better.update({"level": 3.0, "steps": 40, "started_at": fixture.world.now() - 60, "ended_at": fixture.world.now() - 1,
+                       "spans": [{"from": fixture.world.now() - 60, "to": fixture.world.now() - 1, "node": 0, "slot": 0}]})
+        fixture.changed([better["id"]])
+        self.wait_for(lambda: f"in {len(told['at'])} steps" in line(), "one step more")
+        self.assertEqual(fixture.reads["/api/view/studies/1/analysis"], reads + 1)
+
     def test_lanes_by_study(self):
         fixture = self.serve()
         self.open("/", "● live")
@@ -300,6 +319,15 @@ class Cluster(PageTest):
         self.wait_no_text("draining")
         self.assertEqual(fixture.writes[1], ("/api/nodes/n3/drain", {"undo": True}))
 
+    def test_pinned_trials_are_told_where_they_are(self):
+        world = World()
+        pinned = world.held_now()[0][1]
+        pinned["pinned"] = 2
+        self.serve(world)
+        self.open("/ui/cluster", "pinned at 2 slots")
+        self.assertEqual({one.find_element(By.TAG_NAME, "a").text for one in self.all(".holders li") if "pinned" in one.text},
+                         {f"trial {pinned['number']} of {pinned['study']['name']}"})
+
     def test_a_refusal_is_told(self):
         fixture = self.serve()
         fixture.broken["/api/nodes/n3/drain"] = 503
@@ -319,15 +347,6 @@ class Cluster(PageTest):
 class Everybody(PageTest):
     def look(self, name, path, *texts):
         for width in (1400, 768, 320):
-    def test_pinned_trials_are_told_where_they_are(self):
-        world = World()
-        pinned = world.held_now()[0][1]
-        pinned["pinned"] = 2
-        self.serve(world)
-        self.open("/ui/cluster", "pinned at 2 slots")
-        self.assertEqual({one.find_element(By.TAG_NAME, "a").text for one in self.all(".holders li") if "pinned" in one.text},
-                         {f"trial {pinned['number']} of {pinned['study']['name']}"})
-
             for dark in (False, True):
                 with self.subTest(name, width=width, dark=dark):
                     self.size(width, dark=dark)

@@ -12,6 +12,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/shortened.h"
+#include "tuner/analysis/best_over_time.h"
 #include "tuner/analysis/best_trials.h"
 #include "tuner/analysis/importance.h"
 #include "tuner/analysis/value_distribution.h"
@@ -29,6 +30,7 @@ constexpr std::size_t kTrialsInLook = 500;  // read between two commits
 constexpr double kAnalysisKept_s = 10;      // before what trials have changed is worked out again
 constexpr std::size_t kMostAnalysesKept = 64;
 constexpr std::size_t kMostPoints = 1000;  // of a distribution
+constexpr std::size_t kMostImprovements = 200;
 constexpr std::size_t kMaxQuotedWhat = 100;
 
 AnalysisJson FiniteOrNull(double value) {
@@ -91,6 +93,21 @@ AnalysisJson DistributionJson(const StudyCopy& study) {
   });
 }
 
+AnalysisJson BestJson(const StudyCopy& study) {
+  return Objectives(study, [&](std::size_t objective) {
+    AnalysisJson json = {{"at", AnalysisJson::array()},
+                         {"trial_id", AnalysisJson::array()},
+                         {"value", AnalysisJson::array()}};
+    for (const Improvement& one : BestOverTime(
+             study.trials, objective, study.head.spec.directions[objective], kMostImprovements)) {
+      json["at"].push_back(SecondsBetween(Time{}, one.at));
+      json["trial_id"].push_back(one.trial.value);
+      json["value"].push_back(one.value);
+    }
+    return json;
+  });
+}
+
 AnalysisJson FrontJson(const StudyCopy& study) {
   AnalysisJson json = AnalysisJson::array();
   for (const std::int64_t number : BestTrials(study.trials, study.head.spec.directions)) {
@@ -109,7 +126,8 @@ struct Analysis {
 };
 constexpr Analysis kAnalyses[] = {{"importance", "objectives", ImportanceJson},
                                   {"pareto", "trials", FrontJson},
-                                  {"edf", "objectives", DistributionJson}};
+                                  {"edf", "objectives", DistributionJson},
+                                  {"best", "objectives", BestJson}};
 
 absl::StatusOr<const Analysis*> AnalysisNamed(const HttpCall& call) {
   const auto given = call.query.find("what");

@@ -343,6 +343,14 @@ export interface Importances {
   objectives: {direction: Direction; parameters: {name: string; importance: number | null}[]}[];
 }
 
+/** When which complete trial was better than all before it. */
+export interface BestOverTime {
+  version: number;
+  study_id: number;
+  complete: number;
+  objectives: {direction: Direction; at: number[]; trial_id: number[]; value: number[]}[];
+}
+
 /** By name; null: unknown. */
 export type Figures = Record<string, number | null>;
 

@@ -5,6 +5,7 @@ import {objectGiven, parametersGiven, wanted} from "../../../../tuner/web/page/p
 import {parametersOf} from "../../../../tuner/web/page/pages/study/parameters";
 import {logText} from "../../../../tuner/web/page/pages/trial/log_text";
 import {slotSteps, slotsAt} from "../../../../tuner/web/page/pages/trial/slots_steps";
+import {bestLine, withNewest} from "../../../../tuner/web/page/parts/best_line";
 import {byStudy} from "../../../../tuner/web/page/plot/lane_groups";
 import {nodesInUse} from "../../../../tuner/web/page/plot/lane_nodes";
 import {TrialsStore} from "../../../../tuner/web/page/table/trials_store";
@@ -116,4 +117,18 @@ test("a trial that goes on keeps its lane, whoever begins at that moment", () =>
   const grouped = byStudy(bars([0, 1, 1, 0, 10, 20], [0, 2, 0, 0, 20, 30], [0, 1, 1, 0, 20.01, 30], [0, 1, 1, 1, 20.02, 30]));
   equal(grouped.spans.slot, [0, 1, 0, 2]);
   equal(byStudy(bars()).nodes, []);
+});
+
+test("the best value goes up by steps, whatever is better", () => {
+  const of = {at: [10, 20, 30], value: [4, 2, 1]};
+  equal(bestLine(of, false, 50, 40, 30), "0,30 10,30 10,10 20,10 20,0 40,0");
+  equal(bestLine({at: of.at, value: [1, 3, 4]}, true, 30, 40, 30), "0,30 20,30 20,10 40,10 40,0 40,0");
+  equal([bestLine({at: [10], value: [4]}, true, 50, 40, 30), bestLine({at: [], value: []}, true, 50, 40, 30)], ["", ""]);
+});
+
+test("a best value that is newer than the answer is added once", () => {
+  const of = {at: [10], value: [4]};
+  equal(withNewest(of, 3, false, 20), {at: [10, 20], value: [4, 3]});
+  equal([withNewest(of, 4, false, 20), withNewest(of, 3, true, 20), withNewest(of, null, true, 20)], [of, of, of]);
+  equal(withNewest({at: [], value: []}, 3, true, 20), {at: [20], value: [3]});
 });

@@ -7,8 +7,11 @@ import {Name} from "../../parts/name";
 import {State} from "../../parts/state";
 import {told} from "../../plot/lanes";
 import {addressOf, useQuery} from "../../url";
+import {BestSparkline} from "./best_sparkline";
 
 const FIRST = 50;
+/** Of the first ones alone: each is a request. */
+const SPARKLINES = 20;
 const LONGEST_REASON = 90;
 
 export function StudiesTable({studies, now}: {studies: readonly StudyRow[]; now: number}) {
@@ -32,7 +35,9 @@ export function StudiesTable({studies, now}: {studies: readonly StudyRow[]; now:
                 <th scope="col">Decided last</th>
               </tr>
             </thead>
-            <tbody>{shown.map((study) => <Row key={study.id} study={study} now={now} withMoney={withMoney} />)}</tbody>
+            <tbody>{shown.map((study, place) => (
+              <Row key={study.id} study={study} now={now} withMoney={withMoney} withLine={place < SPARKLINES} />
+            ))}</tbody>
           </table>
         </div>
       )}
@@ -49,7 +54,7 @@ function runningFirst(a: StudyRow, b: StudyRow): number {
   return Number(b.state === "running") - Number(a.state === "running") || b.created_at - a.created_at || b.id - a.id;
 }
 
-function Row({study, now, withMoney}: {study: StudyRow; now: number; withMoney: boolean}) {
+function Row({study, now, withMoney, withLine}: {study: StudyRow; now: number; withMoney: boolean; withLine: boolean}) {
   const last = study.last_decision;
   return (
     <tr>
@@ -60,7 +65,8 @@ function Row({study, now, withMoney}: {study: StudyRow; now: number; withMoney: 
       </th>
       <td><State of={study.state} /></td>
       <td><Progress trials={study.trials} total={study.total} /></td>
-      <td className="number">
+      <td className="number best">
+        {withLine && <BestSparkline study={study} now={now} />}
         {study.best && study.best.value !== null ? (
           <Link to={addressOf.trial(study.id, study.best.trial)}>{number(study.best.value)}</Link>
         ) : "–"}
