@@ -13,7 +13,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.select import Select
 
-from fixture_world import World
+from fixture_world import SeveralObjectives, World
 from page_case import PageTest
 
 TABLE = "table.virtual"
@@ -93,6 +93,62 @@ class Analysis(StudyTest):
     def test_no_barriers_that_can_be_found(self):
         self.open_analysis("&f=p%3Alayers+2..6")
         self.look("analysis")
+
+
+class Values(StudyTest):
+    def table_of(self, label):
+        """Rows of the picture's table, opened by its key."""
+        picture = self.one(f"[role=figure][aria-label='{label}']")
+        self.browser.execute_script("arguments[0].focus()", picture.find_element(By.CSS_SELECTOR, ".plot-overlay"))
+        self.press("t")
+        self.one(f"[role=figure][aria-label='{label}'] table")
+        return [row.text.split() for row in self.all(f"[role=figure][aria-label='{label}'] tbody tr")]
+
+    def test_the_best_of_two_objectives(self):
+        world = SeveralObjectives(trials=60)
+        self.serve(world)
+        self.open("/ui/studies/1?tab=analysis", "● live", "Best trials of 2 objectives", "value 1 is maximized, value 2 is minimized")
+        best = [trial["number"] for trial in world.front()]
+        self.wait_text(f"than the {len(best)} that the line joins")
+        self.wait_painted("section[aria-label='Best trials'] canvas")
+        self.look("front")
+        self.size(1400)
+        rows = self.table_of("value 2 by value 1")
+        self.assertEqual(len(rows), sum(trial["state"] == "complete" for trial in world.studies[0]["trials"]))
+        self.assertEqual(sorted(int(row[0]) for row in rows if row[-1] == "yes"), best)
+        # A filter of the table is one of the picture.
+        self.browser.get(self.browser.current_url + f"&f=number+..{best[0]}")
+        self.wait_text("than the one with a large dot")
+
+    def test_a_point_of_the_front_is_told_and_opened(self):
+        world = SeveralObjectives(trials=60)
+        self.serve(world)
+        self.open("/ui/studies/1?tab=analysis", "● live", "that the line joins")
+        self.browser.execute_script("arguments[0].focus()", self.one("section[aria-label='Best trials'] .plot-overlay"))
+        self.press(Keys.END)
+        # The greatest first value is on the front, whatever its second one.
+        best = world.front()[-1]["number"]
+        self.wait_for(lambda: self.said().startswith(f"trial {best}, among the best"), "the best of the first objective")
+        self.press(Keys.ENTER)
+        self.wait_for(lambda: self.browser.current_url.endswith(f"/ui/studies/1/trials/{best}"), "its page")
+
+    def test_how_values_are_spread(self):
+        world = World(trials=60)
+        self.serve(world)
+        self.open("/ui/studies/1?tab=analysis", "● live", "Spread of the values")
+        values = sorted((world.value(trial) for trial in world.studies[0]["trials"] if trial["state"] == "complete"), reverse=True)
+        self.wait_text(f"{len(values)} complete trials; half have")
+        self.wait_painted("section[aria-label='Spread of the values'] canvas")
+        rows = self.table_of("Share of trials by accuracy")
+        self.assertEqual([float(row[0]) for row in rows], [float(f"{value:.5g}") for value in values], "the best first")
+        self.assertEqual(rows[-1][1:], ["100", "%"])
+        self.assert_no_errors()
+
+    def test_of_one_value_there_is_no_spread(self):
+        self.serve(World(trials=3, studies=1, seed=3))
+        self.open("/ui/studies/1?tab=analysis", "● live")
+        self.wait_no_text("Reading")
+        self.assertEqual(self.all("section[aria-label='Spread of the values'], section[aria-label='Best trials']"), [])
 
 
 class WhatIf(StudyTest):

@@ -287,6 +287,10 @@ class World:
         complete = [trial for trial in study["trials"] if trial["state"] == "complete"]
         parts = [("lr", 0.61), ("layers", 0.3), ("rule", 0.09)] if len(complete) > 1 else []
         answer = {"version": 1, "study_id": id, "what": what, "complete": len(complete)}
+        if what == "edf":
+            values = sorted(self.value(trial) for trial in complete)
+            answer["objectives"] = [{"direction": study["direction"], "value": values,
+                                     "share": [(i + 1) / len(values) for i in range(len(values))]}]
         if what == "best":
             answer["objectives"] = [{"direction": study["direction"], **self.improvements(study)}]
         if what == "importance":
@@ -342,3 +346,35 @@ class World:
                 "pauses": 0, "complete": 30, "pruned": 18, "unfinished": 1}, "caveats": [
             "Both are simulated with the curves and the speed that the trials had, \"as it was\" too: compare them with one another, and \"as it was\" "
             "with what was recorded.", "3 trials went on past what was recorded, with their last value held."]}
+
+
+class SeveralObjectives(World):
+    """Its first study has two, and none of its trials has a value alone."""
+
+    def study(self, id):
+        return {**super().study(id), "directions": ["maximize", "minimize"]}
+
+    def _study_row(self, study, held):
+        return {**super()._study_row(study, held), "directions": ["maximize", "minimize"], "best": None}
+
+    def table(self, *arguments, **keys):
+        answer = super().table(*arguments, **keys)
+        answer["columns"]["values:1"] = [number / 8 for number in answer["columns"]["number"]]
+        return answer
+
+    def analysis(self, id, what):
+        answer = super().analysis(id, what)
+        if what == "pareto":
+            answer["trials"] = [{"trial_id": trial["id"], "trial": trial["number"], "values": [self.value(trial), trial["number"] / 8]}
+                                for trial in self.front()]
+        elif what in ("importance", "edf"):
+            answer["objectives"].append({**answer["objectives"][0], "direction": "minimize"})
+        return answer
+
+    def front(self):
+        """By number, which is the second value: each better in the first than all before it."""
+        best = []
+        for trial in self.studies[0]["trials"]:
+            if trial["state"] == "complete" and (not best or self.value(trial) > self.value(best[-1])):
+                best.append(trial)
+        return best

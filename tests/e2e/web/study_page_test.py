@@ -15,26 +15,11 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.select import Select
 
-from fixture_world import World
+from fixture_world import SeveralObjectives, World
 from study_case import TABLE, StudyTest
 
 ROW_PX = 28
 HOSTILE = ["<script>alert(1)</script>", "\"><img src=x onerror=alert(2)>", "=cmd()", "right\u202eto left", "../..", "%00", "x" * 5000]
-
-
-class SeveralObjectives(World):
-    """Its first study has two, and none of its trials has a value alone."""
-
-    def study(self, id):
-        return {**super().study(id), "directions": ["maximize", "minimize"]}
-
-    def _study_row(self, study, held):
-        return {**super()._study_row(study, held), "directions": ["maximize", "minimize"], "best": None}
-
-    def table(self, *arguments, **keys):
-        answer = super().table(*arguments, **keys)
-        answer["columns"]["values:1"] = [number / 8 for number in answer["columns"]["number"]]
-        return answer
 
 
 class Shown(StudyTest):

@@ -343,6 +343,22 @@ export interface Importances {
   objectives: {direction: Direction; parameters: {name: string; importance: number | null}[]}[];
 }
 
+/** Complete trials than which no other is better in every objective. */
+export interface Front {
+  version: number;
+  study_id: number;
+  complete: number;
+  trials: {trial_id: number; trial: number; values: (number | null)[]}[];
+}
+
+/** What share of the complete trials has at most which value. */
+export interface Distribution {
+  version: number;
+  study_id: number;
+  complete: number;
+  objectives: {direction: Direction; value: number[]; share: number[]}[];
+}
+
 /** When which complete trial was better than all before it. */
 export interface BestOverTime {
   version: number;

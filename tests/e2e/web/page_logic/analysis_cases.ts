@@ -1,6 +1,8 @@
 import type {Condition} from "../../../../tuner/web/page/table/conditions";
 import {TrialsStore} from "../../../../tuner/web/page/table/trials_store";
 import {type Dimension, brushOf, conditionBetween, numberAt, partOf, partOfNumber, withBrush} from "../../../../tuner/web/page/pages/study/analysis/dimensions";
+import {frontEdge} from "../../../../tuner/web/page/pages/study/analysis/front";
+import {placeAt, spreadOf} from "../../../../tuner/web/page/pages/study/analysis/spread";
 import {fieldOf} from "../../../../tuner/web/page/pages/study/analysis/field";
 import {check, equal, test} from "./cases";
 
@@ -53,4 +55,24 @@ test("what lies between trials is near the nearest, and nothing is said far from
   check(at(0, 0) < 1.5 && at(3, 0) > 2.5, `${at(0, 0)} ${at(3, 0)}`);
   check(at(1, 0) > 1 && at(1, 0) < 3, String(at(1, 0)));
   check(Number.isNaN(at(9, 9)), String(at(9, 9)));
+});
+
+test("the edge of a front turns by the directions", () => {
+  const corners = (points: [number, number][], maximizeX: boolean, maximizeY: boolean) =>
+    frontEdge(points.map(([x, y]) => ({x, y})), maximizeX, maximizeY).map(({x, y}) => [x, y]);
+  equal(corners([[3, 1], [1, 5], [2, 2]], false, false), [[1, 5], [2, 5], [2, 2], [3, 2], [3, 1]]);
+  equal(corners([[1, 1], [3, 5], [2, 2]], true, false), [[1, 1], [1, 2], [2, 2], [2, 5], [3, 5]]);
+  equal(corners([[3, 1], [1, 5]], true, true), [[1, 5], [1, 1], [3, 1]].map(([x, y]) => [x, x === 1 && y === 1 ? 1 : y]));
+  // Of a third objective: what others beat in these two is not on the edge.
+  equal(corners([[1, 1], [2, 2]], false, false), [[1, 1]]);
+  equal(corners([], false, true), []);
+});
+
+test("values are spread from the best on", () => {
+  const told = {value: [1, 2, 4], share: [0.25, 0.75, 1]};
+  equal(spreadOf(told, false), told);
+  equal(spreadOf(told, true), {value: [4, 2, 1], share: [0.25, 0.75, 1]});
+  equal(spreadOf(undefined, true), {value: [], share: []});
+  equal([0.5, 1, 3, 9].map((at) => placeAt(spreadOf(told, false), at)), [null, 0, 1, 2]);
+  equal([0.5, 1, 3, 9].map((at) => placeAt(spreadOf(told, true), at)), [2, 2, 0, null]);
 });

@@ -3,7 +3,7 @@
 import {useCallback, useMemo} from "react";
 
 import type {Importances, Study, StudyRow} from "../../../contract";
-import {count, visible} from "../../../format";
+import {count} from "../../../format";
 import {Chips} from "../../../table/chips";
 import {labelOf} from "../../../table/columns";
 import {useTrialsView} from "../../../table/trials_view";
@@ -11,13 +11,14 @@ import type {Trials} from "../../../table/use_trials";
 import {record} from "../../../record/record";
 import {useAnswer} from "../../../store";
 import {addressOf, go, useQuery} from "../../../url";
+import {ChooseDimension} from "./choose_dimension";
 import {ContourPlot} from "./contour_plot";
 import {type Dimension, dimensionsOf, valueDimension} from "./dimensions";
+import {FrontPanel} from "./front_panel";
 import {ImportancePanel} from "./importance_panel";
 import {ParallelPlot} from "./parallel_plot";
 import {SlicePlot} from "./slice_plot";
-import {SweepPanel} from "./sweep_panel";
-import {TrustPanel} from "./trust_panel";
+import {SpreadPanel} from "./spread_panel";
 
 const MOST_AXES = 12;
 
@@ -49,6 +50,7 @@ export function AnalysisTab({study, row, trials}: AnalysisTabProps) {
   const best = study.directions.length === 1 ? row.best?.trial_id ?? null : null;
   return (
     <>
+      {study.directions.length > 1 && <FrontPanel study={study} trials={trials} rows={kept} onOpen={open} />}
       <ImportancePanel study={study} importances={importances.data} error={importances.error} objective={objective}
                        onObjective={(chosen) => setObjective(String(chosen))} />
       {value === null || ranked.length === 0
@@ -68,8 +70,7 @@ export function AnalysisTab({study, row, trials}: AnalysisTabProps) {
             <Chosen ranked={ranked} value={value} trials={trials} rows={kept} best={best} maximize={maximize} onOpen={open} />
           </>
         )}
-      {record !== null && record.report.sweep !== null && <SweepPanel of={record.report.sweep} metric={study.metric ?? "value"} />}
-      {record !== null && record.report.reliability !== null && <TrustPanel of={record.report.reliability} />}
+      {value !== null && <SpreadPanel study={study} objective={objective} label={value.label} />}
     </>
   );
 }
@@ -116,17 +117,5 @@ function Chosen({ranked, value, trials, rows, best, maximize, onOpen}: ChosenPro
       </div>
       {up !== null && <ContourPlot across={across} up={up} maximize={maximize} {...shared} />}
     </section>
-  );
-}
-
-function ChooseDimension({label, of, chosen, onChoose}: {label: string; of: readonly Dimension[]; chosen: Dimension;
-                                                        onChoose: (column: string) => void}) {
-  return (
-    <label className="tool">
-      {label}{" "}
-      <select value={chosen.column} onChange={(event) => onChoose(event.target.value)}>
-        {of.map((one) => <option key={one.column} value={one.column}>{visible(one.label)}</option>)}
-      </select>
-    </label>
   );
 }

@@ -55,8 +55,8 @@ export function nearestDot(dots: readonly Place[], px: number, py: number, frame
 
 export function stepped(points: number, place: number | null, move: Move): number | null {
   if (points === 0) return null;
-  if (place === null || move === "home") return 0;
   if (move === "end") return points - 1;
+  if (place === null || move === "home") return 0;
   return Math.min(points - 1, Math.max(0, place + (move === "left" || move === "down" ? -1 : 1)));
 }
 
