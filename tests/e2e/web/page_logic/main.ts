@@ -6,3 +6,4 @@ import "./analysis_cases";
 import "./record_cases";
 
 export {outcomes} from "./cases";
+export {displayLists} from "./display_lists";

@@ -3,7 +3,7 @@
 import {useCallback, useMemo} from "react";
 
 import {number, time} from "../../format";
-import {type CurveStyle, nearestPoint, paintCurves} from "../../painters/curves";
+import {type Curve, type CurveStyle, nearestPoint, paintCurves} from "../../painters/curves";
 import {type Frame, type Move, type Painter, Plot} from "../../plot/plot";
 import {type Style, seriesColor} from "../../plot/style";
 import {type ShownCurve, type XAxis, X_LABELS, lastFinite, xRange, yRange} from "./curve_set";
@@ -71,18 +71,8 @@ export function CurvesPlot(props: CurvesPlotProps) {
     [ylog, y.low, y.high, metric],
   );
   const {chosen, best, smooth, colors} = props;
-  const paint = useCallback<Painter>((context, frame, style) => {
-    context.save();
-    context.beginPath();
-    context.rect(0, 0, frame.width, frame.height);
-    context.clip();
-    const strong = (curve: ShownCurve) => curve.id === best || chosen.has(curve.id);
-    const styles = order.map((curve) => curveStyle(curve, style, order.length, strong(curve), colors?.get(curve.id)));
-    const scales = scalesOf(frame);
-    if (smooth) paintCurves(context, order, scales, styles.map((own) => ({...own, width: 1, alpha: own.alpha * 0.3})));
-    paintCurves(context, lines, scales, styles);
-    context.restore();
-  }, [order, lines, chosen, best, smooth, colors]);
+  const paint = useCallback<Painter>((context, frame, style) => paintShown(context, frame, style, order, lines, {chosen, best, smooth, colors}),
+                                     [order, lines, chosen, best, smooth, colors]);
   const paintCursor = (context: CanvasRenderingContext2D, frame: Frame, style: Style, mark: CurvePoint) => {
     const curve = byId.get(mark.id);
     if (curve !== undefined) paintPointed(context, frame, style, curve, mark.point, props.colors?.get(curve.id));
@@ -103,6 +93,23 @@ export function CurvesPlot(props: CurvesPlotProps) {
       tools={props.tools} table={() => tableOf(curves, metric, axis)}
     />
   );
+}
+
+type How = Pick<CurvesPlotProps, "chosen" | "best" | "smooth"> & {colors: CurvesPlotProps["colors"] | undefined};
+
+/** `lines` are the smoothed ones of the curves. */
+export function paintShown(context: CanvasRenderingContext2D, frame: Frame, style: Style, order: readonly ShownCurve[], lines: readonly Curve[],
+                           {chosen, best, smooth, colors}: How): void {
+  context.save();
+  context.beginPath();
+  context.rect(0, 0, frame.width, frame.height);
+  context.clip();
+  const strong = (curve: ShownCurve) => curve.id === best || chosen.has(curve.id);
+  const styles = order.map((curve) => curveStyle(curve, style, order.length, strong(curve), colors?.get(curve.id)));
+  const scales = scalesOf(frame);
+  if (smooth) paintCurves(context, order, scales, styles.map((own) => ({...own, width: 1, alpha: own.alpha * 0.3})));
+  paintCurves(context, lines, scales, styles);
+  context.restore();
 }
 
 /** There is nothing between two steps. */

@@ -28,12 +28,8 @@ export function SlotsOverTime({trial, decisions}: {trial: Trial; decisions: read
   const x = useMemo(() => ({kind: "time" as const, domain: [first, last] as const, label: ""}), [first, last]);
   const y = useMemo(() => ({kind: "linear" as const, domain: [0, most + 0.5] as const, label: "",
                             format: (value: number) => (Number.isInteger(value) ? String(value) : "")}), [most]);
-  const paint = useCallback<Painter>((context, frame, style) => {
-    context.fillStyle = seriesColor(style, trial.id);
-    paintSteps(context, frame, steps.at, steps.slots, last);
-    context.fillStyle = style.text;
-    for (const decision of decisions) paintDecision(context, frame, decision);
-  }, [steps, last, decisions, trial.id]);
+  const paint = useCallback<Painter>((context, frame, style) => paintSlots(context, frame, style, {trial: trial.id, steps, last, decisions}),
+                                     [steps, last, decisions, trial.id]);
   if (trial.spans.length === 0) return null;
   const times = [...new Set([...steps.at, ...decisions.map(({at}) => at)])].sort((a, b) => a - b);
   const find = (px: number, _: number, frame: Frame): Mark | null => {
@@ -71,6 +67,22 @@ function summaryOf(slots: number, most: number, decisions: number): string {
   return `${now} now, ${most} at most, ${decisions} ${decisions === 1 ? "decision" : "decisions"}`;
 }
 
+export interface SlotsShown {
+  /** Its id. */
+  trial: number;
+  steps: {at: readonly number[]; slots: readonly number[]};
+  /** Until when it has the last of them. */
+  last: number;
+  decisions: readonly Pick<Decision, "at" | "from_slots" | "to_slots">[];
+}
+
+export function paintSlots(context: CanvasRenderingContext2D, frame: Frame, style: Style, {trial, steps, last, decisions}: SlotsShown): void {
+  context.fillStyle = seriesColor(style, trial);
+  paintSteps(context, frame, steps.at, steps.slots, last);
+  context.fillStyle = style.text;
+  for (const decision of decisions) paintDecision(context, frame, decision);
+}
+
 function paintSteps(context: CanvasRenderingContext2D, frame: Frame, at: readonly number[], slots: readonly number[],
                     last: number): void {
   at.forEach((from, i) => {
@@ -82,7 +94,7 @@ function paintSteps(context: CanvasRenderingContext2D, frame: Frame, at: readonl
 }
 
 /** A triangle up or down where it grew or shrank, a line otherwise. */
-function paintDecision(context: CanvasRenderingContext2D, frame: Frame, decision: Decision): void {
+function paintDecision(context: CanvasRenderingContext2D, frame: Frame, decision: SlotsShown["decisions"][number]): void {
   const x = Math.round(frame.x(decision.at));
   if (x < 0 || x > frame.width) return;
   const up = decision.to_slots > decision.from_slots;

@@ -106,7 +106,7 @@ function endsOf(points: readonly Point[]): {low: number; high: number} {
   return {low: at(0.02), high: at(0.98)};
 }
 
-function paintField(context: CanvasRenderingContext2D, frame: Frame, style: Style, field: Field | null, across: Dimension, up: Dimension,
+export function paintField(context: CanvasRenderingContext2D, frame: Frame, style: Style, field: Field | null, across: Dimension, up: Dimension,
                     shade: (value: number) => number): void {
   if (field === null) return;
   const xs = edges(field.columns, across, frame.x);

@@ -176,7 +176,7 @@ function brushByKey(key: string, brush: [number, number] | null, of: Dimension):
   return undefined;
 }
 
-interface Lines {
+export interface Lines {
   /** Parts of the axes, a line after the other. */
   parts: Float64Array;
   axes: number;
@@ -239,13 +239,13 @@ function useLineCanvas(lines: Lines, xs: readonly number[], width: number, maxim
   return ref;
 }
 
-function byShade(lines: Lines): Uint32Array {
+export function byShade(lines: Lines): Uint32Array {
   const order = new Uint32Array(lines.count);
   for (let i = 0; i < order.length; ++i) order[i] = i;
   return order.sort((a, b) => lines.shade[a]! - lines.shade[b]!);
 }
 
-function paintLines(context: CanvasRenderingContext2D, lines: Lines, order: Uint32Array, xs: readonly number[], style: Style): void {
+export function paintLines(context: CanvasRenderingContext2D, lines: Lines, order: Uint32Array, xs: readonly number[], style: Style): void {
   const shown = lines.shade.reduce((sum, shade) => sum + (shade >= 0 ? 1 : 0), 0);
   const alpha = 0.85 * Math.max(LEAST_ALPHA, Math.min(1, MANY / shown));
   let shade: number | null = null;

@@ -7,7 +7,7 @@ import {type Frame, Plot} from "../../../plot/plot";
 import {type Style, markColor} from "../../../plot/style";
 import type {TrialsStore} from "../../../table/trials_store";
 import type {Dimension} from "./dimensions";
-import {DOT_PX, axisOf, cellText, coordinateOf, dot, nearestDot, ring, stepped} from "./dots";
+import {DOT_PX, type Place, axisOf, cellText, coordinateOf, dot, nearestDot, ring, stepped} from "./dots";
 
 const HEIGHT = 240;
 
@@ -28,14 +28,7 @@ export function SlicePlot({of, value, trials, version, rows, best, onOpen}: Slic
     .sort((a, b) => a.x - b.x || a.y - b.y), [of, value, trials, version, rows]); // eslint-disable-line react-hooks/exhaustive-deps
   const x = useMemo(() => axisOf(of), [of]);
   const y = useMemo(() => axisOf(value), [value]);
-  const most = Math.max(1, ...points.map(({trial}) => trial));
-  const paint = (context: CanvasRenderingContext2D, frame: Frame, style: Style) => {
-    context.globalAlpha = points.length > 1000 ? 0.5 : 0.9;
-    for (const point of points) dot(context, frame, point, markColor(style, point.trial / most), DOT_PX);
-    context.globalAlpha = 1;
-    const top = points.find(({id}) => id === best);
-    if (top) ring(context, frame, top, style);
-  };
+  const paint = (context: CanvasRenderingContext2D, frame: Frame, style: Style) => paintSlice(context, frame, style, points, best);
   return (
     <Plot<number>
       label={`${visible(value.label)} by ${visible(of.label)}`}
@@ -51,4 +44,14 @@ export function SlicePlot({of, value, trials, version, rows, best, onOpen}: Slic
                      rows: points.map((point) => [point.trial, cellText(of, trials, point.row), number(point.y, 4)])})}
     />
   );
+}
+
+export function paintSlice(context: CanvasRenderingContext2D, frame: Frame, style: Style, points: readonly (Place & {id: number; trial: number})[],
+                           best: number | null): void {
+  const most = points.reduce((latest, {trial}) => Math.max(latest, trial), 1);
+  context.globalAlpha = points.length > 1000 ? 0.5 : 0.9;
+  for (const point of points) dot(context, frame, point, markColor(style, point.trial / most), DOT_PX);
+  context.globalAlpha = 1;
+  const top = points.find(({id}) => id === best);
+  if (top) ring(context, frame, top, style);
 }
