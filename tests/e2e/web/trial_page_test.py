@@ -5,6 +5,7 @@ environment.run_inside(__file__)
 
 import unittest
 
+from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 from fixture_world import World
@@ -45,6 +46,20 @@ class TrialPage(StudyTest):
     def test_a_trial_that_is_not_there(self):
         self.serve()
         self.open("/ui/studies/1/trials/4000", "This study has no trial 4000.")
+
+    def test_what_came_of_a_speedup_that_was_foretold(self):
+        world = World()
+        grown = next(one for one in world.decisions if one["kind"] == "grow" and one["study_id"] == 1)
+        trial = world.trials[grown["trial_id"] - 1]
+        points = world.curve(trial)
+        # Between its reports, whose goodput is 900 and one more with each step.
+        grown["at"] = (points[1][1] + points[2][1]) / 2
+        self.serve(world)
+        self.open(f"/ui/studies/1/trials/{trial['number']}", "measured since")
+        since = [900 + step for step, *_ in points[2:]]
+        row = next(row for row in self.all(".decisions tbody tr") if " grow " in row.text)
+        measured = f"{(since[(len(since) - 1) // 2] + since[len(since) // 2]) / 2 / 901.5:.3g}"
+        self.wait_for(lambda: row.find_elements(By.TAG_NAME, "td")[4].text == measured, f"a speedup of {measured}")
 
     def test_slots_over_time_by_the_keyboard(self):
         self.serve()

@@ -1,9 +1,10 @@
-import type {Lanes, Study, TrialSpan} from "../../../../tuner/web/page/contract";
+import type {Decision, Lanes, Study, TrialSpan} from "../../../../tuner/web/page/contract";
 import {differencesOf} from "../../../../tuner/web/page/pages/compare/differences";
 import {fileName} from "../../../../tuner/web/page/pages/study/download";
 import {objectGiven, parametersGiven, wanted} from "../../../../tuner/web/page/pages/study/enqueue_fields";
 import {parametersOf} from "../../../../tuner/web/page/pages/study/parameters";
 import {logText} from "../../../../tuner/web/page/pages/trial/log_text";
+import {measuredSpeedups} from "../../../../tuner/web/page/pages/trial/measured";
 import {slotSteps, slotsAt} from "../../../../tuner/web/page/pages/trial/slots_steps";
 import {bestLine, withNewest} from "../../../../tuner/web/page/parts/best_line";
 import {byStudy} from "../../../../tuner/web/page/plot/lane_groups";
@@ -131,4 +132,18 @@ test("a best value that is newer than the answer is added once", () => {
   equal(withNewest(of, 3, false, 20), {at: [10, 20], value: [4, 3]});
   equal([withNewest(of, 4, false, 20), withNewest(of, 3, true, 20), withNewest(of, null, true, 20)], [of, of, of]);
   equal(withNewest({at: [], value: []}, 3, true, 20), {at: [20], value: [3]});
+});
+
+const decided = (cursor: number, at: number, from_slots: number, to_slots: number, speedups: [number, number] | null = null) => ({
+  cursor, at, from_slots, to_slots, figures: speedups && {speedup_before: speedups[0], speedup_after: speedups[1]}}) as unknown as Decision;
+
+test("speedups are measured between decisions about slots", () => {
+  const curve = {x: [10, 20, 30, 40, 50, 60, 70], goodput: [100, 100, 900, 150, 170, null, 85]};
+  const of = (...decisions: Decision[]) => [...measuredSpeedups(decisions, curve)];
+  // Newest first, as the service tells them. A decision that changes no slots ends nothing.
+  equal(of(decided(4, 65, 2, 1, [1.8, 1]), decided(3, 45, 2, 2), decided(2, 25, 1, 2, [1, 1.8]), decided(1, 5, 0, 1)),
+        [[2, 1.7], [4, 1.8 * 85 / 170]]);
+  equal(of(decided(1, 5, 0, 1, [1, 1])), []);
+  equal(of(decided(2, 100, 1, 2, [1, 1.8])), []);
+  equal([...measuredSpeedups([decided(2, 25, 1, 2, [1, 1.8])], undefined)], []);
 });

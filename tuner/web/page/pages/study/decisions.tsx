@@ -80,7 +80,14 @@ export function DecisionsTab({study}: {study: number}) {
   );
 }
 
-export function DecisionsTable({decisions, ofTrial}: {decisions: readonly Decision[]; ofTrial: boolean}) {
+interface DecisionsTableProps {
+  decisions: readonly Decision[];
+  ofTrial: boolean;
+  /** Speedups that were measured after decisions, by their cursors: where they are known at all. */
+  measured?: ReadonlyMap<string | number, number>;
+}
+
+export function DecisionsTable({decisions, ofTrial, measured}: DecisionsTableProps) {
   const now = store.now();
   return (
     <div className="table-frame" tabIndex={0} role="region" aria-label="Decisions, as a table">
@@ -92,20 +99,30 @@ export function DecisionsTable({decisions, ofTrial}: {decisions: readonly Decisi
             <th scope="col">kind</th>
             <th scope="col" className="number">slots</th>
             <th scope="col">promise</th>
-            <th scope="col" className="number">speedup</th>
+            <th scope="col" className="number">{measured ? "speedup foretold" : "speedup"}</th>
+            {measured && <th scope="col" className="number">measured since</th>}
             <th scope="col" className="number">gain</th>
             <th scope="col" className="number">cost</th>
             <th scope="col">slots from</th>
             <th scope="col">why</th>
           </tr>
         </thead>
-        <tbody>{decisions.map((decision) => <Row key={decision.cursor} decision={decision} ofTrial={ofTrial} now={now} />)}</tbody>
+        <tbody>
+          {decisions.map((decision) => <Row key={decision.cursor} decision={decision} ofTrial={ofTrial} measured={measured} now={now} />)}
+        </tbody>
       </table>
     </div>
   );
 }
 
-function Row({decision, ofTrial, now}: {decision: Decision; ofTrial: boolean; now: number}) {
+interface RowProps {
+  decision: Decision;
+  ofTrial: boolean;
+  measured: ReadonlyMap<string | number, number> | undefined;
+  now: number;
+}
+
+function Row({decision, ofTrial, measured, now}: RowProps) {
   const {figures, trial, study_id: study} = decision;
   return (
     <tr>
@@ -120,6 +137,7 @@ function Row({decision, ofTrial, now}: {decision: Decision; ofTrial: boolean; no
         {figures === null || figures.speedup_after === null ? "–"
           : `${number(figures.speedup_before)} → ${number(figures.speedup_after)}`}
       </td>
+      {measured && <td className="number">{number(measured.get(decision.cursor))}</td>}
       <td className="number">{number(figures?.gain ?? null)}</td>
       <td className="number">{duration(figures?.resize_cost_s ?? null)}</td>
       <td>

@@ -1,8 +1,8 @@
 // One trial: its curve, its slots, what was decided about it, what it printed, and why it ended as it did.
 
-import {useEffect, useState} from "react";
+import {useEffect, useMemo, useState} from "react";
 
-import type {Role, Study, Trial, TrialAnswer, TrialColumns} from "../../contract";
+import type {Curves, Decision, Role, Study, Trial, TrialAnswer, TrialColumns} from "../../contract";
 import {visible} from "../../format";
 import {Link} from "../../parts/link";
 import {Name} from "../../parts/name";
@@ -20,7 +20,8 @@ import {TrialActions, cancelTrial, isOpen, mayAct} from "../study/trial_actions"
 import {UndoBar} from "../study/undo_bar";
 import {LogPane} from "./log_pane";
 import {Attributes, Parameters, Replicas, TrialFacts} from "./trial_facts";
-import {TrialCurve, TrialFigures} from "./trial_plots";
+import {measuredSpeedups} from "./measured";
+import {TrialCurve, TrialFigures, goodputOf} from "./trial_plots";
 import {SlotsOverTime} from "./slots_plot";
 
 /** Ids by numbers: the service has trials newest first, and numbers without gaps, so that two questions find one. */
@@ -101,7 +102,7 @@ function Shown({answer, study, role, slots, onPool, best}: ShownProps) {
       <TrialFacts trial={trial} study={study} onPool={onPool} />
       <div className="study-pictures even">
         <TrialCurve trial={trial} study={study} />
-        {onPool && <TrialFigures trial={trial} study={study} />}
+        {onPool && <TrialFigures trial={trial} />}
       </div>
       {onPool && <SlotsOverTime trial={trial} decisions={decisions} />}
       <div className="study-pictures even">
@@ -112,7 +113,7 @@ function Shown({answer, study, role, slots, onPool, best}: ShownProps) {
         <section className="panel" aria-label="Decisions about it">
           <h2>Decisions about it</h2>
           {decisions.length === 0 ? <p className="empty">Nothing has been decided about it yet.</p>
-            : <DecisionsTable decisions={decisions} ofTrial />}
+            : <Decided trial={trial} decisions={decisions} />}
         </section>
       )}
       {onPool && record === null && trial.state !== "waiting" && <LogPane trial={trial.id} ended={ended} ranks={trial.ranks} path={trial.log_path} />}
@@ -123,6 +124,13 @@ function Shown({answer, study, role, slots, onPool, best}: ShownProps) {
       <UndoBar />
     </>
   );
+}
+
+/** Decisions with what came of them. */
+function Decided({trial, decisions}: {trial: Trial; decisions: readonly Decision[]}) {
+  const {data} = useAnswer<Curves>(goodputOf(trial), (event) => event.trials.some((one) => one.id === trial.id) || event.more === true);
+  const measured = useMemo(() => measuredSpeedups(decisions, data?.curves[0]), [decisions, data]);
+  return <DecisionsTable decisions={decisions} ofTrial measured={measured} />;
 }
 
 /** Why it failed or was pruned, and the last that it printed. */

@@ -66,12 +66,17 @@ export function TrialCurve({trial, study}: {trial: Trial; study: Study}) {
 type Figure = "promise" | "goodput" | "batch_size";
 const FIGURES: readonly (readonly [Figure, string])[] = [["promise", "promise"], ["goodput", "goodput"], ["batch_size", "batch size"]];
 
-export function TrialFigures({trial, study}: {trial: Trial; study: Study}) {
+/** The address of what its values were reported with, over time. */
+export function goodputOf(trial: Trial): string {
+  return `/api/view/studies/${trial.study_id}/curves?trials=${trial.id}&x=time&width=800`;
+}
+
+export function TrialFigures({trial}: {trial: Trial}) {
   const [text, setFigure] = useQuery("figure", "promise");
   const [view, setView] = useRange("figurezoom");
   const only = useMemo(() => new Set([trial.id]), [trial.id]);
   const [figure, name] = FIGURES.find(([one]) => one === text) ?? FIGURES[0]!;
-  const answer = useAnswer<Curves>(`/api/view/studies/${study.id}/curves?trials=${trial.id}&x=time&width=800`,
+  const answer = useAnswer<Curves>(goodputOf(trial),
                                    (event) => event.trials.some((one) => one.id === trial.id) || event.more === true);
   const curves = useMemo(() => (answer.data?.curves ?? []).map((curve) => {
     const places = (curve[figure] ?? []).map((value, i) => [numberOf(curve.x[i]), numberOf(value)] as const)
