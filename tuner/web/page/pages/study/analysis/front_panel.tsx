@@ -56,7 +56,7 @@ export function FrontPanel({study, trials, rows, onOpen}: FrontPanelProps) {
       </header>
       {front.error !== null && front.data === null && <Problem error={front.error} what="The best trials" />}
       {across === undefined || up === undefined
-        ? <p className="empty">No trial is complete yet.</p>
+        ? <p className="empty">{trials.total === null ? "Reading …" : "No trial is complete yet."}</p>
         : <FrontPlot study={study} across={across} up={up} trials={trials} rows={complete} best={best} onOpen={onOpen} />}
     </section>
   );

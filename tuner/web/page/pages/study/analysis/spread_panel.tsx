@@ -28,6 +28,7 @@ export function SpreadPanel({study, objective, label}: {study: Study; objective:
     <section className="panel" aria-label="Spread of the values">
       <header className="panel-head"><h2>Spread of the values</h2></header>
       {error !== null && data === null && <Problem error={error} what="The spread" />}
+      {data === null && error === null && <p className="muted">Reading …</p>}
       {data !== null && <SpreadPlot spread={spread} maximize={maximize} label={label} complete={data.complete} />}
     </section>
   );
