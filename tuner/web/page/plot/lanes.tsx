@@ -24,6 +24,8 @@ const MOST_ROWS_BESIDE = 16;
 const WIDTH = 1600;
 const ROUND_S = 10;
 const LEAD_PX = 104;
+/** Characters that have room there. */
+const MOST_NAME = 9;
 const MOST_ROWS_IN_TABLE = 2000;
 /** A picture that ends so long ago is not of now. */
 const PAST_S = 2;
@@ -218,14 +220,16 @@ function Lead({layout, turn, first = 0}: {layout: Layout; turn: (node: LaneNode)
       {layout.blocks.map((block) => {
         const node = layout.lanes.nodes[block.node] as LaneNode;
         const name = visible(node.name);
+        // Of a folded one the number of slots stands beside it.
+        const most = block.folded ? MOST_NAME + 2 - Math.max(2, String(node.slots).length) : MOST_NAME;
         return (
           <div key={block.node} className="lane-node" style={{top: block.top, height: block.height}}>
             <button type="button" className="lane-fold" aria-expanded={!block.folded} title={`${name}${node.gpu_type ? ", " + visible(node.gpu_type) : ""}`}
                     onClick={() => turn(node)}>
-              <span aria-hidden="true">{block.folded ? "▸" : "▾"}</span> <bdi>{shortened(name, 9)}</bdi>
+              <span aria-hidden="true">{block.folded ? "▸" : "▾"}</span> <bdi>{shortened(name, most)}</bdi>
             </button>
             {!block.folded && block.rows.length > 1 && (
-              <span className="lane-type muted">{node.up || record !== null ? shortened(visible(node.gpu_type), 9) : "down"}</span>
+              <span className="lane-type muted">{node.up ? shortened(visible(node.gpu_type), MOST_NAME) : "down"}</span>
             )}
             {block.folded
               ? <span className="lane-slot muted">{node.slots}</span>
