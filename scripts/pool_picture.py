@@ -24,6 +24,7 @@ from page_case import BrowserTest  # noqa: E402
 WIDTH, HEIGHT = 1400, 880
 SLOTS = 8  # of each machine
 FIRST, SECOND = ("vision", 16), ("speech", 8)  # studies and how many trials they have
+EPOCHS = 14  # of each trial, so that those that stay have time to grow
 PATIENCE_S = 900
 # So much is to be seen of it. What is shorter does not fill the picture.
 GROWN, SHRUNK, RUNNING, LONG_S = 6, 3, 4, 65
@@ -50,8 +51,9 @@ class Picture(BrowserTest, TunerTest):
         out.write_bytes(base64.b64decode(shot["data"]))
 
     def submit(self, name, trials):
-        program = [str(BIN / "emulated"), "--profile", str(ROOT / "examples/emulated/profile.json"), "--epochs", "9", "--samples", "6144"]
-        study = json.loads((ROOT / "examples/emulated/study.json").read_text()) | {"command": program, "name": name, "trials": trials}
+        program = [str(BIN / "emulated"), "--profile", str(ROOT / "examples/emulated/profile.json"), "--epochs", str(EPOCHS), "--samples", "6144"]
+        study = json.loads((ROOT / "examples/emulated/study.json").read_text()) | {
+            "command": program, "name": name, "trials": trials, "max_step": EPOCHS}
         self.run_tuner("submit", self.write(f"{name}.json", study), "--service", self.grpc)
 
     def view(self, path):
