@@ -4,11 +4,12 @@ the API server what becomes of them. When it is killed, its containers are: it i
     kubelet.py CONFIG.json    {"node", "address", "ca", "token", "folder", "images": {name: {"path", "mounts"}}, "gpus"}
 
 An image is a name with what it brings: where programs are looked for, and folders that are seen at some paths. All else of
-a container is the machine's. An image that it does not know cannot be pulled. Init containers, restartPolicy Never, most
-volumes, SIGTERM with a deletion and SIGKILL after its grace period, as a kubelet has them. Services have the machine's
-address under their names, as if there were a DNS server and a proxy.
+a container is the machine's. An image that it does not know cannot be pulled. Init containers, restartPolicy Never and
+Always, most volumes, SIGTERM with a deletion and SIGKILL after its grace period, as a kubelet has them. Services have the
+machine's address under their names, as if there were a DNS server and a proxy.
 """
 import base64
+import collections
 import json
 import os
 import pathlib
@@ -45,6 +46,7 @@ class PodRun(threading.Thread):
         self.spec, self.meta, self.phase = pod["spec"], pod["metadata"], pod["status"].get("phase", "Pending")
         self.folder = pathlib.Path(self.config["folder"]) / self.meta["uid"]
         self.statuses = {"initContainerStatuses": {}, "containerStatuses": {}}
+        self.restarts = collections.Counter()  # of containers, by name
         self.started = timestamp()
         self.end_by = None  # in monotonic time; none: it is not to end
         self.told = set()  # processes that are to end
@@ -206,15 +208,31 @@ class PodRun(threading.Thread):
         codes = []
         while running:
             for container, process in list(running):
-                if (code := process.poll()) is not None:
-                    codes.append(code if code >= 0 else 128 - code)
-                    running.remove((container, process))
-                    self.note(kind, container, {"terminated": self.termination(container, codes[-1])})
+                if (code := process.poll()) is None:
+                    continue
+                running.remove((container, process))
+                if self.goes_on(kind):
+                    running.append((container, self.start_again(container, volumes)))
+                    continue
+                codes.append(code if code >= 0 else 128 - code)
+                self.note(kind, container, {"terminated": self.termination(container, codes[-1])})
             self.end_in_time([process for _, process in running])
             time.sleep(LOOK_S)
         if self.end_by is not None and kind == "initContainerStatuses":
             raise Ended
         return not any(codes)
+
+    def goes_on(self, kind):
+        """Whether a container that has ended is started again."""
+        always = self.spec.get("restartPolicy", "Always") == "Always"
+        return always and kind == "containerStatuses" and self.end_by is None
+
+    def start_again(self, container, volumes):
+        process = self.start_container(container, volumes)
+        self.restarts[container["name"]] += 1
+        self.note("containerStatuses", container, {"running": {"startedAt": timestamp()}})
+        threading.Thread(target=self.tell, daemon=True).start()  # which waits where the API server is away
+        return process
 
     def end_in_time(self, running):
         if self.end_by is None:
@@ -236,7 +254,7 @@ class PodRun(threading.Thread):
     def note(self, kind, container, state):
         self.statuses[kind][container["name"]] = {
             "name": container["name"], "image": container["image"], "imageID": "", "ready": "running" in state,
-            "restartCount": 0, "state": state}
+            "restartCount": self.restarts[container["name"]], "state": state}
 
     def pull(self, container, kind):
         image = container["image"]
@@ -253,6 +271,14 @@ class PodRun(threading.Thread):
         return self.folder / (container["name"] + ".log")
 
     def start_container(self, container, volumes):
+        spec = self.folder / (container["name"] + ".json")
+        if not spec.exists():  # what it was told at first holds for all its starts: the API server may be away
+            self.write_spec(spec, container, volumes)
+        with open(self.log_of(container), "ab") as log:
+            return subprocess.Popen([sys.executable, HERE / "container.py", spec], stdin=subprocess.DEVNULL, stdout=log,
+                                    stderr=subprocess.STDOUT, start_new_session=True)
+
+    def write_spec(self, spec, container, volumes):
         image = self.config["images"][container["image"]]
         mounts = {"/etc/hosts": str(self.hosts_file()), **image["mounts"]}
         for mounted in container.get("volumeMounts") or ():
@@ -262,14 +288,10 @@ class PodRun(threading.Thread):
         words = (container.get("command") or image.get("entrypoint", [])) + (container.get("args") or [])
         root = self.folder / (container["name"] + ".root")
         root.mkdir()
-        spec = self.folder / (container["name"] + ".json")
         spec.write_text(json.dumps({
             "command": [expanded(word, environment) for word in words], "environment": environment, "root": str(root),
             "folder": container.get("workingDir") or "/", "mounts": mounts, "group": self.group or 0,
             "user": (self.spec.get("securityContext") or {}).get("runAsUser")}))
-        with open(self.log_of(container), "wb") as log:
-            return subprocess.Popen([sys.executable, HERE / "container.py", spec], stdin=subprocess.DEVNULL, stdout=log,
-                                    stderr=subprocess.STDOUT, start_new_session=True)
 
     def hosts_file(self):
         names = []

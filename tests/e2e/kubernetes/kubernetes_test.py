@@ -322,31 +322,54 @@ class DeploymentTest(Kubernetes):
         container["image"] = IMAGE  # by kustomize
         # No scheduler would give it a node: the controller that binds its volume is not here.
         self.cluster.create("pods", {"metadata": dict(template["metadata"], name="service"),
-                                     "spec": dict(template["spec"], restartPolicy="Never", nodeName="n1")})
+                                     "spec": dict(template["spec"], nodeName="n1")})
 
     def keep_service_log(self):
         self._last_printed += f"\n==== the service's pod\n{self.service_log()[-10_000:]}"
 
     def service_log(self):
-        return "".join(path.read_text() for path in self.cluster.folder.glob("nodes/*/*/service.log"))
+        def text(path):
+            try:
+                return path.read_text()
+            except FileNotFoundError:  # of a pod that is just being removed
+                return ""
+        return "".join(map(text, self.cluster.folder.glob("nodes/*/*/service.log")))
 
-    def check_service(self):
-        ended = self.cluster.admin.get(path_of("pods", "service"))["status"]["phase"] in ("Failed", "Succeeded")
-        self.assertFalse(ended, self.service_log())
+    def restarts(self):
+        """Of the service's container. It may lose its Lease where the machine stands still for long; it has no other reason
+        to end."""
+        status, = self.cluster.admin.get(path_of("pods", "service"))["status"].get("containerStatuses") or [{}]
+        restarts, log = status.get("restartCount", 0), self.service_log()
+        self.assertLessEqual(restarts, log.count("event=lease_lost"), log)
+        return restarts
+
+    @property
+    def data(self):
+        """The service's volume."""
+        return self.cluster.folder / "nodes" / "espalier"
+
+    @property
+    def service(self):
+        return ("--service", "127.0.0.1:7077", "--token-file", self.data / "pool.db.credentials" / "administer.token")
+
+    def answers(self):
+        self.restarts()
+        return self.service[-1].exists() and \
+            subprocess.run([TUNER, "ls", *map(str, self.service)], capture_output=True).returncode == 0
+
+    def end_service(self):
+        self.restarts()
+        self.cluster.delete_pod("service")
+        wait_for(lambda: self.cluster.admin.call("GET", path_of("pods", "service"))[0] == 404, "the service to end")
 
     def test_the_service_runs_as_it_is_deployed(self):
         self.create_service_pod()
-        data = self.cluster.folder / "nodes" / "espalier"  # the volume
-        token = data / "pool.db.credentials" / "administer.token"
-        service = ("--service", "127.0.0.1:7077", "--token-file", token)
-        def answers():
-            self.check_service()
-            return token.exists() and subprocess.run([TUNER, "ls", *map(str, service)], capture_output=True).returncode == 0
-        wait_for(answers, "the service to answer")
+        service = self.service
+        wait_for(self.answers, "the service to answer")
         script = self.resumable_trial(3, 0.1)
         self.run_tuner("submit", self.study([script], trials=3), *service)
         wait_for(lambda: self.export(*service)["study"]["state"] == "STUDY_COMPLETE", "the study to end")
-        ca = ssl.create_default_context(cafile=str(data / "pool.db.credentials" / "certificate.pem"))
+        ca = ssl.create_default_context(cafile=str(self.data / "pool.db.credentials" / "certificate.pem"))
         ca.check_hostname = False
         with urllib.request.urlopen("https://127.0.0.1:7078/healthz", context=ca) as answer:  # its probes' question
             self.assertEqual(answer.status, 200)
@@ -357,21 +380,31 @@ class DeploymentTest(Kubernetes):
             trials = self.export(*service, study="long")["trials"]
             return len(trials[0].get("values", [])) if trials else 0
         wait_for(lambda: steps() > 2, "the trial to train")
-        def end_service():
-            self.cluster.delete_pod("service")
-            wait_for(lambda: self.cluster.admin.call("GET", path_of("pods", "service"))[0] == 404, "the service to end")
         before = self.names("Running")
-        end_service()
+        self.end_service()
         self.assertLessEqual(set(before), set(self.names("Running")), "it keeps its pods")
         self.create_service_pod()
-        wait_for(answers, "the service to answer again")
+        wait_for(self.answers, "the service to answer again")
         so_far = steps()
         wait_for(lambda: steps() > so_far, "the trial to go on")
         self.assertEqual(self.export(*service, study="long")["trials"][0]["restarts"], 0)
         self.run_tuner("stop", "long", *service)
         wait_for(lambda: not self.names(), "the pool to shrink to nothing", LONG_S)
-        end_service()
+        self.end_service()
         self.assertEqual(self.forbidden_used(), [])
+
+    def test_a_service_that_has_lost_its_lease_is_started_again(self):
+        self.create_service_pod()
+        wait_for(self.answers, "the service to answer")
+        before = self.service_log().count("event=lease_taken")
+        self.cluster.kill_api_server()
+        wait_for(lambda: "event=lease_lost" in self.service_log(), "the service to give its Lease up")
+        wait_for(lambda: "event=lease_waits" in self.service_log(), "its successor to wait")
+        self.cluster.start_api_server()
+        wait_for(lambda: self.service_log().count("event=lease_taken") > before, "its successor to lead", LONG_S)
+        wait_for(self.answers, "the successor to answer")
+        wait_for(lambda: self.restarts() >= 1, "the API server to know of it")
+        self.end_service()
 
     def test_the_manifests_say_the_same_image_and_names(self):
         by_kind = {obj["kind"]: obj for obj in self.manifests}
