@@ -6,11 +6,13 @@ import re
 import socket
 import ssl
 import threading
+import time
 import urllib.parse
 
 from espalier.errors import AccessError, NotFoundError, ServiceError, UnreachableError, UsageError
 
 _REPLICA_OR_USER_TOKEN = re.compile(r"esp1\.[^.]+\.[^.]+\.([0-9a-f]{64})")
+_AGAIN_AFTER_S = 0.2
 _NOT_JSON = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
 # Fields that are texts: everywhere else "NaN" is what a reply has in place of a number that JSON does not have.
 _TEXTS = frozenset((
@@ -75,8 +77,9 @@ class Connection:
         with self._lock:
             self._close()
 
-    def call(self, method, path, body=None, query=None, key=None):
-        """What the service replies: its JSON, or the text of what is none."""
+    def call(self, method, path, body=None, query=None, key=None, counts_once=False):
+        """What the service replies: its JSON, or the text of what is none. `counts_once`: by its key, however often it is
+        sent; what only reads does so anyway."""
         target = "/api/" + "/".join(urllib.parse.quote(str(part), safe="") for part in path)
         if query:
             target += "?" + urllib.parse.urlencode(query)
@@ -87,14 +90,14 @@ class Connection:
             headers["Idempotency-Key"] = key
         text = None if body is None else json.dumps(_words(plain(body)))
         with self._lock:
-            status, kind, reply = self._exchange(method, target, text, headers)
+            status, kind, reply = self._exchange(method, target, text, headers, counts_once or method == "GET")
         if status >= 400:
             raise self._refusal(status, reply)
         return read_json(reply) if kind == "application/json" else reply.decode(errors="replace")
 
     # ---- one request
 
-    def _exchange(self, method, target, text, headers):
+    def _exchange(self, method, target, text, headers, counts_once):
         # An idle connection may have been closed at the other end: then the request has not been read, and is sent
         # once more. What must not be done twice goes by a new one.
         if self._open is not None and method == "DELETE":
@@ -103,10 +106,13 @@ class Connection:
         try:
             return self._send(method, target, text, headers)
         except (http.client.RemoteDisconnected, ConnectionError) as error:
+            cut_off = self._open is not None
             self._close()
             if kept:
-                return self._exchange(method, target, text, headers)
-            raise self._nobody(error) from error
+                return self._exchange(method, target, text, headers, counts_once)
+            if not cut_off or not counts_once:
+                raise self._nobody(error) from error
+            return self._send_again(method, target, text, headers, error)
         except http.client.HTTPException as error:
             self._close()
             said = "".join(c if c.isprintable() else "?" for c in str(error))[:80]
@@ -118,6 +124,20 @@ class Connection:
         except BaseException:  # such as Ctrl-C: the reply is still to come
             self._close()
             raise
+
+    def _send_again(self, method, target, text, headers, error):
+        """A service that was there a moment ago, as one that is restarted, is asked until the call's time is over."""
+        ends = time.monotonic() + self._timeout_s
+        while time.monotonic() < ends:
+            time.sleep(_AGAIN_AFTER_S)
+            try:
+                return self._send(method, target, text, headers)
+            except (http.client.HTTPException, OSError):
+                self._close()
+            except BaseException:
+                self._close()
+                raise
+        raise self._nobody(error) from error
 
     def _send(self, method, target, text, headers):
         if self._open is None:

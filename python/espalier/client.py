@@ -103,8 +103,7 @@ class Client:
         """Creates a study and returns it. `study`: a dict with the keys of a study file (tuner/study_file/README.md),
         or the path of such a file. With `exist_ok`, an existing study with the same definition is returned."""
         query = {"exist_ok": 1} if exist_ok else None
-        # The key makes a request that is sent again one and the same.
-        return self._call("POST", ["studies"], _study_file.load(study), query, key=uuid.uuid4().hex)
+        return self._make(["studies"], _study_file.load(study), query)
 
     def studies(self) -> list[dict]:
         """All studies, without their trials."""
@@ -211,14 +210,13 @@ class Client:
     def enqueue(self, study: str, parameters: dict, user_attributes: dict | None = None) -> dict:
         """Adds a trial with these parameters, for the pool (sampler `queue`) or for the client that asks next."""
         body = {"parameters": parameters, **({"user_attributes": user_attributes} if user_attributes else {})}
-        return self._call("POST", ["studies", study, "enqueue"], body, key=uuid.uuid4().hex)
+        return self._make(["studies", study, "enqueue"], body)
 
     # ---- trials that this program runs, by the "trial_id" of ask
 
     def ask(self, study: str, parameters: dict | None = None) -> dict:
         """Returns a trial to run now; parameters that are not given are drawn by the sampler."""
-        return self._call("POST", ["studies", study, "ask"], {"parameters": parameters} if parameters else {},
-                          key=uuid.uuid4().hex)
+        return self._make(["studies", study, "ask"], {"parameters": parameters} if parameters else {})
 
     def report(self, trial_id: int, step: int, value: float | None = None, rank: int | None = None,
                ranks: int | None = None, should_save: bool = False) -> dict:
@@ -285,6 +283,10 @@ class Client:
 
     def _call(self, method, path, body=None, query=None, key=None):
         return self._connection.call(method, path, body, query, key)
+
+    def _make(self, path, body, query=None):
+        """The key makes a request that is sent again one and the same."""
+        return self._connection.call("POST", path, body, query, uuid.uuid4().hex, counts_once=True)
 
 
 def address_in(directory: _Path) -> str:

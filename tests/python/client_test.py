@@ -1,6 +1,7 @@
 """espalier.Client against real services: what it can do, whom it believes, and what it says where that fails."""
 import csv
 import hashlib
+import http.server
 import io
 import json
 import math
@@ -215,6 +216,42 @@ class Pool(ServiceTest):
             self.assertEqual(client.studies(), [])
 
 
+class CutOff(http.server.ThreadingHTTPServer):
+    """Reads requests, closes the connections of the first ones without an answer, and answers the others."""
+
+    def __init__(self, times):
+        super().__init__(("127.0.0.1", 0), AnswersLate)
+        self.address = "{}:{}".format(*self.server_address)
+        self.times, self.asked = times, []
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    def __exit__(self, *error):
+        self.shutdown()
+        super().__exit__(*error)
+
+
+class AnswersLate(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self):
+        self.rfile.read(int(self.headers.get("content-length", 0)))
+        self.server.asked.append({name.lower(): value for name, value in self.headers.items()})
+        if len(self.server.asked) <= self.server.times:
+            self.close_connection = True
+            return
+        text = b'{"studies": []}'
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+
+    do_POST = do_GET
+
+    def log_message(self, *_):
+        pass
+
+
 class Addresses(ServiceTest):
     def test_nobody_answers(self):
         address = self.unanswered_address()
@@ -240,6 +277,19 @@ class Addresses(ServiceTest):
                 client.studies()
             self.serve(self.dir / "pool.db", http=http)
             self.assertEqual(client.studies(), [])
+
+    def test_a_request_that_is_cut_off_is_sent_again_where_it_counts_once(self):
+        with CutOff(2) as service, self.connect(service.address) as client:
+            self.assertEqual(client.studies(), [])
+            self.assertEqual(len(service.asked), 3)
+        with CutOff(2) as service, self.connect(service.address) as client:
+            client.submit({"name": "mine"})
+            self.assertEqual(len(service.asked), 3)
+            self.assertEqual(len({request["idempotency-key"] for request in service.asked}), 1)
+        with CutOff(1) as service, self.connect(service.address) as client:
+            with self.assertRaisesRegex(espalier.UnreachableError, "without response"):
+                client.stop("mine")
+            self.assertEqual(len(service.asked), 1, "somebody may have resumed it meanwhile")
 
     def test_the_environments_token_is_for_a_run_that_needs_one(self):
         with mock.patch.dict(os.environ, ESPALIER_TOKEN_FILE=str(self.dir / "absent.token")):
