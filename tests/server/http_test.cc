@@ -182,6 +182,8 @@ TEST_F(HttpTest, PagesThatAskForWhatIsNotThereAreToldWhatWouldBe) {
   ASSERT_TRUE(running_.Create(CreateRequest()).ok());
   const std::map<std::string, std::string> wrong = {
       {"studies/x", "study id \\\"x\\\": needs the number of a study"},
+      {"studies/-1/analysis", "study id \\\"-1\\\": needs the number of a study"},
+      {"studies/" + std::string(300, '9'), "999...\\\": needs the number of a study"},
       {"studies/1/trials?from=-1", "from \\\"-1\\\": needs a whole number from 0 on"},
       {"studies/1/trials?rows=10001", "rows \\\"10001\\\": needs a whole number from 1 to 10000"},
       {"studies/1/trials?changed_since=a",

@@ -9,7 +9,6 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/shortened.h"
 #include "tuner/analysis/best_over_time.h"
@@ -30,8 +29,6 @@ constexpr std::size_t kTrialsInLook = 500;  // read between two commits
 constexpr double kAnalysisKept_s = 10;      // before what trials have changed is worked out again
 constexpr std::size_t kMostAnalysesKept = 64;
 constexpr std::size_t kMostPoints = 1000;  // of a distribution
-constexpr std::size_t kMostImprovements = 200;
-constexpr std::size_t kMaxQuotedWhat = 100;
 
 AnalysisJson FiniteOrNull(double value) {
   return std::isfinite(value) ? AnalysisJson(value) : AnalysisJson(nullptr);
@@ -138,7 +135,7 @@ absl::StatusOr<const Analysis*> AnalysisNamed(const HttpCall& call) {
     absl::StrAppend(&known, known.empty() ? "" : ", ", row.what);
   }
   return absl::InvalidArgumentError(
-      absl::StrCat("what \"", Shortened(what, kMaxQuotedWhat), "\": needs one of ", known));
+      absl::StrCat("what \"", Shortened(what, kMaxQuoted), "\": needs one of ", known));
 }
 
 std::string AnswerOf(const StudyCopy& study, const Analysis& analysis) {
@@ -197,15 +194,11 @@ class KeptAnalyses {
 };
 
 HttpAnswer AnalysisAnswer(KeptAnalyses& answers, const HttpCall& call) {
-  const std::string& text = call.path.at("study_id");
-  std::int64_t id = 0;
-  if (!absl::SimpleAtoi(text, &id) || id < 0) {
-    return ToAnswer(absl::InvalidArgumentError(absl::StrCat(
-        "study id \"", Shortened(text, kMaxQuotedWhat), "\": needs the number of a study")));
-  }
+  const absl::StatusOr<StudyId> id = StudyIdOf(call);
+  if (!id.ok()) return ToAnswer(id.status());
   const absl::StatusOr<const Analysis*> analysis = AnalysisNamed(call);
   if (!analysis.ok()) return ToAnswer(analysis.status());
-  const absl::StatusOr<std::string> json = answers.Get(call.tuner, StudyId(id), **analysis);
+  const absl::StatusOr<std::string> json = answers.Get(call.tuner, *id, **analysis);
   return json.ok() ? HttpAnswer{absl::OkStatus(), *json} : ToAnswer(json.status());
 }
 

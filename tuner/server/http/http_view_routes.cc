@@ -36,14 +36,6 @@ HttpAnswer JsonAnswer(absl::StatusOr<std::string> json) {
   return answer;
 }
 
-absl::StatusOr<StudyId> StudyIdOf(const HttpCall& call) {
-  const std::string& text = call.path.at("study_id");
-  std::int64_t id = 0;
-  if (absl::SimpleAtoi(text, &id) && id >= 0) return StudyId(id);
-  return absl::InvalidArgumentError(absl::StrCat(
-      "study id \"", text, "\": needs the number of a study, as /api/view/overview ", "names it"));
-}
-
 // The whole number of the query, where it is given.
 absl::Status ReadCount(const HttpCall& call, const char* key, std::int64_t least, std::int64_t most,
                        std::int64_t& to) {
@@ -121,7 +113,7 @@ absl::StatusOr<std::vector<TrialId>> ReadTrialIds(const std::string& text) {
   for (const auto& part : absl::StrSplit(text, ',')) {
     std::int64_t id = 0;
     if (!absl::SimpleAtoi(part, &id) || id < 0) {
-      return absl::InvalidArgumentError(absl::StrCat("trials \"", Shortened(text, 100),
+      return absl::InvalidArgumentError(absl::StrCat("trials \"", Shortened(text, kMaxQuoted),
                                                      "\": needs ids of trials, such as 17,18,23"));
     }
     ids.emplace_back(id);
