@@ -36,6 +36,17 @@ bool IsShutOut(std::string_view grpc_error) {
          grpc_error.find("reset by peer") != std::string_view::npos;
 }
 
+CallLoss LossOf(std::string_view grpc_error) {
+  const auto says = [grpc_error](std::string_view words) {
+    return grpc_error.find(words) != std::string_view::npos;
+  };
+  if (!says("failed to connect to all addresses") && !says("DNS resolution failed")) {
+    return CallLoss::kUnanswered;
+  }
+  return IsShutOut(grpc_error) || says("Handshake read failed") ? CallLoss::kBrokenOff
+                                                                : CallLoss::kNotConnected;
+}
+
 absl::StatusOr<HostPort> ParseHostPort(const std::string& text) {
   const absl::Status bad = absl::InvalidArgumentError(absl::StrCat(
       "address \"", text, "\": HOST:PORT is needed, such as 127.0.0.1:7077 or [::1]:7077"));

@@ -26,6 +26,11 @@ std::string Http1At(const std::string& address, std::string_view grpc_error);
 // service does.
 bool IsShutOut(std::string_view grpc_error);
 
+// What has become of a call, by gRPC's error of the code UNAVAILABLE: no connection came about for
+// it; one broke off before the call was made; or it was made, and has no answer.
+enum class CallLoss { kNotConnected, kBrokenOff, kUnanswered };
+CallLoss LossOf(std::string_view grpc_error);
+
 // The error quotes the text.
 absl::StatusOr<HostPort> ParseHostPort(const std::string& text);
 

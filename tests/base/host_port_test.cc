@@ -1,5 +1,7 @@
 #include "base/host_port.h"
 
+#include <string>
+
 #include "gtest/gtest.h"
 
 namespace espalier {
@@ -30,6 +32,20 @@ TEST(CheckServiceAddress, RefusesUrlsAndHostsWithoutAPort) {
             "--join \"http://oak:7077\": must be HOST:PORT, not a URL, e.g. 127.0.0.1:7077");
   EXPECT_EQ(CheckServiceAddress("service", "oak").message(),
             "service \"oak\": must be HOST:PORT, e.g. 127.0.0.1:7077");
+}
+
+// As gRPC 1.51 says them.
+TEST(LossOf, TellsHowFarACallHasCome) {
+  const std::string none =
+      "failed to connect to all addresses; last error: UNKNOWN: ipv4:1.2.3.4:5: ";
+  EXPECT_EQ(LossOf(none + "Failed to connect to remote host: Connection refused"),
+            CallLoss::kNotConnected);
+  EXPECT_EQ(LossOf("DNS resolution failed for oak:7077"), CallLoss::kNotConnected);
+  EXPECT_EQ(LossOf(none + "Handshake read failed"), CallLoss::kBrokenOff);
+  EXPECT_EQ(LossOf(none + "Socket closed"), CallLoss::kBrokenOff);
+  EXPECT_EQ(LossOf(none + "recvmsg:Connection reset by peer"), CallLoss::kBrokenOff);
+  EXPECT_EQ(LossOf("Socket closed"), CallLoss::kUnanswered);
+  EXPECT_EQ(LossOf("GOAWAY received"), CallLoss::kUnanswered);
 }
 
 }  // namespace

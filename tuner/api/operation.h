@@ -53,16 +53,16 @@ constexpr Row<kFunction> RowOf(OperationFacts facts) {
   return {{facts, kFunction}};
 }
 
-// The name of the operation in `table` whose function this is; null: there is none.
+// The row in `table` of the operation whose function this is; null: there is none.
 template <auto kFunction, typename... Rows>
-constexpr const char* NameIn(const std::tuple<Rows...>& table) {
-  const char* name = nullptr;
+constexpr const OperationFacts* FactsIn(const std::tuple<Rows...>& table) {
+  const OperationFacts* facts = nullptr;
   // By types: under sanitizers two functions' addresses are no constant expressions.
-  const auto look = [&name](const auto& row) {
-    if constexpr (std::is_same_v<decltype(row), const Row<kFunction>&>) name = row.name;
+  const auto look = [&facts](const auto& row) {
+    if constexpr (std::is_same_v<decltype(row), const Row<kFunction>&>) facts = &row;
   };
   std::apply([&look](const auto&... row) { (look(row), ...); }, table);
-  return name;
+  return facts;
 }
 
 }  // namespace espalier::api

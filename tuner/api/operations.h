@@ -22,6 +22,9 @@ struct CreatedStudy {
   bool existed = false;
 };
 absl::StatusOr<CreatedStudy> CreateOrFindStudy(Tuner& tuner, const v1::CreateStudyRequest& request);
+// The same of a study whose text has been parsed, which `label` names in errors.
+absl::StatusOr<CreatedStudy> CreateParsedStudy(Tuner& tuner, espalier::CreateStudy study,
+                                               const std::string& label);
 absl::StatusOr<v1::ListStudiesResponse> ListStudies(Tuner& tuner,
                                                     const v1::ListStudiesRequest& request);
 // With active_only, the decisions are limited to the newest kRecentDecisions, too.
@@ -186,12 +189,29 @@ void ForEachOperation(const Visit& visit) {
   std::apply([&visit](const auto&... row) { (visit(row), ...); }, kOperations);
 }
 
-// The name of the operation whose function this is: OperationName<api::GetPool>().
+// The row of the operation whose function this is: FactsOf<api::GetPool>().
+template <auto kFunction>
+consteval OperationFacts FactsOf() {
+  constexpr const OperationFacts* kFacts = FactsIn<kFunction>(kOperations);
+  static_assert(kFacts != nullptr, "no row of kOperations has this function");
+  return *kFacts;
+}
+
+// Its name.
 template <auto kFunction>
 consteval const char* OperationName() {
-  constexpr const char* kName = NameIn<kFunction>(kOperations);
-  static_assert(kName != nullptr, "no row of kOperations has this function");
-  return kName;
+  return FactsOf<kFunction>().name;
+}
+
+// Whether a call that is made twice counts once: it changes nothing, or has a key by which the
+// service knows it again.
+template <auto kFunction>
+bool CountsOnce(const RequestOf<kFunction>& request) {
+  if constexpr (requires { request.request_key(); }) {
+    return !request.request_key().empty();
+  } else {
+    return FactsOf<kFunction>().role == Role::kView;
+  }
 }
 
 }  // namespace espalier::api

@@ -54,16 +54,25 @@ bool CameFromAProxy(const grpc::Status& status) {
   return absl::StrContains(status.error_message(), "Received http2 header with status");
 }
 
-// Waits for the service where `timeout_s` says so.
-absl::StatusOr<PinnedService> AwaitPinned(const std::string& address, const std::string& pin,
-                                          double timeout_s) {
-  using std::chrono::steady_clock;
-  const auto ends =
-      steady_clock::now() + std::chrono::milliseconds(static_cast<std::int64_t>(timeout_s * 1000));
+// Before a service is asked once more.
+constexpr auto kAgainAfter = std::chrono::milliseconds(200);
+
+using SystemClock = std::chrono::system_clock;
+
+SystemClock::time_point EndOfCall(const ClientOptions& options) {
+  return SystemClock::now() +
+         std::chrono::microseconds(static_cast<std::int64_t>(options.timeout_s * 1e6));
+}
+
+// Waits for the service where the options say so.
+absl::StatusOr<PinnedService> AwaitPinned(const ClientOptions& options, const std::string& pin) {
+  const auto ends = EndOfCall(options);
   while (true) {
-    absl::StatusOr<PinnedService> pinned = PinService(address, pin);
-    if (!absl::IsUnavailable(pinned.status()) || steady_clock::now() >= ends) return pinned;
-    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    const std::chrono::duration<double> left = ends - SystemClock::now();
+    absl::StatusOr<PinnedService> pinned = PinService(options.address, pin, left.count());
+    const bool over = !options.wait_for_ready || SystemClock::now() + kAgainAfter >= ends;
+    if (!absl::IsUnavailable(pinned.status()) || over) return pinned;
+    std::this_thread::sleep_for(kAgainAfter);
   }
 }
 
@@ -73,12 +82,23 @@ class Client::Connection {
  public:
   explicit Connection(ClientOptions options) : options_(std::move(options)) {}
 
-  absl::Status Call(const std::string& method, const google::protobuf::MessageLite& request,
+  absl::Status Call(const char* operation, bool counts_once,
+                    const google::protobuf::MessageLite& request,
                     google::protobuf::MessageLite& response);
 
   const std::string& address() const { return options_.address; }
+  void LeaveCutOffCalls() { again_ = false; }
 
  private:
+  // Whether a call that has failed may be made once more. No call is cancelled here: it is what the
+  // service has dropped as it ended.
+  bool MayRepeat(const grpc::Status& failed, bool counts_once) const;
+  // Known by its certificate's hash, which it has shown before the first call.
+  bool pinned() const { return options_.tls_roots.empty() && !PinOf(options_.token).empty(); }
+  grpc::Status CallOnce(const char* operation, SystemClock::time_point ends, bool wait_for_ready,
+                        const google::protobuf::MessageLite& request,
+                        google::protobuf::MessageLite& response);
+
   // Called before the first call: asks a service that is known by its token's hash for its
   // certificate.
   absl::Status Connect();
@@ -88,6 +108,7 @@ class Client::Connection {
 
   ClientOptions options_;
   std::atomic<bool> answered_ = false;  // whether the service has answered a call
+  std::atomic<bool> again_ = true;      // calls that are cut off are made again
   std::mutex connecting_;
   std::shared_ptr<grpc::Channel> channel_;
 };
@@ -98,8 +119,7 @@ absl::Status Client::Connection::Connect() {
   grpc::ChannelArguments arguments = ClientChannelArguments();
   std::string roots = options_.tls_roots;
   if (const std::string pin = PinOf(options_.token); roots.empty() && !pin.empty()) {
-    const absl::StatusOr<PinnedService> pinned =
-        AwaitPinned(options_.address, pin, options_.wait_for_ready ? options_.timeout_s : 0);
+    const absl::StatusOr<PinnedService> pinned = AwaitPinned(options_, pin);
     if (absl::IsUnavailable(pinned.status())) {
       return NobodyAnswers(std::string(pinned.status().message()));
     }
@@ -113,15 +133,48 @@ absl::Status Client::Connection::Connect() {
   return absl::OkStatus();
 }
 
-absl::Status Client::Connection::Call(const std::string& method,
+absl::Status Client::Connection::Call(const char* operation, bool counts_once,
                                       const google::protobuf::MessageLite& request,
                                       google::protobuf::MessageLite& response) {
   ESPALIER_RETURN_IF_ERROR(Connect());
+  const auto ends = EndOfCall(options_);
+  const grpc::Status first = CallOnce(operation, ends, options_.wait_for_ready, request, response);
+  grpc::Status status = first;
+  while (MayRepeat(status, counts_once) && SystemClock::now() + kAgainAfter < ends) {
+    std::this_thread::sleep_for(kAgainAfter);
+    response.Clear();
+    status = CallOnce(operation, ends, /*wait_for_ready=*/true, request, response);
+  }
+  if (!status.ok()) {
+    const bool in_vain = status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED;
+    return ErrorOf(in_vain ? first : status);
+  }
+  answered_ = true;
+  return absl::OkStatus();
+}
+
+bool Client::Connection::MayRepeat(const grpc::Status& failed, bool counts_once) const {
+  if (!again_) return false;
+  if (failed.error_code() == grpc::StatusCode::CANCELLED) return counts_once;
+  if (failed.error_code() != grpc::StatusCode::UNAVAILABLE || CameFromAProxy(failed)) return false;
+  switch (LossOf(failed.error_message())) {
+    case CallLoss::kNotConnected:
+      return false;
+    case CallLoss::kBrokenOff:
+      return pinned();  // of others it may be what they do, whose language is another
+    case CallLoss::kUnanswered:
+      return counts_once;
+  }
+  return false;
+}
+
+grpc::Status Client::Connection::CallOnce(const char* operation, SystemClock::time_point ends,
+                                          bool wait_for_ready,
+                                          const google::protobuf::MessageLite& request,
+                                          google::protobuf::MessageLite& response) {
   grpc::ClientContext context;
-  context.set_deadline(
-      std::chrono::system_clock::now() +
-      std::chrono::microseconds(static_cast<std::int64_t>(options_.timeout_s * 1e6)));
-  context.set_wait_for_ready(options_.wait_for_ready);
+  context.set_deadline(ends);
+  context.set_wait_for_ready(wait_for_ready);
   context.AddMetadata(kProtocolHeader, ProtocolText());
   if (!options_.token.empty()) {
     context.AddMetadata("authorization", "Bearer " + options_.token);
@@ -129,12 +182,8 @@ absl::Status Client::Connection::Call(const std::string& method,
   using google::protobuf::MessageLite;
   const grpc::internal::RpcMethod rpc(method.c_str(), grpc::internal::RpcMethod::NORMAL_RPC,
                                       channel_);
-  const grpc::Status status =
-      grpc::internal::BlockingUnaryCall<MessageLite, MessageLite, MessageLite, MessageLite>(
-          channel_.get(), rpc, &context, request, &response);
-  if (!status.ok()) return ErrorOf(status);
-  answered_ = true;
-  return absl::OkStatus();
+  return grpc::internal::BlockingUnaryCall<MessageLite, MessageLite, MessageLite, MessageLite>(
+      channel_.get(), rpc, &context, request, &response);
 }
 
 absl::Status Client::Connection::ErrorOf(const grpc::Status& status) {
@@ -179,18 +228,12 @@ Client::~Client() = default;
 
 const std::string& Client::address() const { return connection_->address(); }
 
-absl::Status Client::CallByName(const char* operation, const google::protobuf::MessageLite& request,
-                                google::protobuf::MessageLite& response) {
-  return connection_->Call(absl::StrCat("/", v1::Tuner::service_full_name(), "/", operation),
-                           request, response);
-}
+void Client::LeaveCutOffCalls() { connection_->LeaveCutOffCalls(); }
 
-absl::StatusOr<std::string> Client::CreateLoginCode() {
-  v1::LoginCode made;
-  ESPALIER_RETURN_IF_ERROR(
-      connection_->Call(absl::StrCat("/", v1::Sessions::service_full_name(), "/CreateLoginCode"),
-                        v1::CreateLoginCodeRequest(), made));
-  return made.code();
+absl::Status Client::CallByName(const char* operation, bool counts_once,
+                                const google::protobuf::MessageLite& request,
+                                google::protobuf::MessageLite& response) {
+  return connection_->Call(operation, counts_once, request, response);
 }
 
 v1::StudyName StudyNamed(const std::string& name) {

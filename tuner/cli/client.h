@@ -11,9 +11,11 @@
 
 namespace espalier {
 
-// A connection to the tuner service. Each Call is one call; may be used from several threads.
-// Errors are the service's own; UNAVAILABLE names the address and, until the service has answered
-// once, the remedy.
+// A connection to the tuner service; may be used from several threads. Errors are the service's
+// own; UNAVAILABLE names the address and, until the service has answered once, the remedy.
+//
+// A call that is cut off before its answer, as by a service that is restarted, is made again until
+// its time is over, if that counts once (api::CountsOnce).
 class Client {
  public:
   explicit Client(ClientOptions options);
@@ -24,7 +26,8 @@ class Client {
   template <auto kFunction>
   absl::StatusOr<api::ResponseOf<kFunction>> Call(const api::RequestOf<kFunction>& request) {
     api::ResponseOf<kFunction> response;
-    ESPALIER_RETURN_IF_ERROR(CallByName(api::OperationName<kFunction>(), request, response));
+    ESPALIER_RETURN_IF_ERROR(CallByName(api::OperationName<kFunction>(),
+                                        api::CountsOnce<kFunction>(request), request, response));
     return response;
   }
 
@@ -33,8 +36,12 @@ class Client {
 
   const std::string& address() const;
 
+  // From now on a call that is cut off fails at once: its caller has a way of its own to go on.
+  void LeaveCutOffCalls();
+
  private:
-  absl::Status CallByName(const char* operation, const google::protobuf::MessageLite& request,
+  absl::Status CallByName(const char* operation, bool counts_once,
+                          const google::protobuf::MessageLite& request,
                           google::protobuf::MessageLite& response);
 
   class Connection;  // keeps gRPC's headers from those who only call

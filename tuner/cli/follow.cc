@@ -38,7 +38,9 @@ class PatientClient {
  public:
   PatientClient(Client& client, StudyDisplay& display, const Interrupts& interrupts,
                 double away_limit_s)
-      : client_(client), display_(display), interrupts_(interrupts), away_limit_s_(away_limit_s) {}
+      : client_(client), display_(display), interrupts_(interrupts), away_limit_s_(away_limit_s) {
+    client_.LeaveCutOffCalls();  // it says that the service is away, and can be interrupted
+  }
 
   template <typename Question>
   auto Ask(const Question& question) -> decltype(question()) {

@@ -2,26 +2,20 @@
 
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
-#include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <atomic>
-#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
-#include <utility>
 #include <vector>
 
 #include "base/check.h"
 #include "tests/cli/verbs/run_tuner.h"
-#include "tuner.grpc.pb.h"
 
 namespace espalier {
 namespace {
@@ -361,119 +355,9 @@ TEST_F(Tuner, TellWantsATrial) {
   ExpectRefused(Run({"tell", "--value", "much", "--trial", "1"}), {"--value"});
 }
 
-class FakeService : public v1::Tuner::Service {
- public:
-  FakeService() {
-    grpc::ServerBuilder builder;
-    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port_);
-    builder.RegisterService(this);
-    server_ = builder.BuildAndStart();
-  }
-  std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
-
- private:
-  int port_ = 0;
-  std::unique_ptr<grpc::Server> server_;
-};
-
-// Goes away once, in the middle of a call.
-class AwayOnce : public FakeService {
- public:
-  grpc::Status Tell(grpc::ServerContext*, const v1::TellRequest* request,
-                    v1::TellResponse*) override {
-    step_ = request->step();
-    return ++told_ == 1 ? grpc::Status(grpc::StatusCode::UNAVAILABLE, "Socket closed")
-                        : grpc::Status::OK;
-  }
-  int told() const { return told_; }
-  std::int64_t step() const { return step_; }
-
- private:
-  std::atomic<int> told_ = 0;
-  std::atomic<std::int64_t> step_ = -1;
-};
-
-// Has one study. Answers once, then is away for some calls; after these the study has ended.
-class RestartedAmid : public FakeService {
- public:
-  RestartedAmid(int calls, grpc::StatusCode code) : away_(calls), code_(code) {}
-
-  grpc::Status ListStudies(grpc::ServerContext*, const v1::ListStudiesRequest*,
-                           v1::ListStudiesResponse* response) override {
-    return Answer(*response->add_studies());
-  }
-  grpc::Status GetStudy(grpc::ServerContext*, const v1::GetStudyRequest*,
-                        v1::StudyDetails* response) override {
-    return Answer(*response->mutable_study());
-  }
-
- private:
-  grpc::Status Answer(v1::Study& study) {
-    const int call = calls_++;
-    study.set_name("small");
-    study.set_state(call == 0 ? v1::STUDY_RUNNING : v1::STUDY_COMPLETE);
-    return call == 0 || call > away_ ? grpc::Status::OK : grpc::Status(code_, "Socket closed");
-  }
-
-  std::atomic<int> calls_ = 0;
-  int away_;
-  grpc::StatusCode code_;
-};
-
-TEST_F(Tuner, TellIsRepeatedWhereThatCountsOnce) {
-  const auto tell = [this](const AwayOnce& service, const std::vector<std::string>& more) {
-    std::vector<std::string> arguments = {"tell",      "--value",        "1", "--trial", "1",
-                                          "--service", service.address()};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    return Run(arguments);
-  };
-  using Words = std::vector<std::string>;
-  for (const Words& more : {Words{"--step", "3"}, Words{"--final"}}) {
-    const AwayOnce service;
-    EXPECT_EQ(tell(service, more).output, "continue\n");
-    EXPECT_EQ(service.told(), 2);
-  }
-  const AwayOnce service;
-  const Outcome outcome = tell(service, {});
-  EXPECT_EQ(outcome.exit_code, 3);
-  EXPECT_THAT(outcome.errors, HasSubstr("Socket closed"));
-  EXPECT_EQ(service.told(), 1) << "it would be two values";
-}
-
-TEST_F(Tuner, WholeNumbersAreDecimal) {
-  for (const auto& [text, step] : {std::pair("010", 10), {"008", 8}, {"+7", 7}}) {
-    const AwayOnce service;
-    const Outcome outcome = Run(
-        {"tell", "--value", "1", "--step", text, "--trial", "1", "--service", service.address()});
-    EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
-    EXPECT_EQ(service.step(), step);
-  }
+TEST_F(Tuner, AWholeNumberIsDecimal) {
   ExpectRefused(Run({"tell", "--value", "1", "--step", "0x10", "--trial", "1"}),
                 {"--step 0x10: must be a whole number"});
-}
-
-TEST_F(Tuner, WatchWaitsForAServiceThatIsRestarted) {
-  for (const auto code : {grpc::StatusCode::UNAVAILABLE, grpc::StatusCode::CANCELLED}) {
-    const RestartedAmid service(2, code);
-    const Outcome outcome = Run({"watch", "small", "--service", service.address()});
-    EXPECT_EQ(outcome.exit_code, 0) << outcome.errors;
-    EXPECT_THAT(outcome.output,
-                AllOf(HasSubstr("the service at " + service.address() + " is away; waiting for it"),
-                      HasSubstr("is back"), HasSubstr("study small COMPLETE")));
-  }
-}
-
-TEST_F(Tuner, WatchSaysHowToGoOnWhereTheServiceStaysAway) {
-  const RestartedAmid service(1'000'000, grpc::StatusCode::UNAVAILABLE);
-  const Outcome outcome =
-      Run({"watch", "small", "--service", service.address(), "--reconnect", "0.1"});
-  EXPECT_EQ(outcome.exit_code, 3) << outcome.output;
-  EXPECT_THAT(
-      outcome.errors,
-      AllOf(HasSubstr("the service at \"" + service.address() + "\" went away"),
-            HasSubstr("the study is not affected; go on with: tuner watch small --service " +
-                      service.address()),
-            Not(HasSubstr("TLS"))));
 }
 
 TEST_F(Tuner, RunsAStudyAndLeavesItsRecord) {

@@ -1,5 +1,6 @@
 // `tuner submit`: hands a study to a running service.
 
+#include <cstddef>
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -9,11 +10,14 @@
 #include "tuner/cli/connected_verb.h"
 #include "tuner/cli/follow.h"
 #include "tuner/cli/verb.h"
+#include "tuner/credentials/hexadecimal.h"
 #include "tuner/storage/utf8.h"
 #include "tuner/study_file/study_file.h"
 
 namespace espalier {
 namespace {
+
+constexpr std::size_t kKeyBytes = 16;
 
 struct SubmitArguments {
   WatchOptions options{.from_the_start = true};
@@ -46,6 +50,7 @@ absl::StatusOr<ExitCode> Submit(Client& client, const SubmitArguments& arguments
   request.set_study_json(std::move(file->json));
   request.set_directory(file->folder);
   if (IsUtf8(arguments.file)) request.set_label(arguments.file);
+  request.set_request_key(RandomHexadecimal(kKeyBytes));  // so that it counts once
   ESPALIER_ASSIGN_OR_RETURN(const v1::Study study, client.Call<api::CreateStudy>(request));
   SayNotes(study);
   std::printf("study %s submitted\n", study.name().c_str());
