@@ -205,6 +205,7 @@ while [ "$told" ] || [ ! -e {self.dir}/over ]; do sleep 0.05; done
         self.assertTrue(get("/healthz"))
         metrics = get("/metrics")
         self.assertRegex(metrics, re.compile(r"^espalier_\w*slots\w*(\{.*\})? 1", re.M))
+        self.assertRegex(metrics, re.compile(r"^espalier_study_texts_parsed_total 1$", re.M), "as its file is read")
         with self.assertRaises(urllib.error.HTTPError) as caught:
             get("/api/studies/nothing")
         self.assertEqual(caught.exception.code, 404)

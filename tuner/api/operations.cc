@@ -96,20 +96,22 @@ absl::StatusOr<CreatedStudy> CreateOrFindStudy(Tuner& tuner,
   const std::string label = request.label().empty() ? kStudyLabel : request.label();
   ESPALIER_ASSIGN_OR_RETURN(StudySpec spec, ParseStudy(request.study_json(), label,
                                                        request.directory(), SpaceFiles::kRefused));
-  if (const absl::Status named = CheckPlaceholders(spec); !named.ok()) {
+  return CreateParsedStudy(tuner, {std::move(spec), request.exist_ok(), request.request_key()},
+                           label);
+}
+
+absl::StatusOr<CreatedStudy> CreateParsedStudy(Tuner& tuner, espalier::CreateStudy study,
+                                               const std::string& label) {
+  if (const absl::Status named = CheckPlaceholders(study.spec); !named.ok()) {
     return absl::InvalidArgumentError(absl::StrCat(label, ": ", std::string(named.message())));
   }
-  if (!IsReadable(spec.name)) {
+  if (!IsReadable(study.spec.name)) {
     return absl::InvalidArgumentError(
         "name: want a text that is not blank and has no control characters");
   }
   Reply reply;
-  ESPALIER_ASSIGN_OR_RETURN(
-      v1::Study study,
-      PostForStudy(
-          tuner, espalier::CreateStudy{std::move(spec), request.exist_ok(), request.request_key()},
-          &reply));
-  return CreatedStudy{std::move(study), reply.existed()};
+  ESPALIER_ASSIGN_OR_RETURN(v1::Study created, PostForStudy(tuner, std::move(study), &reply));
+  return CreatedStudy{std::move(created), reply.existed()};
 }
 
 absl::StatusOr<v1::Study> CreateStudy(Tuner& tuner, const v1::CreateStudyRequest& request) {

@@ -201,18 +201,16 @@ class Session {
   }
 
   absl::Status CreateOrFindStudy() {
-    v1::CreateStudyRequest request;
-    request.set_study_json(WriteStudy(plan_.spec));
-    request.set_directory(plan_.spec.directory);
-    request.set_exist_ok(true);
-    absl::StatusOr<v1::Study> study = client_->Call<api::CreateStudy>(request);
-    if (absl::IsFailedPrecondition(study.status())) {
+    absl::StatusOr<api::CreatedStudy> created = api::CreateParsedStudy(
+        service_->tuner(), {plan_.spec, /*exist_ok=*/true}, plan_.arguments.study_file);
+    if (absl::IsFailedPrecondition(created.status())) {
       ESPALIER_ASSIGN_OR_RETURN(const v1::StudyDetails stored, Glance(*client_, plan_.spec.name));
       ESPALIER_ASSIGN_OR_RETURN(limits_, LimitsToChange(stored.study(), plan_));
-      study = stored.study();
+      study_ = stored.study();
+      return absl::OkStatus();
     }
-    ESPALIER_RETURN_IF_ERROR(study.status());
-    study_ = *std::move(study);
+    ESPALIER_RETURN_IF_ERROR(created.status());
+    study_ = std::move(created->study);
     return absl::OkStatus();
   }
 

@@ -131,6 +131,8 @@ class ServiceImpl final : public Service {
     return parsed.ok() && credentials_.TlsAt(*parsed).on() ? "https://" : "http://";
   }
 
+  Tuner& tuner() override { return *loop_; }
+
   void Shutdown() override {
     const std::lock_guard lock(shutdown_mutex_);
     if (loop_) loop_->EndWaits();

@@ -82,6 +82,9 @@ class Service {
   // "https://" or "http://": what is spoken at one of the addresses above.
   virtual std::string scheme(const std::string& address) const = 0;
 
+  // For who runs it in their own process.
+  virtual Tuner& tuner() = 0;
+
   // Takes no more calls, finishes those under way, commits, closes the database. Trials train on
   // under their agents until the agents' own end.
   virtual void Shutdown() = 0;
