@@ -379,6 +379,16 @@ TEST_P(GrpcDoorTest, WhoCallsNothingIsClosedInTheEnd) {
   EXPECT_EQ(client.Hear(), "");
 }
 
+TEST_P(GrpcDoorTest, WhoWaitsWhenItIsShutKnowsThatNothingWasHeard) {
+  Open();
+  RawClient client = Raw();
+  ASSERT_TRUE(client.Say(kBegin));
+  ASSERT_EQ(client.HearFrame(http2::kSettings), "");
+  door_->Shut();
+  EXPECT_EQ(client.HearFrame(http2::kGoAway), std::string(8, '\0'));
+  EXPECT_EQ(client.Hear(), "");
+}
+
 TEST_P(GrpcDoorTest, NoiseIsNoCall) {
   Open();
   for (const std::string& noise : {std::string("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"),

@@ -99,6 +99,7 @@ class GrpcDoorImpl final : public GrpcDoor {
     }
     Wake();
     if (thread_.joinable()) thread_.join();
+    for (auto& [number, stranger] : strangers_) SayGoodbye(stranger);
     strangers_.clear();
   }
 
@@ -222,7 +223,7 @@ class GrpcDoorImpl final : public GrpcDoor {
     }
   }
 
-  // A client that has called nothing yet then tries again when it does.
+  // Whatever it calls, or has called, has not been heard: its client may call it elsewhere.
   void SayGoodbye(Stranger& stranger) const {
     if (stranger.answered && !stranger.refused) Send(stranger, GoodbyeFrame(0));
   }

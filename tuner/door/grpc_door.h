@@ -54,7 +54,8 @@ class GrpcDoor {
 
   // Takes over a socket that does not block, from any thread.
   virtual void Take(int socket) = 0;
-  // Lets nobody in any more. Connections that were let in go on.
+  // Lets nobody in any more, and says goodbye to those who wait. Connections that were let in go
+  // on.
   virtual void Shut() = 0;
 };
 
