@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # bench: gang - scripts under torchrun, accelerate, DeepSpeed and Lightning as trials: their ranks' models, who is blamed, what kills leave; a restart on more ranks beside torchrun's own
 # builds: tuner
-"""The scripts are those of tests/e2e/gang, each on 2 and on 4 ranks of one host.
+"""The scripts are those of tests/e2e/gang, each on 2 and on 4 ranks, of one host and over two (network namespaces).
 
 unlike_parameters: trials whose ranks had unlike parameters or ended with unlike models, or did not end well. failures: ranks
 that exit with 3, raise, die of a signal or leave with 0, and ranks and runners that are killed; blamed_right: of those, the
-ones whose trial's reason names the rank. kills: by SIGKILL of a rank, its runner, the launcher, what supervises them, the
+ones whose trial's reason names the rank. kills: by SIGKILL of a rank, its runner, a launcher, what supervises them, an
 agent; and prunes, of ranks that heed SIGTERM and that do not. orphans: processes of those trials that were there a second
 after the trial had been told ended, and after its study's grace. prune_to_gone_*: from the call until the last process is
 gone; torch_ends_ms: what the kernel takes to end four processes with torch. The cheap kills are of a script without torch
@@ -30,9 +30,12 @@ import typing
 import urllib.error
 import urllib.request
 
-from bench_run import ANY_PORT, BIN, SMOKE, TUNER, quantile, serve, told_address, torch_python, usual_or_smoke
-
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests/e2e"))
+
+import hosts
+from bench_run import ANY_PORT, PATIENT_SERVICE, SMOKE, TUNER, quantile, serve, told_address, torch_python, usual_or_smoke
+
 SCRIPTS = ROOT / "tests/e2e/gang"
 PROGRAMS = pathlib.Path(__file__).resolve().parent / "programs"
 PEERS = pathlib.Path(__file__).resolve().parent / "peers"
@@ -40,6 +43,8 @@ GRACE_S = 1
 PATIENCE_S = 240
 SETTLED_S = 1  # after a trial's end; what is there then is left
 ROUNDS = usual_or_smoke(3, 1)  # of restarts
+SLOTS = 4  # in all
+OUTSIDE_IP4 = "10.77.0.254"  # of this process, beside the hosts
 
 
 class Cell(typing.NamedTuple):
@@ -63,6 +68,7 @@ FAULTS = ["exit", "raise", "signal", "early"]
 PLAN = ["well", "exit", "kill_rank", "kill_launcher", "prune", "raise", "kill_agent", "prune_deaf", "well", "signal",
         "kill_runner", "kill_supervisor", "early", "kill_launcher", "kill_agent", "well", "prune", "kill_rank", "prune_deaf",
         "well"]
+PLAN_BETWEEN = 10  # so much further on two hosts begin than one
 CHEAP_PLAN = ["kill_rank", "kill_runner", "kill_supervisor", "kill_agent", "prune", "prune_deaf"]
 
 
@@ -71,6 +77,7 @@ def options():
     parser.add_argument("--trials", type=int, default=usual_or_smoke(200, 4), help="of the scripts; default: %(default)s")
     parser.add_argument("--cheap", type=int, metavar="KILLS", default=usual_or_smoke(100, 6),
                         help="of a script without torch; default: %(default)s")
+    parser.add_argument("--hosts", type=int, action="append", choices=[1, 2], help="may be repeated; default: first 1, then 2")
     parser.add_argument("--cell", action="append", choices=[cell.name for cell in CELLS], help="may be repeated; default: all")
     parser.add_argument("--no-resize", action="store_true", help="no restarts on more ranks")
     return parser.parse_args()
@@ -89,26 +96,43 @@ def launchers_python():
 class Pool:
     """A service and an agent, which is started again when it was killed."""
 
-    def __init__(self, folder, environment, slots=4):
-        self.folder, self.environment, self.slots = folder, environment, slots
-        self.service = serve(folder / "db", "--http", ANY_PORT)
-        self.grpc = told_address(self.service)
-        self.http = told_address(self.service, "HTTP")
-        self.start_agent()
+    nodes = [None]  # hosts that have an agent; None: this one
 
-    def start_agent(self):
-        self.agent = subprocess.Popen([TUNER, "agent", "--join", self.grpc, "--http", self.http, "--slots", str(self.slots),
-                                       "--name", "n", "--dir", str(self.folder / "agent")], env=self.environment,
-                                      stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        self.wait(lambda: any(node["connected"] for node in self.call("pool").get("nodes", [])), "the agent")
+    def __init__(self, folder, environment):
+        self.folder, self.environment, self.headers = folder, environment, {}
+        self.service = self.serve()
+        self.agents = [None for _ in self.nodes]
+        for number in range(len(self.nodes)):
+            self.start_agent(number)
 
-    def kill_agent(self):
-        self.agent.kill()
-        self.agent.wait()
+    def serve(self):
+        service = serve(self.folder / "db", "--http", ANY_PORT)
+        self.grpc = told_address(service)
+        self.http = told_address(service, "HTTP")
+        return service
+
+    def on(self, host, *arguments):
+        prefix, environment = ([], {}) if host is None else (host.prefix(), host.environment())
+        return subprocess.Popen([*prefix, TUNER, *map(str, arguments)], env=self.environment | environment,
+                                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def start_agent(self, number):
+        name = f"n{number}"
+        self.agents[number] = self.on(self.nodes[number], "agent", "--join", self.grpc, "--http", self.http, "--slots",
+                                      SLOTS // len(self.nodes), "--name", name, "--dir", self.folder / name, *self.token())
+        self.wait(lambda: any(node["name"] == name and node["connected"] for node in self.call("pool").get("nodes", [])),
+                  f"agent {name}")
+
+    def token(self):
+        return []
+
+    def kill_agent(self, number):
+        self.agents[number].kill()
+        self.agents[number].wait()
 
     def call(self, path, body=None):
         data = None if body is None else json.dumps(body).encode()
-        with urllib.request.urlopen(urllib.request.Request(f"http://{self.http}/api/{path}", data)) as answer:
+        with urllib.request.urlopen(urllib.request.Request(f"http://{self.http}/api/{path}", data, self.headers)) as answer:
             return json.load(answer)
 
     def submit(self, study):
@@ -127,9 +151,52 @@ class Pool:
         return value
 
     def close(self):
-        for process in (self.agent, self.service):
+        for process in (*self.agents, self.service):
             process.kill()
             process.wait()
+
+
+class HostsPool(Pool):
+    """As Pool, with two hosts, of which each has an agent and the first one the service. All processes are seen from here."""
+
+    def __init__(self, folder, environment):
+        self.network = hosts.Network(2, folder)
+        hosts.sh("ip", "address", "add", f"{OUTSIDE_IP4}/24", "dev", "br-eth0")
+        self.nodes = self.network.hosts
+        self.token_file = folder / "token"
+        self.token_file.write_text("0123456789abcdef0123456789abcdef\n")
+        self.token_file.chmod(0o600)
+        super().__init__(folder, environment)
+
+    def token(self):
+        return ["--token-file", self.token_file]
+
+    def serve(self):
+        home = self.nodes[0]
+        self.headers = {"Authorization": f"Bearer {self.token_file.read_text().strip()}"}
+        self.grpc, self.http = f"{home.ip4}:{hosts.PORT}", f"{home.ip4}:{hosts.HTTP_PORT}"
+        service = self.on(home, "serve", "--grpc", self.grpc, "--http", self.http, "--db", self.folder / "db", "--plaintext",
+                          *PATIENT_SERVICE, *self.token())
+        self.wait(self.answers, "the service")
+        return service
+
+    def answers(self):
+        with contextlib.suppress(urllib.error.URLError):
+            return self.call("pool")
+
+    def close(self):
+        super().close()
+        self.network.remove()
+
+
+@contextlib.contextmanager
+def made_pool(hosts_, folder, environment):
+    folder.mkdir()
+    pool = (HostsPool if hosts_ == 2 else Pool)(folder, environment)
+    try:
+        yield pool
+    finally:
+        pool.close()
 
 
 def words_of(pid):
@@ -204,12 +271,12 @@ def torch_ends_ms(python, environment, processes=4):
 
 class Tally:
     def __init__(self):
-        self.trials = self.kills = self.orphans = self.unlike = self.failures = self.blamed_right = 0
+        self.trials = self.over_hosts = self.kills = self.orphans = self.unlike = self.failures = self.blamed_right = 0
         self.gone_ms = []
 
     def figures(self):
         gone = self.gone_ms
-        return {"trials": self.trials, "unlike_parameters": self.unlike, "kills": self.kills, "orphans": self.orphans,
+        return {"trials": self.trials, "over_two_hosts": self.over_hosts, "unlike_parameters": self.unlike, "kills": self.kills, "orphans": self.orphans,
                 "failures": self.failures, "blamed_right": self.blamed_right, "prunes": len(gone),
                 "grace_ms": 1000 * GRACE_S, "prune_to_gone_p99_ms": round(quantile(gone, 0.99)) if gone else None,
                 "prune_to_gone_worst_ms": round(max(gone)) if gone else None}
@@ -218,7 +285,7 @@ class Tally:
 class Gang:
     def __init__(self, pool, python, tally):
         self.pool, self.python, self.tally = pool, python, tally
-        self.random = random.Random(1)
+        self.random = random.Random(len(pool.nodes))
 
     def run(self, cell, ranks, event, number):
         notes = self.pool.folder / f"{cell.name}-{ranks}-{number}"
@@ -227,13 +294,15 @@ class Gang:
         fault = {"well": "none", "prune_deaf": "deaf"}.get(event, f"{event}:{rank}" if event in FAULTS else "stay")
         trial = self.pool.submit({
             "name": notes.name, "trials": 1, "sampler": "random", "seed": number, "max_restarts": 0, "slots": ranks,
-            "launch": cell.launch, "env": cell.variables, "stop_grace_s": GRACE_S, "exit_timeout_s": 20,
+            "slots_per_node": ranks // len(self.pool.nodes), "launch": cell.launch, "env": cell.variables, "stop_grace_s": GRACE_S, "exit_timeout_s": 20,
             "search_space": {"lr": {"_type": "uniform", "_value": [0.01, 0.1]}},
             "metric": {"name": "loss", "from_output": "step=(?P<step>[0-9]+) loss=(.*)"},
             "command": [self.python, str(SCRIPTS / cell.script), "--lr", "{lr}", "--notes", str(notes), "--fault", fault]})
+        nodes = len(self.pool.nodes)
         self.tally.trials += cell is not CHEAP
+        self.tally.over_hosts += cell is not CHEAP and nodes > 1
         said = self.happen(cell, ranks, event, rank, trial, notes)
-        print(f"{cell.name} on {ranks}: {event}{said}", flush=True)
+        print(f"{cell.name} on {ranks}{f' over {nodes} hosts' if nodes > 1 else ''}: {event}{said}", flush=True)
 
     def happen(self, cell, ranks, event, rank, trial, notes):
         if event == "well":
@@ -245,8 +314,9 @@ class Gang:
         if trial.ended():
             sys.exit(f"gang: {cell.name} on {ranks} ended before {event}: {trial.record()}")
         pids = trial.processes()
+        node = self.random.randrange(len(self.pool.nodes))
         begun = time.monotonic()
-        self.strike(cell, event, rank, trial, notes)
+        self.strike(cell, event, rank, node, trial, notes)
         self.tally.kills += 1
         if event.startswith("prune"):
             self.tally.gone_ms.append(1000 * (await_gone(pids) - begun))
@@ -257,7 +327,7 @@ class Gang:
         time.sleep(SETTLED_S)
         left = {*trial.processes(), *(pid for pid in pids if notes.name in "".join(words_of(pid)))}
         if event == "kill_agent":
-            trial.pool.start_agent()
+            trial.pool.start_agent(node)
         self.tally.orphans += len(left)
         for pid in left:
             said += f"; LEFT {pid} {' '.join(words_of(pid))[:200]}"
@@ -265,18 +335,18 @@ class Gang:
                 os.kill(pid, signal.SIGKILL)
         return said + (f"; gone after {self.tally.gone_ms[-1]:.0f} ms" if event.startswith("prune") else "")
 
-    def strike(self, cell, event, rank, trial, notes):
+    def strike(self, cell, event, rank, node, trial, notes):
         if event.startswith("prune"):
             return trial.cancel()
         if event == "kill_agent":
-            return trial.pool.kill_agent()
+            return trial.pool.kill_agent(node)
         pid = int((notes / f"pid-{rank}").read_text())
         if event == "kill_runner":
             pid = int(pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
         elif event == "kill_launcher" and cell.program:
-            pid, = trial.those("launcher", cell.program)
+            pid = trial.those("launcher", cell.program)[node]
         elif event != "kill_rank":
-            pid, = trial.those("supervisor")
+            pid = trial.those("supervisor")[node]
         return os.kill(pid, signal.SIGKILL)
 
     def judge(self, record, rank):
@@ -293,14 +363,15 @@ class Gang:
         return "" if alike else f": UNLIKE, {record['state']} {record['reason']} {models}"
 
 
-def gangs(pool, python, given, tally):
-    gang = Gang(pool, python, tally)
+def gangs(gang, given, count):
+    """This pool's share of all trials and cheap kills, of which there are `count` shares."""
     cells = [cell for cell in CELLS if cell.name in (given.cell or usual_or_smoke([c.name for c in CELLS], ["torchrun_ddp"]))]
     places = [(cell, ranks) for cell in cells for ranks in usual_or_smoke((2, 4), (2,))]
-    for number in range(given.trials):
+    first = (len(gang.pool.nodes) - 1) * PLAN_BETWEEN
+    for number in range(-(-given.trials // count)):
         turn, place = divmod(number, len(places))
-        gang.run(*places[place], PLAN[(turn + 7 * place) % len(PLAN)], number)
-    for number in range(given.cheap):
+        gang.run(*places[place], PLAN[(first + turn + 7 * place) % len(PLAN)], number)
+    for number in range(-(-given.cheap // count)):
         gang.run(CHEAP, (2, 4)[number // len(CHEAP_PLAN) % 2], CHEAP_PLAN[number % len(CHEAP_PLAN)], number)
 
 
@@ -345,22 +416,24 @@ def torchrun_restarts(folder, python, environment):
 
 def main():
     given = options()
-    python, environment = launchers_python()
+    python, environment = launchers_python()  # which may have to be downloaded
+    sys.argv += ["--smoke"] * SMOKE  # which is taken out where it is read
+    hosts.run_inside(__file__)
     sys.path.insert(0, str(PEERS))
-    tally = Tally()
+    tally, of_hosts = Tally(), given.hosts or [1, 2]
     with tempfile.TemporaryDirectory(prefix="espalier-gang-") as folder:
-        pool = Pool(pathlib.Path(folder), environment)
-        try:
-            gangs(pool, python, given, tally)
-            figures = tally.figures() | {"torch_ends_ms": round(torch_ends_ms(python, environment))}
-            if not given.no_resize:
+        hosts.prepare()
+        for number in of_hosts:
+            with made_pool(number, pathlib.Path(folder) / f"hosts-{number}", environment) as pool:
+                gangs(Gang(pool, python, tally), given, len(of_hosts))
+        figures = tally.figures() | {"torch_ends_ms": round(torch_ends_ms(python, environment))}
+        if not given.no_resize:
+            with made_pool(1, pathlib.Path(folder) / "resize", environment) as pool:
                 ours = {launch: quantile(restarts(pool, python, launch), 0.5) for launch in ("ranks", "torchrun")}
-                theirs = quantile(torchrun_restarts(folder, python, environment), 0.5)
-                figures |= {f"{launch}_ms": round(still) for launch, still in ours.items()}
-                figures |= {"torchrun_elastic_ms": round(theirs)}
-                figures |= {f"{launch}_over_torchrun": round(still / theirs, 2) for launch, still in ours.items()}
-        finally:
-            pool.close()
+            theirs = quantile(torchrun_restarts(folder, python, environment), 0.5)
+            figures |= {f"{launch}_ms": round(still) for launch, still in ours.items()}
+            figures |= {"torchrun_elastic_ms": round(theirs)}
+            figures |= {f"{launch}_over_torchrun": round(still / theirs, 2) for launch, still in ours.items()}
     print(json.dumps(figures))
 
 

@@ -1,4 +1,6 @@
 """Lightning's ddp strategy."""
+import os
+
 import lightning
 import plan
 import torch
@@ -31,7 +33,8 @@ def main():
     torch.manual_seed(0)
     module = Module(given.lr)
     torch.manual_seed(1 + plan.rank())
-    trainer = lightning.Trainer(accelerator="cpu", devices=plan.size(), strategy="ddp", max_epochs=1, logger=False,
+    trainer = lightning.Trainer(accelerator="cpu", devices=int(os.environ["LOCAL_WORLD_SIZE"]),
+                                num_nodes=int(os.environ["NNODES"]), strategy="ddp", max_epochs=1, logger=False,
                                 enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False)
     trainer.fit(module, torch.utils.data.DataLoader(Samples(), batch_size=None))
     plan.end(module.state_dict())
