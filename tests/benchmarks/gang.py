@@ -8,8 +8,8 @@ that exit with 3, raise, die of a signal or leave with 0, and ranks and runners 
 ones whose trial's reason names the rank. kills: by SIGKILL of a rank, its runner, a launcher, what supervises them, an
 agent; and prunes, of ranks that heed SIGTERM and that do not. orphans: processes of those trials that were there a second
 after the trial had been told ended, and after its study's grace. prune_to_gone_*: from the call until the last process is
-gone; torch_ends_ms: what the kernel takes to end four processes with torch. The cheap kills are of a script without torch
-that has a loader for each rank.
+gone, of all and of those without torch; torch_ends_ms: what the kernel takes to end four processes with torch. The cheap
+kills are of a script without torch that has a loader for each rank.
 
 *_over_torchrun: time from the last step of 2 ranks to the first of 4 by "resize": "restart", over that of torchrun's elastic
 restart when a second agent joins."""
@@ -90,7 +90,12 @@ def launchers_python():
     folder = os.environ.get("ESPALIER_LAUNCHERS") or subprocess.run(
         [ROOT / "scripts/setup-launchers.sh"], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
     folder = pathlib.Path(folder)
-    return str(folder / "venv/bin/python3"), torch_python()[1] | {"TORCH_EXTENSIONS_DIR": str(folder / "extensions")}
+    python = str(folder / "venv/bin/python3")
+    environment = torch_python()[1] | {"TORCH_EXTENSIONS_DIR": str(folder / "extensions")}
+    # Compiled now, so that no trial waits for it, and none is killed while it holds the folder's lock.
+    subprocess.run([python, "-c", "from deepspeed.comm.torch import build_shm_op; build_shm_op()"], check=True,
+                   env=environment | {"DS_ACCELERATOR": "cpu"}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    return python, environment
 
 
 class Pool:
@@ -272,14 +277,17 @@ def torch_ends_ms(python, environment, processes=4):
 class Tally:
     def __init__(self):
         self.trials = self.over_hosts = self.kills = self.orphans = self.unlike = self.failures = self.blamed_right = 0
-        self.gone_ms = []
+        self.gone_ms, self.cheap_gone_ms = [], []
 
     def figures(self):
-        gone = self.gone_ms
-        return {"trials": self.trials, "over_two_hosts": self.over_hosts, "unlike_parameters": self.unlike, "kills": self.kills, "orphans": self.orphans,
+        gone = self.gone_ms + self.cheap_gone_ms
+        p99 = lambda each: round(quantile(each, 0.99)) if each else None
+        return {"trials": self.trials, "over_two_hosts": self.over_hosts, "unlike_parameters": self.unlike,
+                "kills": self.kills, "orphans": self.orphans,
                 "failures": self.failures, "blamed_right": self.blamed_right, "prunes": len(gone),
-                "grace_ms": 1000 * GRACE_S, "prune_to_gone_p99_ms": round(quantile(gone, 0.99)) if gone else None,
-                "prune_to_gone_worst_ms": round(max(gone)) if gone else None}
+                "grace_ms": 1000 * GRACE_S, "prune_to_gone_p99_ms": p99(gone),
+                "prune_to_gone_worst_ms": round(max(gone)) if gone else None,
+                "prune_to_gone_without_torch_p99_ms": p99(self.cheap_gone_ms)}
 
 
 class Gang:
@@ -294,7 +302,8 @@ class Gang:
         fault = {"well": "none", "prune_deaf": "deaf"}.get(event, f"{event}:{rank}" if event in FAULTS else "stay")
         trial = self.pool.submit({
             "name": notes.name, "trials": 1, "sampler": "random", "seed": number, "max_restarts": 0, "slots": ranks,
-            "slots_per_node": ranks // len(self.pool.nodes), "launch": cell.launch, "env": cell.variables, "stop_grace_s": GRACE_S, "exit_timeout_s": 20,
+            "slots_per_node": ranks // len(self.pool.nodes), "launch": cell.launch, "env": cell.variables,
+            "stop_grace_s": GRACE_S, "exit_timeout_s": 20,
             "search_space": {"lr": {"_type": "uniform", "_value": [0.01, 0.1]}},
             "metric": {"name": "loss", "from_output": "step=(?P<step>[0-9]+) loss=(.*)"},
             "command": [self.python, str(SCRIPTS / cell.script), "--lr", "{lr}", "--notes", str(notes), "--fault", fault]})
@@ -319,7 +328,8 @@ class Gang:
         self.strike(cell, event, rank, node, trial, notes)
         self.tally.kills += 1
         if event.startswith("prune"):
-            self.tally.gone_ms.append(1000 * (await_gone(pids) - begun))
+            gone_ms = 1000 * (await_gone(pids) - begun)
+            (self.tally.cheap_gone_ms if cell is CHEAP else self.tally.gone_ms).append(gone_ms)
         if event == "kill_agent":  # which ends no trial, but its node
             trial.cancel()
         record = trial.pool.wait(trial.ended, "its end")
@@ -333,7 +343,7 @@ class Gang:
             said += f"; LEFT {pid} {' '.join(words_of(pid))[:200]}"
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        return said + (f"; gone after {self.tally.gone_ms[-1]:.0f} ms" if event.startswith("prune") else "")
+        return said + (f"; gone after {gone_ms:.0f} ms" if event.startswith("prune") else "")
 
     def strike(self, cell, event, rank, node, trial, notes):
         if event.startswith("prune"):
