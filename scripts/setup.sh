@@ -3,7 +3,6 @@
 # LibTorch in .deps/venv. Asks nothing; does nothing when all is there.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-source scripts/libtorch-pins.sh
 
 PACKAGES=(
   # compiler and build
@@ -191,6 +190,7 @@ else
   # Two set-ups at once in one checkout would undo each other.
   exec 9>.deps/lock
   flock -n 9 || { say "waiting for another setup.sh in this checkout"; flock 9; }
+  source scripts/libtorch-pins.sh  # which ask Debian's Python, one of the packages, for its version
   install_libtorch
 fi
 say "done in $SECONDS s"
