@@ -334,7 +334,8 @@ class Gang:
             trial.cancel()
         record = trial.pool.wait(trial.ended, "its end")
         said = self.judge(record, rank) if event in ("kill_rank", "kill_runner") else f": {record['reason']}"
-        time.sleep(SETTLED_S)
+        # Told as ended at once, and those on the other host may use their grace.
+        time.sleep(SETTLED_S + GRACE_S * (event == "kill_agent" and len(trial.pool.nodes) > 1))
         left = {*trial.processes(), *(pid for pid in pids if notes.name in "".join(words_of(pid)))}
         if event == "kill_agent":
             trial.pool.start_agent(node)
