@@ -134,8 +134,14 @@ ProcessStatus StatusOf(pid_t pid) {
   const std::string line = TextOfFile(absl::StrCat("/proc/", pid, "/stat"));
   const std::size_t name_ends = line.rfind(')');
   if (name_ends == std::string::npos) return status;
+  constexpr unsigned kEnding = 4;  // PF_EXITING of the kernel
   std::istringstream fields(line.substr(name_ends + 1));
+  int unused = 0;
+  unsigned flags = 0;
   fields >> status.state >> status.parent >> status.group;
+  for (int field = 0; field < 3; ++field) fields >> unused;  // session, terminal and its group
+  fields >> flags;
+  status.ending = (flags & kEnding) != 0;
   return status;
 }
 

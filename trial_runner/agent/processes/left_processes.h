@@ -36,6 +36,7 @@ struct ProcessStatus {
   char state = 0;  // 'Z': it has ended, and its parent has not seen it yet
   pid_t parent = 0;
   pid_t group = 0;
+  bool ending = false;  // it has given back its memory, or does: it has no variables any more
 };
 ProcessStatus StatusOf(pid_t pid);
 

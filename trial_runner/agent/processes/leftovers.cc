@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -39,7 +40,7 @@ std::set<pid_t> Leftovers::Adopted(const std::set<pid_t>& ours) const {
 
 Leftovers::Orphan Leftovers::Look(pid_t pid) const {
   const ProcessStatus status = StatusOf(pid);
-  Orphan orphan{.state = status.state, .group = status.group};
+  Orphan orphan{.state = status.state, .group = status.group, .ending = status.ending};
   if (status.state == 0 || status.state == 'Z') return orphan;
   const std::vector<std::string> variables = VariablesOf(pid);
   orphan.marked = CarriesOneOf(variables, {mark_});
@@ -67,12 +68,14 @@ void Leftovers::Kill(const std::set<pid_t>& roots) {
 bool Leftovers::Gone(const EndedReplica& ended, const std::set<pid_t>& ours) {
   bool gone = true;
   std::set<pid_t> roots;
-  for (const pid_t pid : Adopted(ours)) {
+  const std::set<pid_t> adopted = Adopted(ours);
+  for (const pid_t pid : adopted) {
     const Orphan orphan = Look(pid);
     if (orphan.state == 'Z') {
       if (orphan.group == ended.leader || killed_.contains(pid)) Reap(pid);
-    } else if (orphan.group == ended.leader || killed_.contains(pid)) {
-      gone = false;  // it dies
+    } else if (orphan.group == ended.leader || killed_.contains(pid) || orphan.ending) {
+      // It dies. Whose it was cannot be told any more, and what it has started is adopted after it.
+      gone = false;
     } else if (orphan.marked &&
                (orphan.replica != 0 ? ended.ids.contains(orphan.replica) : !seen_.contains(pid))) {
       roots.insert(pid);
@@ -80,7 +83,8 @@ bool Leftovers::Gone(const EndedReplica& ended, const std::set<pid_t>& ours) {
       seen_.insert(pid);
     }
   }
-  if (roots.empty()) return gone;
+  // What one of them had started that has ended meanwhile is adopted by now.
+  if (roots.empty()) return gone && std::ranges::includes(adopted, Adopted(ours));
   Kill(roots);
   return false;
 }

@@ -38,6 +38,7 @@ class Leftovers {
   struct Orphan {
     char state = 0;
     pid_t group = 0;
+    bool ending = false;
     bool marked = false;
     std::int64_t replica = 0;  // 0: it carries none
   };
