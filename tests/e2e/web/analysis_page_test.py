@@ -144,11 +144,17 @@ class Values(StudyTest):
         self.assertEqual(rows[-1][1:], ["100", "%"])
         self.assert_no_errors()
 
+    def test_what_a_source_does_not_tell_is_left_out(self):
+        self.serve(SeveralObjectives(trials=60))
+        self.fixture.broken["/api/view/studies/1/analysis"] = 404
+        self.open("/ui/studies/1?tab=analysis", "● live", "Parameters and value", "Importance could not be read")
+        self.wait_for(lambda: not self.all("section[aria-label='Spread of the values'], section[aria-label='Best trials']"), "neither picture")
+
     def test_of_one_value_there_is_no_spread(self):
         self.serve(World(trials=3, studies=1, seed=3))
         self.open("/ui/studies/1?tab=analysis", "● live")
-        self.wait_no_text("Reading")
-        self.assertEqual(self.all("section[aria-label='Spread of the values'], section[aria-label='Best trials']"), [])
+        self.wait_text("It takes two complete trials")
+        self.wait_for(lambda: not self.all("section[aria-label='Spread of the values'], section[aria-label='Best trials']"), "neither picture")
 
 
 class WhatIf(StudyTest):

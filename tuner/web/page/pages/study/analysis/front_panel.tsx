@@ -17,6 +17,7 @@ import {frontEdge} from "./front";
 
 const HEIGHT = 300;
 const NONE: readonly number[] = [];
+const NOT_TOLD = 404;
 
 interface FrontPanelProps {
   study: Study;
@@ -43,6 +44,7 @@ export function FrontPanel({study, trials, rows, onOpen}: FrontPanelProps) {
   const across = objectives.find(({column}) => column === first) ?? objectives[0];
   const up = objectives.find((one) => one.column === second && one !== across) ?? objectives.find((one) => one !== across);
   const best = front.data?.trials.map(({trial}) => trial) ?? NONE;
+  if (front.data === null && front.error?.status === NOT_TOLD) return null; // By a source that tells nothing of it.
   return (
     <section className="panel" aria-label="Best trials">
       <header className="panel-head">

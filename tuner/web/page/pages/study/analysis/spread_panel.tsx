@@ -15,6 +15,7 @@ import {stepped} from "./dots";
 import {type Spread, placeAt, spreadOf} from "./spread";
 
 const HEIGHT = 220;
+const NOT_TOLD = 404;
 /** Of shares, with room for the names of axes. */
 const ROOM = [-0.08, 1.05] as const;
 
@@ -23,7 +24,8 @@ export function SpreadPanel({study, objective, label}: {study: Study; objective:
                                                 (event) => event.studies.includes(study.id));
   const maximize = study.directions[objective] === "maximize";
   const spread = useMemo(() => spreadOf(data?.objectives[objective], maximize), [data, objective, maximize]);
-  if (data !== null && spread.value.length < 2) return null; // Of one value there is nothing to see.
+  // Of one value there is nothing to see, and a source that does not tell of it has nothing to show.
+  if (data === null ? error?.status === NOT_TOLD : spread.value.length < 2) return null;
   return (
     <section className="panel" aria-label="Spread of the values">
       <header className="panel-head"><h2>Spread of the values</h2></header>
