@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <tuple>
 #include <type_traits>
 
@@ -53,13 +54,13 @@ constexpr Row<kFunction> RowOf(OperationFacts facts) {
   return {{facts, kFunction}};
 }
 
-// The row in `table` of the operation whose function this is; null: there is none.
+// The row in `table` of the operation whose function this is; nothing: there is none.
 template <auto kFunction, typename... Rows>
-constexpr const OperationFacts* FactsIn(const std::tuple<Rows...>& table) {
-  const OperationFacts* facts = nullptr;
-  // By types: under sanitizers two functions' addresses are no constant expressions.
+constexpr std::optional<OperationFacts> FactsIn(const std::tuple<Rows...>& table) {
+  std::optional<OperationFacts> facts;
+  // By types and values: under sanitizers addresses are no constant expressions.
   const auto look = [&facts](const auto& row) {
-    if constexpr (std::is_same_v<decltype(row), const Row<kFunction>&>) facts = &row;
+    if constexpr (std::is_same_v<decltype(row), const Row<kFunction>&>) facts = row;
   };
   std::apply([&look](const auto&... row) { (look(row), ...); }, table);
   return facts;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <tuple>
 
 #include "tuner.pb.h"
@@ -192,8 +193,8 @@ void ForEachOperation(const Visit& visit) {
 // The row of the operation whose function this is: FactsOf<api::GetPool>().
 template <auto kFunction>
 consteval OperationFacts FactsOf() {
-  constexpr const OperationFacts* kFacts = FactsIn<kFunction>(kOperations);
-  static_assert(kFacts != nullptr, "no row of kOperations has this function");
+  constexpr std::optional<OperationFacts> kFacts = FactsIn<kFunction>(kOperations);
+  static_assert(kFacts.has_value(), "no row of kOperations has this function");
   return *kFacts;
 }
 
