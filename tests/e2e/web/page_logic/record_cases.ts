@@ -8,8 +8,9 @@ const heading = {version: 1, revision: 0, incarnation: ""};
 
 /** Four trials of a study that minimizes; the third has told nothing. */
 const record = {
-  version: 1, decided: 3, overview: {now: 50}, study: {id: 7, metric: "loss", direction: "minimize"},
-  trials: {...heading, from: 0, rows: 4, total: 4, columns: {id: [14, 13, 12, 11], number: [3, 2, 1, 0], value: [0.5, null, 0.1, 0.3]},
+  version: 1, decided: 3, overview: {now: 50}, study: {id: 7, metric: "loss", direction: "minimize", directions: ["minimize", "maximize"]},
+  trials: {...heading, from: 0, rows: 4, total: 4, columns: {id: [14, 13, 12, 11], number: [3, 2, 1, 0], value: [0.5, null, 0.1, 0.3],
+                                                                        "values:1": [1, null, 2, 4], state: [0, 0, 0, 0]},
            words: {state: ["complete"]}},
   lanes: {now: 50}, importance: {complete: 2},
   decisions: {...heading, next: null, decisions: [
@@ -38,6 +39,15 @@ test("a record answers only about its study", () => {
   equal(ask("/api/trials/11/output"), undefined);
   equal(ask("/api/view/studies/7"), record.study);
   equal(ask("/api/view/studies/7/analysis?what=importance"), record.importance);
+});
+
+test("front and spread are worked out of a record's complete trials", () => {
+  const pareto = ask<{trials: {trial: number; values: number[]}[]}>("/api/view/studies/7/analysis?what=pareto");
+  equal(pareto.trials.map(({trial, values}) => [trial, values]), [[0, [0.3, 4]], [1, [0.1, 2]]]);
+  const edf = ask<{complete: number; objectives: {value: number[]; share: number[]}[]}>("/api/view/studies/7/analysis?what=edf");
+  equal([edf.complete, edf.objectives[0]!.value, edf.objectives[1]!.value], [2, [0.1, 0.3, 0.5], [1, 2, 4]]);
+  equal(edf.objectives[0]!.share, [1 / 3, 2 / 3, 1]);
+  equal(ask("/api/view/studies/7/analysis?what=else"), undefined);
 });
 
 test("trials of a record come in slices", () => {

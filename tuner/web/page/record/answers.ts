@@ -1,6 +1,7 @@
 // What the service would answer about the study of a record, by the same addresses. Pure.
 
 import type {Curve, Curves, Decision, Decisions, Lanes, TrialAnswer, TrialColumns} from "../contract";
+import {analysisOf} from "./analyses";
 import type {RecordedCurve, Steps, StudyRecord} from "./contract";
 import {decimate, scaleOf} from "./decimate";
 
@@ -21,7 +22,7 @@ export function answerOf(record: StudyRecord, address: string): unknown {
     case study: return record.study;
     case `${study}/trials`: return trialsOf(record.trials, query);
     case `${study}/curves`: return curvesOf(record, query);
-    case `${study}/analysis`: return query.get("what") === "importance" ? record.importance : undefined;
+    case `${study}/analysis`: return analysisOf(record, query.get("what"));
   }
   const trial = /^\/api\/view\/trials\/(\d+)$/.exec(path);
   return trial === null ? undefined : trialOf(record, Number(trial[1]));
