@@ -61,9 +61,10 @@ TOGETHER = BEGIN + """
 note("runner", os.getppid())
 note("pid", os.getpid())
 if rank != int(case):
-    while not (folder / f"{trial}-{case}-pid").exists():
+    told = folder / f"{trial}-{case}-pid"
+    while not (told.exists() and told.read_text().strip()):
         time.sleep(0.01)
-    first = pathlib.Path("/proc") / (folder / f"{trial}-{case}-pid").read_text().strip()
+    first = pathlib.Path("/proc") / told.read_text().strip()
     while (first / "stat").read_text().rpartition(")")[2].split()[0] != "Z":
         time.sleep(0.002)
 else:
