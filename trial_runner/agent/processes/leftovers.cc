@@ -39,10 +39,11 @@ std::set<pid_t> Leftovers::Adopted(const std::set<pid_t>& ours) const {
 }
 
 Leftovers::Orphan Leftovers::Look(pid_t pid) const {
+  // In this order: one without variables is then known to be ending.
+  const std::vector<std::string> variables = VariablesOf(pid);
   const ProcessStatus status = StatusOf(pid);
   Orphan orphan{.state = status.state, .group = status.group, .ending = status.ending};
   if (status.state == 0 || status.state == 'Z') return orphan;
-  const std::vector<std::string> variables = VariablesOf(pid);
   orphan.marked = CarriesOneOf(variables, {mark_});
   for (const std::string& variable : variables) {
     if (variable.starts_with(kReplicaVariable) &&
