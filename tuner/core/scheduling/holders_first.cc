@@ -72,8 +72,9 @@ std::vector<AllocationDecision> Scheduler::HoldersFirst(
   };
   for (Start& start : starts) {
     if (start.content()) continue;
-    std::any_of(start.holders.begin(), start.holders.end(),
-                [&](NodeId holder) { return go(start, holder); });
+    [[maybe_unused]] const bool gone =
+        std::any_of(start.holders.begin(), start.holders.end(),
+                    [&](NodeId holder) { return go(start, holder); });
   }
   return decisions;
 }
