@@ -82,7 +82,7 @@ class Client::Connection {
  public:
   explicit Connection(ClientOptions options) : options_(std::move(options)) {}
 
-  absl::Status Call(const char* operation, bool counts_once,
+  absl::Status Call(const std::string& method, bool counts_once,
                     const google::protobuf::MessageLite& request,
                     google::protobuf::MessageLite& response);
 
@@ -95,8 +95,8 @@ class Client::Connection {
   bool MayRepeat(const grpc::Status& failed, bool counts_once) const;
   // Known by its certificate's hash, which it has shown before the first call.
   bool pinned() const { return options_.tls_roots.empty() && !PinOf(options_.token).empty(); }
-  grpc::Status CallOnce(const char* operation, SystemClock::time_point ends, bool wait_for_ready,
-                        const google::protobuf::MessageLite& request,
+  grpc::Status CallOnce(const std::string& method, SystemClock::time_point ends,
+                        bool wait_for_ready, const google::protobuf::MessageLite& request,
                         google::protobuf::MessageLite& response);
 
   // Called before the first call: asks a service that is known by its token's hash for its
@@ -133,17 +133,17 @@ absl::Status Client::Connection::Connect() {
   return absl::OkStatus();
 }
 
-absl::Status Client::Connection::Call(const char* operation, bool counts_once,
+absl::Status Client::Connection::Call(const std::string& method, bool counts_once,
                                       const google::protobuf::MessageLite& request,
                                       google::protobuf::MessageLite& response) {
   ESPALIER_RETURN_IF_ERROR(Connect());
   const auto ends = EndOfCall(options_);
-  const grpc::Status first = CallOnce(operation, ends, options_.wait_for_ready, request, response);
+  const grpc::Status first = CallOnce(method, ends, options_.wait_for_ready, request, response);
   grpc::Status status = first;
   while (MayRepeat(status, counts_once) && SystemClock::now() + kAgainAfter < ends) {
     std::this_thread::sleep_for(kAgainAfter);
     response.Clear();
-    status = CallOnce(operation, ends, /*wait_for_ready=*/true, request, response);
+    status = CallOnce(method, ends, /*wait_for_ready=*/true, request, response);
   }
   if (!status.ok()) {
     const bool in_vain = status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED;
@@ -168,7 +168,7 @@ bool Client::Connection::MayRepeat(const grpc::Status& failed, bool counts_once)
   return false;
 }
 
-grpc::Status Client::Connection::CallOnce(const char* operation, SystemClock::time_point ends,
+grpc::Status Client::Connection::CallOnce(const std::string& method, SystemClock::time_point ends,
                                           bool wait_for_ready,
                                           const google::protobuf::MessageLite& request,
                                           google::protobuf::MessageLite& response) {
@@ -233,7 +233,17 @@ void Client::LeaveCutOffCalls() { connection_->LeaveCutOffCalls(); }
 absl::Status Client::CallByName(const char* operation, bool counts_once,
                                 const google::protobuf::MessageLite& request,
                                 google::protobuf::MessageLite& response) {
-  return connection_->Call(operation, counts_once, request, response);
+  return connection_->Call(absl::StrCat("/", v1::Tuner::service_full_name(), "/", operation),
+                           counts_once, request, response);
+}
+
+absl::StatusOr<std::string> Client::CreateLoginCode() {
+  v1::LoginCode made;
+  // A code that nobody has been told ends by itself.
+  ESPALIER_RETURN_IF_ERROR(
+      connection_->Call(absl::StrCat("/", v1::Sessions::service_full_name(), "/CreateLoginCode"),
+                        /*counts_once=*/true, v1::CreateLoginCodeRequest(), made));
+  return made.code();
 }
 
 v1::StudyName StudyNamed(const std::string& name) {

@@ -29,6 +29,7 @@ constexpr std::size_t kTrialsInLook = 500;  // read between two commits
 constexpr double kAnalysisKept_s = 10;      // before what trials have changed is worked out again
 constexpr std::size_t kMostAnalysesKept = 64;
 constexpr std::size_t kMostPoints = 1000;  // of a distribution
+constexpr std::size_t kMostImprovements = 200;
 
 AnalysisJson FiniteOrNull(double value) {
   return std::isfinite(value) ? AnalysisJson(value) : AnalysisJson(nullptr);

@@ -229,7 +229,7 @@ function Lead({layout, turn, first = 0}: {layout: Layout; turn: (node: LaneNode)
               <span aria-hidden="true">{block.folded ? "▸" : "▾"}</span> <bdi>{shortened(name, most)}</bdi>
             </button>
             {!block.folded && block.rows.length > 1 && (
-              <span className="lane-type muted">{node.up ? shortened(visible(node.gpu_type), MOST_NAME) : "down"}</span>
+              <span className="lane-type muted">{node.up || record !== null ? shortened(visible(node.gpu_type), MOST_NAME) : "down"}</span>
             )}
             {block.folded
               ? <span className="lane-slot muted">{node.slots}</span>
@@ -244,6 +244,10 @@ function Lead({layout, turn, first = 0}: {layout: Layout; turn: (node: LaneNode)
 }
 
 function summaryOf(lanes: LanesAnswer): string {
+  if (record !== null) {
+    const held = new Set(lanes.spans.trial_id).size;
+    return `${count(held)} ${held === 1 ? "trial" : "trials"} held slots, from ${time(lanes.from, lanes.now)}.`;
+  }
   const {spans, use} = lanes;
   const past = lanes.to < lanes.now - PAST_S;
   const held = spans.to.flatMap((to, at) => (to === null || (past && to >= lanes.to) ? [at] : []));

@@ -19,6 +19,8 @@ import {ImportancePanel} from "./importance_panel";
 import {ParallelPlot} from "./parallel_plot";
 import {SlicePlot} from "./slice_plot";
 import {SpreadPanel} from "./spread_panel";
+import {SweepPanel} from "./sweep_panel";
+import {TrustPanel} from "./trust_panel";
 
 const MOST_AXES = 12;
 
@@ -71,6 +73,8 @@ export function AnalysisTab({study, row, trials}: AnalysisTabProps) {
           </>
         )}
       {value !== null && <SpreadPanel study={study} objective={objective} label={value.label} />}
+      {record !== null && record.report.sweep !== null && <SweepPanel of={record.report.sweep} metric={study.metric ?? "value"} />}
+      {record !== null && record.report.reliability !== null && <TrustPanel of={record.report.reliability} />}
     </>
   );
 }
