@@ -59,16 +59,31 @@ class Shares:
         return [each for each in said if any(each is part for parts in last.values() for part in parts)]
 
 
+def lasting(batches):
+    """What replicas have said, without what has been undone since: a trial whose replicas are all gone goes on from a
+    checkpoint, and may end before it comes to where they were."""
+    last = {each["pid"]: i for i, each in enumerate(batches)}
+    kept, generation, heard_until = [], -1, -1
+    for i, each in enumerate(batches):
+        if each["generation"] > generation and heard_until < i:
+            kept = [before for before in kept if (before["epoch"], before["number"]) < (each["epoch"], each["number"])]
+        generation = max(generation, each["generation"])
+        heard_until = max(heard_until, last[each["pid"]])
+        kept.append(each)
+    return kept
+
+
 class Plain:
     """Follows a trial through its batches. `backwards`: sums shares in the other order."""
 
     def __init__(self, program, trained, shares, backwards=False):
         self.program, self.shares, self.backwards = program, shares, backwards
         self.said = {}
-        for each in trained.batches:
+        batches = lasting(trained.batches)
+        for each in batches:
             self.said.setdefault((each["epoch"], each["number"]), []).append(each)
-        self.last_said = {each["pid"]: i for i, each in enumerate(trained.batches)}
-        self.order = {id(each): i for i, each in enumerate(trained.batches)}
+        self.last_said = {each["pid"]: i for i, each in enumerate(batches)}
+        self.order = {id(each): i for i, each in enumerate(batches)}
         self.job = Job(program, plain=True, shares=shares)
         self.job.begin_training()
         self.buffers = {}  # of each replica
