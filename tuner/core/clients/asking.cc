@@ -261,7 +261,8 @@ std::optional<Drawn> ClientTrials::Draw(const Study& study, std::int64_t number,
                                                       .direction = spec.direction(),
                                                       .ended = history.ended,
                                                       .running = history.running,
-                                                      .trial_number = number});
+                                                      .trial_number = number,
+                                                      .other_directions = spec.other_directions()});
     if (!suggestion || !suggestion->parameters) return suggestion;
     drawn = *std::move(suggestion);
   }

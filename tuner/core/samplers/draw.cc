@@ -12,7 +12,8 @@ Drawn MakeDraw(const DrawRequest& request, std::stop_token stop) {
                                 .ended = request.ended,
                                 .running = request.running,
                                 .trial_number = request.trial_number,
-                                .stop = std::move(stop)},
+                                .stop = std::move(stop),
+                                .other_directions = request.other_directions},
                                random);
   return {std::move(parameters), random};
 }

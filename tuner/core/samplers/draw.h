@@ -13,6 +13,13 @@
 
 namespace espalier {
 
+// What an observation looks into, for a request that outlives the state.
+struct KeptTrial {
+  Parameters parameters;
+  std::vector<double> other_values;
+  std::vector<double> constraints;
+};
+
 // A suggestion to be made on any thread: all that it is made of, as it was when it was asked for.
 // Not copied: `ended` and `running` look into what it keeps.
 struct DrawRequest {
@@ -26,11 +33,12 @@ struct DrawRequest {
   std::shared_ptr<const Sampler> sampler;
   SearchSpace space;
   Direction direction = Direction::kMinimize;
+  std::vector<Direction> other_directions;
   std::vector<Observation> ended;
   std::vector<const Parameters*> running;
   std::int64_t trial_number = 0;
   std::uint64_t seed = 0;  // of the generator
-  std::vector<std::shared_ptr<const Parameters>> kept_of_ended{};
+  std::vector<std::shared_ptr<const KeptTrial>> kept_of_ended{};
   std::deque<Parameters> kept_of_running{};
 };
 

@@ -22,22 +22,33 @@ struct Observation {
   double value = 0;
   bool pruned = false;  // or held back
   std::int64_t last_step = 0;
+  // Final ones of the second objective and of further ones; empty: the trial has none.
+  std::span<const double> other_values{};
+  // How far the trial is from what it has to keep: each at most 0 where it keeps to it, NaN where
+  // that is not known. Empty: it has told none.
+  std::span<const double> constraints{};
+  // When it ended or was held back. By this, then by number, is the order in which results came.
+  Time at{};
 };
 
 struct SamplerInput {
   const SearchSpace& space;
-  Direction direction;
+  Direction direction;  // of the first objective
   std::span<const Observation> ended;
   std::span<const Parameters* const> running;
   std::int64_t trial_number;  // of the trial to come, from 0 in its study
   std::stop_token stop{};     // once it asks, what is suggested is of no use to anybody
+  // Of the second objective and of further ones.
+  std::span<const Direction> other_directions{};
+
+  std::size_t objectives() const { return 1 + other_directions.size(); }
 };
 
-// Chooses the parameters of a study's next trial. Samplers keep nothing between calls: the
-// suggestion follows from the input and from the generator, which the caller seeds for each trial.
-// So any number of threads may ask one sampler, and a restarted service goes on with the same
-// draws. Parameters in the input that the space does not contain (of a user's own trial) are
-// ignored.
+// Chooses the parameters of a study's next trial. The suggestion follows from the input and from
+// the generator alone, which the caller seeds for each trial: what a sampler keeps between calls
+// may save it time, and changes nothing. So any number of threads may ask one sampler, and a
+// restarted service goes on with the same draws. Parameters in the input that the space does not
+// contain (of a user's own trial) are ignored.
 class Sampler {
  public:
   virtual ~Sampler() = default;
@@ -51,8 +62,18 @@ class Sampler {
   // is done once a trial of the input, as for any sampler, does not count.
   virtual double Work(const SamplerInput&) const { return 0; }
 
-  // Whether the sampler uses the values of trials, and so needs one direction.
+  // Whether the sampler uses the values of trials.
   virtual bool learns() const { return false; }
+
+  // Whether it can be asked with several objectives. One that does not learn need not know.
+  virtual bool takes_objectives() const { return !learns(); }
+
+  // Whether it heeds what trials tell of their constraints.
+  virtual bool takes_constraints() const { return !learns(); }
+
+  // InvalidArgument: the sampler has nothing to suggest in such a space; the error names the
+  // parameter, and what would be right.
+  virtual absl::Status Fits(const SearchSpace&) const { return absl::OkStatus(); }
 
   // Whether the sampler leaves out what was tried, so that it needs the configurations of trials
   // even if it does not learn. Most do so where there is an end to them.

@@ -184,7 +184,8 @@ void Scheduler::CreateTrials(const Study& study, int& room) {
                                                  .direction = spec.direction(),
                                                  .ended = history.ended,
                                                  .running = history.running,
-                                                 .trial_number = number});
+                                                 .trial_number = number,
+                                                 .other_directions = spec.other_directions()});
     if (!drawn) return;  // it comes with DrawMade, which wakes the scheduler
     if (!drawn->parameters) {
       plugins.exhausted = true;

@@ -5,6 +5,7 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -166,6 +167,11 @@ struct StudySpec {
   // The one of a study that the pool runs; of several, the first.
   Direction direction() const {
     return directions.empty() ? Direction::kMinimize : directions.front();
+  }
+
+  // Of the second value of a trial and of further ones.
+  std::span<const Direction> other_directions() const {
+    return std::span(directions).subspan(std::min<std::size_t>(1, directions.size()));
   }
 
   // Whether a trial may have so many slots, its bounds aside.

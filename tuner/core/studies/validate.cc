@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -39,6 +41,19 @@ absl::Status ValidateForPool(const StudySpec& spec) {
   return InKey("search_space", spec.space.CheckVariables());
 }
 
+// The samplers that can be asked with several objectives, by name.
+std::vector<std::string> SamplersOfObjectives() {
+  std::vector<std::string> names;
+  for (const std::string& name : Samplers().Names()) {
+    const auto sampler = MakeSampler(name, {});
+    if (sampler.ok() && (*sampler)->draws() && (*sampler)->takes_objectives())
+      names.push_back(name);
+  }
+  return names;
+}
+
+void Quoted(std::string* out, const std::string& name) { absl::StrAppend(out, "\"", name, "\""); }
+
 // What goes by one value has no place where trials have several.
 absl::Status ValidateForSeveralDirections(const StudySpec& spec) {
   if (spec.pruner.name != "none") {
@@ -47,12 +62,12 @@ absl::Status ValidateForSeveralDirections(const StudySpec& spec) {
                      " directions prunes nothing, got \"", spec.pruner.name, "\""));
   }
   const auto sampler = MakeSampler(spec.sampler.name, spec.sampler.options);
-  if (!sampler.ok() || !(*sampler)->learns() || spec.space.dimensions().empty()) {
+  if (!sampler.ok() || (*sampler)->takes_objectives() || spec.space.dimensions().empty()) {
     return absl::OkStatus();
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat("\"sampler\": \"", spec.sampler.name, "\" goes by one direction, and there are ",
-                   spec.directions.size(), ": give \"random\" or \"grid\""));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "\"sampler\": \"", spec.sampler.name, "\" goes by one direction, and there are ",
+      spec.directions.size(), ": give ", absl::StrJoin(SamplersOfObjectives(), ", ", Quoted)));
 }
 
 // Study files are read with sizes in order; a spec may also come from elsewhere.
@@ -88,8 +103,9 @@ absl::Status Validate(const StudySpec& spec) {
   }
   if (!spec.by_clients()) ESPALIER_RETURN_IF_ERROR(ValidateForPool(spec));
   if (spec.directions.size() > 1) ESPALIER_RETURN_IF_ERROR(ValidateForSeveralDirections(spec));
-  ESPALIER_RETURN_IF_ERROR(
-      InKey("sampler", MakeSampler(spec.sampler.name, spec.sampler.options).status()));
+  const auto sampler = MakeSampler(spec.sampler.name, spec.sampler.options);
+  ESPALIER_RETURN_IF_ERROR(InKey("sampler", sampler.status()));
+  ESPALIER_RETURN_IF_ERROR(InKey("sampler", (*sampler)->Fits(spec.space)));
   ESPALIER_RETURN_IF_ERROR(
       InKey("pruner", MakePruner(spec.pruner.name, spec.pruner.options).status()));
   ESPALIER_RETURN_IF_ERROR(

@@ -15,6 +15,13 @@ std::uint64_t SeedOf(const Study& study, std::int64_t trial_number) {
   return MixSeed(study.spec.seed, static_cast<std::uint64_t>(trial_number) + 1);
 }
 
+KeptTrial Kept(const Observation& observation) {
+  const auto [values, constraints] = std::pair(observation.other_values, observation.constraints);
+  return {*observation.parameters,
+          {values.begin(), values.end()},
+          {constraints.begin(), constraints.end()}};
+}
+
 }  // namespace
 
 std::optional<Drawn> Draws::Suggest(const Study& study,
@@ -46,12 +53,15 @@ void Draws::Request(const Study& study, OfStudy& own, const std::shared_ptr<cons
   request->sampler = sampler;
   request->space = input.space;
   request->direction = input.direction;
+  request->other_directions.assign(input.other_directions.begin(), input.other_directions.end());
   request->seed = SeedOf(study, input.trial_number);
   request->ended.assign(input.ended.begin(), input.ended.end());
   for (Observation& observation : request->ended) {
-    std::shared_ptr<const Parameters>& kept = own.kept[observation.trial_number];
-    if (!kept) kept = std::make_shared<const Parameters>(*observation.parameters);
-    observation.parameters = kept.get();
+    std::shared_ptr<const KeptTrial>& kept = own.kept[observation.trial_number];
+    if (!kept) kept = std::make_shared<const KeptTrial>(Kept(observation));
+    observation.parameters = &kept->parameters;
+    observation.other_values = kept->other_values;
+    observation.constraints = kept->constraints;
     request->kept_of_ended.push_back(kept);
   }
   for (const Parameters* parameters : input.running) {

@@ -34,7 +34,7 @@ class Draws {
     std::int64_t trial_number = 0;  // of what is under way, or made
     std::shared_ptr<const Drawn> made{};
     // Those that requests were made of, by number of the trial: what has ended stays as it is.
-    std::map<std::int64_t, std::shared_ptr<const Parameters>> kept{};
+    std::map<std::int64_t, std::shared_ptr<const KeptTrial>> kept{};
   };
 
   void Request(const Study& study, OfStudy& own, const std::shared_ptr<const Sampler>& sampler,

@@ -33,7 +33,9 @@ SamplerHistory HistoryOf(const TunerState& state, const Study& study, const Tria
                      .parameters = parameters_of(trial),
                      .value = trial.value.value_or(std::nan("")),
                      .pruned = held_back || trial.state == TrialState::kPruned,
-                     .last_step = trial.values.empty() ? 0 : trial.values.back().step};
+                     .last_step = trial.values.empty() ? 0 : trial.values.back().step,
+                     .other_values = trial.other_values,
+                     .at = held_back ? trial.values.back().at : trial.ended};
     if (held_back) seen.value = trial.values.back().value;
     if (trial.state == TrialState::kFail) seen.value = std::nan("");
     history.ended.push_back(seen);
