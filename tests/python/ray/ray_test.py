@@ -282,14 +282,12 @@ class Ray(RayTest):
                                        f"until [ -e {go_on} ]; do sleep 0.1; done\n"
                                        "pwd > seen-by-$ESPALIER_TRIAL_NUMBER\n")
         (code / "study.json").write_text(pathlib.Path(self.study(["sh", "trial.sh"], trials=6)).read_text())
-        os.chdir(code)
-        self.addCleanup(os.chdir, "/")
         record = self.dir / "record"
-        run = subprocess.Popen([sys.executable, "-m", "espalier.ray", "run", "study.json", "--address",
-                                self.cluster.address, "--dir", record, "--max-nodes", str(NODES), "--cpus", "2",
-                                "--runtime-env", json.dumps({"working_dir": "."}), "--", "--node-start", "1"],
-                               stdout=subprocess.PIPE, text=True)
-        self.processes.append(run)
+        name = f"run-{hashlib.sha256(os.fsencode(record.absolute())).hexdigest()[:12]}"
+        self.nodes_folder = pathlib.Path(default_root(name))
+        run = self.python("espalier.ray", "run", "study.json", "--address", self.cluster.address, "--dir", record,
+                          "--max-nodes", NODES, "--cpus", 2, "--runtime-env", json.dumps({"working_dir": "."}), "--",
+                          "--node-start", 1, cwd=code)
         wait_for(lambda: len(self.agents()) == NODES, "an agent on each machine")
         token = (record / "nodes/join.token").read_text()
         self.assertTrue(token)
@@ -300,15 +298,18 @@ class Ray(RayTest):
                 except OSError:
                     continue
         go_on.touch()
-        printed, _ = run.communicate(timeout=PATIENCE_S)
-        self.assertEqual(run.returncode, 0, printed)
+        # One after the other: the trials, their results, the end of nodes and service.
+        done = lambda seen: all((seen / f"seen-by-{number}").exists() for number in range(6))
+        for seen, what in ((self.nodes_folder / "work", "trials to end"), (record / "results", "results to come back")):
+            wait_for(lambda: done(seen) or done(record / "results") or run.poll() is not None, what)
+        self.finish(run)
+        printed = self.output(run)
         self.assertRegex(printed, r"best: 0\.5 of trial \d")
         self.assertEqual(len((record / "trials.csv").read_text().splitlines()), 1 + 6 * 5)
         for number in range(6):
             self.assertIn("/work", (record / f"results/seen-by-{number}").read_text())
         self.assert_nothing_left()
-        name = f"run-{hashlib.sha256(os.fsencode(record.absolute())).hexdigest()[:12]}"
-        self.assertFalse(pathlib.Path(default_root(name)).exists(), "nodes clean up")
+        self.assertFalse(self.nodes_folder.exists(), "nodes clean up")
 
     def test_nodes_are_taken_over_replaced_and_given_back(self):
         of_two_gpus = ("--gpus", "2", "--slots", "2")
