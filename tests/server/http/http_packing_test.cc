@@ -7,6 +7,7 @@
 #include "httplib.h"
 #include "tests/server/running_service.h"
 #include "tuner/server/http/http_routes.h"
+#include "tuner/web/assets/unpacked.h"
 
 namespace espalier {
 namespace {

@@ -3,8 +3,6 @@
 #include <brotli/encode.h>
 #include <zlib.h>
 
-#include <algorithm>
-#include <array>
 #include <string>
 #include <utility>
 
@@ -105,25 +103,6 @@ std::optional<std::string> PackGzip(std::string_view text) {
   packed.resize(stream.total_out);
   deflateEnd(&stream);
   return done ? std::optional(std::move(packed)) : std::nullopt;
-}
-
-std::optional<std::string> UnpackGzip(std::string_view packed) {
-  z_stream stream{};
-  if (inflateInit2(&stream, kGzipWindowBits) != Z_OK) return std::nullopt;
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(packed.data()));
-  stream.avail_in = static_cast<uInt>(packed.size());
-  std::string text;
-  std::array<char, 16 << 10> piece;
-  int state = Z_OK;
-  while (state == Z_OK) {
-    stream.next_out = reinterpret_cast<Bytef*>(piece.data());
-    stream.avail_out = static_cast<uInt>(piece.size());
-    state = inflate(&stream, Z_NO_FLUSH);
-    if (state == Z_OK || state == Z_STREAM_END)
-      text.append(piece.data(), piece.size() - stream.avail_out);
-  }
-  inflateEnd(&stream);
-  return state == Z_STREAM_END ? std::optional(std::move(text)) : std::nullopt;
 }
 
 }  // namespace espalier

@@ -26,7 +26,5 @@ void PackAnswer(const httplib::Request& request, httplib::Response& response);
 // nullopt: there is no memory.
 std::optional<std::string> PackGzip(std::string_view text);
 std::optional<std::string> PackBrotli(std::string_view text);
-// nullopt: it is no such text.
-std::optional<std::string> UnpackGzip(std::string_view packed);
 
 }  // namespace espalier

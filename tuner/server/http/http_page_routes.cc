@@ -9,6 +9,7 @@
 #include "absl/strings/str_replace.h"
 #include "tuner/server/http/http_packing.h"
 #include "tuner/server/http/login_page.h"
+#include "tuner/web/assets/unpacked.h"
 
 namespace espalier {
 
