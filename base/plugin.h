@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -19,10 +20,10 @@ namespace espalier {
 // and options, so that a plug-in is only made from values that it takes, and all kinds refuse
 // alike. docs/extending.md shows one of each.
 
-// One option of a plug-in: a number, or a text.
+// One option of a plug-in: a number, true or false, one of a few words, another plug-in, or a text.
 struct PluginOption {
   std::string_view name;
-  double default_value = 0;
+  double default_value = 0;  // of a flag 0 or 1, of a word its place in `words`
   double least = 0;
   double most = std::numeric_limits<double>::infinity();
   bool whole = false;        // takes whole numbers only
@@ -30,12 +31,21 @@ struct PluginOption {
   std::string_view meaning;  // part of a sentence, for lists: "trials before the first verdict"
   bool text = false;         // takes any text, and none by default; the above is of numbers
   bool repeated = false;     // a text that may be given several times
+  bool flag = false;         // takes true and false; 1 and 0 mean the same
+  std::vector<std::string_view> words{};  // takes one of these
+  // Takes the name of a plug-in of the table that its plug-in makes it from, with options of that
+  // one, and is this one by default: {"name": "patient", "pruner": {"name": "asha", "eta": 4}}.
+  std::string_view plugin{};
 
-  // False for every value that is not finite.
-  bool Takes(double value) const;
-  // What it takes: "a whole number from 1 to 1000", "a number >= 0", "a number > 0 and < 1", "a
-  // text".
+  // Whether it is none of numbers.
+  bool wordy() const { return text || !words.empty() || !plugin.empty(); }
+  // Of words and flags only what is among them. False for every number that is not finite.
+  bool Takes(const OptionValue& value) const;
+  // What it takes: "a whole number from 1 to 1000", "a number >= 0", "a number > 0 and < 1", "true
+  // or false", "none, ipop or bipop", "the name of one, and options of it", "text".
   std::string Range() const;
+  // What it is if it is not given, as a command line takes it; empty for a text.
+  std::string DefaultText() const;
 };
 
 // What people are told of a plug-in.
@@ -48,25 +58,38 @@ struct PluginInfo {
 // A value for each option of a plug-in: the given one, else its default.
 class OptionValues {
  public:
-  explicit OptionValues(Options values, TextOptions texts = {})
-      : values_(std::move(values)), texts_(std::move(texts)) {}
+  // `values`: of words their places in their options, of flags 0 and 1.
+  explicit OptionValues(std::map<std::string, double> values, TextOptions texts = {},
+                        Options plugins = {})
+      : values_(std::move(values)), texts_(std::move(texts)), plugins_(std::move(plugins)) {}
 
   // The plug-in must have an option of that name.
   double operator[](std::string_view name) const;
   std::int64_t Whole(std::string_view name) const;
+  bool Flag(std::string_view name) const { return (*this)[name] > 0; }
+  // Of a word: the enumerator at its place, for an enum that has them in the order of `words`.
+  template <typename Enum>
+  Enum Chosen(std::string_view name) const {
+    return static_cast<Enum>(Whole(name));
+  }
+  // Of an option that is a plug-in: its name, and its options by their own names.
+  std::string PluginName(std::string_view name) const;
+  Options PluginOptions(std::string_view name) const;
   // Empty where it was not given.
   std::string Text(std::string_view name) const;
   std::vector<std::string> Texts(std::string_view name) const;
 
  private:
-  Options values_;
+  std::map<std::string, double> values_;
   TextOptions texts_;
+  Options plugins_;  // by their names, and "name.option"
 };
 
 // InvalidArgument, naming what is known or right:
 //   sampler "tpee" is unknown; known are random, grid, tpe, queue
 //   sampler "grid" has no option "pionts"; it has points
 //   sampler "grid": option "points" needs a whole number from 1 to 1000, got 0
+//   sampler "cma_es": option "restart" needs none, ipop or bipop, got "ipo", did you mean "ipop"?
 // `kind` is the first word.
 absl::Status UnknownPlugin(std::string_view kind, std::string_view name,
                            const std::vector<std::string>& known);
@@ -78,7 +101,8 @@ std::vector<std::string> CutFractions(std::string_view kind, const PluginInfo& p
 // The refusal of a row's `make`, for options that fit no range by itself; the table says of which
 // plug-in:
 //   option "max_steps" needs 0 or at least min_steps (9), got 4
-absl::Status OptionNeeds(std::string_view option, const std::string& needed, double got);
+absl::Status OptionNeeds(std::string_view option, const std::string& needed,
+                         const OptionValue& got);
 absl::Status RefusedBy(std::string_view kind, std::string_view name, const absl::Status& refusal);
 
 // `Context` is what making one takes beside its options; nothing for most kinds.

@@ -42,7 +42,7 @@ def tune(objective: typing.Callable | str | os.PathLike | list[str], space: dict
     metric, direction: the name of what is reported, and whether to "minimize" or "maximize" it. Of a command, metric
         may be {"name": "loss", "from_output": "loss=([0-9.]+)"}: values are read from what it prints.
     trials, time_limit_s, target: what ends the study.
-    sampler, pruner, policy: a name, or {"name": ..., option: number} (`tuner plugins` lists them).
+    sampler, pruner, policy: a name, or {"name": ..., option: value} (`tuner plugins` lists them).
     slots: slots of this machine (default: its GPUs, else its CPU cores). min_slots, max_slots: those of one trial.
     name, directory: the study's name, and its folder (default: a new one in espalier-runs). Those of an earlier run of
         the same study continue it, unless `fresh`.

@@ -20,7 +20,11 @@ inline void ExpectTold(const std::vector<PluginInfo>& plugins) {
     EXPECT_NE(plugin.summary.back(), '.');
     for (const PluginOption& option : plugin.options) {
       SCOPED_TRACE(std::string(option.name));
-      EXPECT_TRUE(option.Takes(option.default_value)) << option.Range();
+      if (option.wordy()) {
+        EXPECT_TRUE(option.Takes(option.DefaultText())) << option.Range();
+      } else {
+        EXPECT_TRUE(option.Takes(option.default_value)) << option.Range();
+      }
       EXPECT_FALSE(option.meaning.empty());
       EXPECT_LT(option.meaning.size(), 90u);
       EXPECT_NE(option.name, "name") << "a study file says by that which plug-in it means";

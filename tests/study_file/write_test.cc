@@ -121,8 +121,13 @@ const std::vector<Wordings>& PoolWordings() {
         R"({"name": "é\u0001\"", "direction": "maximize"})"}},
       {"sampler",
        {R"("grid")", R"({"name": "random"})", R"({"name": "tpe", "startup_trials": 6})",
-        R"({"startup_trials": 6.0, "name": "tpe", "gamma": 1e-1})", R"("tpe")"}},
-      {"pruner", {R"("none")", R"({"name": "asha", "min_steps": 1, "eta": 3})", R"("median")"}},
+        R"({"startup_trials": 6.0, "name": "tpe", "gamma": 1e-1})", R"("tpe")",
+        R"({"name": "tpe", "multivariate": false})", R"({"name": "tpe", "multivariate": 0})",
+        R"({"name": "cma_es", "restart": "ipop"})"}},
+      {"pruner",
+       {R"("none")", R"({"name": "patient", "pruner": "asha", "patience": 2})",
+        R"({"name": "patient", "pruner": {"name": "asha", "eta": 4, "late": true}})",
+        R"({"name": "asha", "min_steps": 1, "eta": 3})", R"("median")"}},
       {"policy", {R"("promise_goodput")", R"({"name": "fixed", "slots": 2})"}},
       {"time_limit_s", {"90", "90.0", "0.1", "1e3"}},
       {"slot_price_per_hour", {"2", "0.25"}},
@@ -319,6 +324,32 @@ TEST(WriteStudy, AFieldThatChangedIsWrittenAsItIsNow) {
                   R"("_value":[0.0,1.0]}},"sampler":{"name":"tpe","gamma":0.5},"trials":6,)"
                   R"("slots":{"max":4},"seed":3,"directory":"/"})");
   EXPECT_EQ(*ParseStudy(text, "x", "/"), spec);
+}
+
+TEST(WriteStudy, OptionsOfPluginsAreWrittenAsWordsTrueFalseAndObjects) {
+  StudySpec spec = *ParseStudy(R"({"name": "n", "command": "a b", "sampler": "random",
+      "search_space": {"x": {"_type": "uniform", "_value": [0, 1]}}})",
+                               "x", "/");
+  spec.sampler = {"cma_es", {{"margin", true}, {"restart", "ipop"}, {"sigma", 2}}};
+  spec.pruner = {"patient",
+                 {{"patience", 3}, {"pruner", "asha"}, {"pruner.eta", 4}, {"pruner.late", false}}};
+  const std::string text = WriteStudy(spec);
+  EXPECT_THAT(text, HasSubstr(R"("sampler":{"name":"cma_es","margin":true,"restart":"ipop",)"
+                              R"("sigma":2})"));
+  EXPECT_THAT(text, HasSubstr(R"("pruner":{"name":"patient","patience":3,)"
+                              R"("pruner":{"name":"asha","eta":4,"late":false}})"));
+  EXPECT_EQ(*ParseStudy(text, "x", "/"), spec);
+}
+
+TEST(DifferencesOf, TakesOneForTrueInOptionsOfPlugins) {
+  const auto study = [](const std::string& sampler) {
+    return *ParseStudy(R"({"name": "n", "command": "a", "sampler": )" + sampler + R"(,
+        "search_space": {"x": {"_type": "uniform", "_value": [0, 1]}}})",
+                       "x", "/");
+  };
+  const StudySpec one = study(R"({"name": "tpe", "multivariate": 1})");
+  EXPECT_TRUE(DifferencesOf(one, study(R"({"name": "tpe", "multivariate": true})")).empty());
+  EXPECT_FALSE(DifferencesOf(one, study(R"({"name": "tpe", "multivariate": false})")).empty());
 }
 
 TEST(MaskEnvironment, LeavesNamesAndAllElseAsItIsWorded) {

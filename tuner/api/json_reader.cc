@@ -10,11 +10,11 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/near_name.h"
 #include "google/protobuf/descriptor.h"
 #include "search_spaces/json_text.h"
 #include "tuner.pb.h"
 #include "tuner/api/json.h"
-#include "tuner/study_file/near_name.h"
 
 namespace espalier {
 

@@ -147,7 +147,7 @@ class ChangeWriter::Impl {
     ESPALIER_RETURN_IF_ERROR(delete_policy_.Run());
     ESPALIER_RETURN_IF_ERROR(insert_policy_.Bind(std::string(), c.policy.name, 0.0).Run());
     for (const auto& [option, value] : c.policy.options) {
-      ESPALIER_RETURN_IF_ERROR(insert_policy_.Bind(option, c.policy.name, value).Run());
+      ESPALIER_RETURN_IF_ERROR(insert_policy_.Bind(option, c.policy.name, value.Number()).Run());
     }
     return absl::OkStatus();
   }

@@ -16,9 +16,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/json/command_words.h"
+#include "base/near_name.h"
 #include "base/random.h"
 #include "search_spaces/json_text.h"
-#include "tuner/study_file/near_name.h"
 #include "tuner/study_file/wording.h"
 #include "tuner/study_file/yaml_text.h"
 

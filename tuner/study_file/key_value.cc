@@ -4,8 +4,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/near_name.h"
 #include "tuner/study_file/foreign_keys.h"
-#include "tuner/study_file/near_name.h"
 #include "tuner/study_file/words.h"
 
 namespace espalier {
@@ -96,21 +96,6 @@ absl::Status KeyValue::Text(std::size_t max_bytes, std::string& result) const {
   if (result.empty() || HasNul(result)) return Needs("a string that is not empty");
   if (result.size() > max_bytes) {
     return Bad(absl::StrCat("needs at most ", max_bytes, " bytes, got ", result.size()));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status KeyValue::Plugin(PluginSpec& result) const {
-  result.options.clear();
-  if (json_.is_string()) return Text(kMaxNameBytes, result.name);
-  if (!json_.is_object() || !json_.contains("name")) {
-    return Needs(R"(a name or an object like {"name": ..., option: number})");
-  }
-  for (const auto& [option, setting] : json_.items()) {
-    const std::string place = absl::StrCat(std::string(key_), ".", option);
-    const KeyValue within(file_, place, setting);
-    ESPALIER_RETURN_IF_ERROR(option == "name" ? within.Text(kMaxNameBytes, result.name)
-                                              : within.Number(result.options[option]));
   }
   return absl::OkStatus();
 }

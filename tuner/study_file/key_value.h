@@ -38,6 +38,7 @@ class KeyValue {
       : file_(file), key_(key), json_(json) {}
 
   const OpenStudyFile& file() const { return file_; }
+  std::string_view key() const { return key_; }
   const Json& json() const { return json_; }
 
   absl::Status Bad(std::string_view problem) const { return file_.Bad(key_, problem); }
@@ -51,7 +52,6 @@ class KeyValue {
   absl::Status Range(const char* what, double low, double high, double& result) const;
   absl::Status Price(double& result) const;  // more than 0
   absl::Status Text(std::size_t max_bytes, std::string& result) const;
-  absl::Status Plugin(PluginSpec& result) const;
   // The word itself, empty for what is not a string.
   std::string Word() const;
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <filesystem>
 #include <limits>
 #include <optional>
@@ -15,6 +14,7 @@
 #include "tuner/core/promise/promise.h"
 #include "tuner/core/state/refusals.h"
 #include "tuner/study_file/metric_key.h"
+#include "tuner/study_file/plugin_key.h"
 #include "tuner/study_file/study_search_space.h"
 #include "tuner/study_file/timeout_keys.h"
 #include "tuner/study_file/trial_start.h"
@@ -27,11 +27,10 @@ namespace {
 using search_spaces_json::Json;
 using search_spaces_json::Quote;
 
-constexpr std::size_t kMaxWords = 1024;              // of a command
-constexpr std::size_t kMaxRemedyBytes = 1024;        // for a needed file that is missing
-constexpr std::int64_t kMaxSlots = 1'000'000;        // of a trial
-constexpr std::size_t kMaxSizes = 64;                // of a trial
-constexpr double kExactIntegers = 9007199254740992;  // every integer below is a double
+constexpr std::size_t kMaxWords = 1024;        // of a command
+constexpr std::size_t kMaxRemedyBytes = 1024;  // for a needed file that is missing
+constexpr std::int64_t kMaxSlots = 1'000'000;  // of a trial
+constexpr std::size_t kMaxSizes = 64;          // of a trial
 
 // ---- Reading ---------------------------------------------------------------------------------
 
@@ -270,21 +269,9 @@ absl::Status ReadDirections(const KeyValue& value, StudySpec& spec) {
 
 // ---- Writing ---------------------------------------------------------------------------------
 
-Json JsonOf(double number) {
-  const bool whole = number == std::floor(number) && std::abs(number) < kExactIntegers;
-  return whole ? Json(static_cast<std::int64_t>(number)) : Json(number);
-}
-
 // Null, which is not written, for 0.
 Json Unless0(double number) { return number == 0 ? Json() : JsonOf(number); }
 Json Unless0(std::int64_t number) { return number == 0 ? Json() : Json(number); }
-
-Json JsonOf(const PluginSpec& plugin) {
-  if (plugin.options.empty()) return plugin.name;
-  Json json = {{"name", plugin.name}};
-  for (const auto& [option, value] : plugin.options) json[option] = JsonOf(value);
-  return json;
-}
 
 Json SpaceJson(const StudySpec& spec) {
   return spec.space.dimensions().empty() ? Json()
@@ -359,21 +346,22 @@ constexpr std::array<StudyKey, 38> kStudyKeys = {{
       "them, taken from this file's folder",
       "required"}},
     {"sampler",
-     [](const KeyValue& v, StudySpec& s) { return v.Plugin(s.sampler); },
+     [](const KeyValue& v, StudySpec& s) { return ReadPlugin(v, s.sampler); },
      {[](const StudySpec& s) { return JsonOf(s.sampler); }},
-     {R"(a name, or `{"name": ..., option: number, ...}`. `queue` draws nothing: the pool runs )"
-      "the trials that clients enqueue ([HTTP](../../docs/http.md)); the study needs no "
+     {R"(a name, or `{"name": ..., option: value, ...}`, where a value is a number, `true`, )"
+      "`false` or a word (`tuner plugins` lists them). `queue` draws nothing: the pool runs the "
+      "trials that clients enqueue ([HTTP](../../docs/http.md)); the study needs no "
       "`search_space` (with one, parameters are checked against it), and continues until it is "
       "stopped or a limit is reached",
       "`tpe`"}},
     {"pruner",
-     [](const KeyValue& v, StudySpec& s) { return v.Plugin(s.pruner); },
+     [](const KeyValue& v, StudySpec& s) { return ReadPlugin(v, s.pruner); },
      {[](const StudySpec& s) { return JsonOf(s.pruner); }},
      {"in the same form", "`none`"}},
     {"policy",
      [](const KeyValue& v, StudySpec& s) {
        s.names_policy = true;
-       return v.Plugin(s.policy);
+       return ReadPlugin(v, s.policy);
      },
      {[](const StudySpec& s) { return JsonOf(s.policy); }},
      {"in the same form: how slots are allocated", "`promise_goodput`"}},

@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/json/command_words.h"
-#include "tuner/study_file/near_name.h"
+#include "base/near_name.h"
 #include "tuner/study_file/study_file.h"
 
 namespace espalier {

@@ -30,6 +30,15 @@ std::uint64_t MarkOf(const StudySpec& spec) {
   return std::hash<std::string>()(TextOf(fields)) | 1;
 }
 
+// With 1 for true and 0 for false, which mean the same as an option of a plug-in.
+Json AsNumbers(Json json) {
+  if (json.is_boolean()) return json.get<bool>() ? 1 : 0;
+  if (json.is_object()) {
+    for (auto& item : json.items()) item.value() = AsNumbers(item.value());
+  }
+  return json;
+}
+
 // Whether the key is written also where its value is the default.
 bool AlwaysWritten(const StudyKey& key, const StudySpec& spec) {
   if (key.name == "policy") return spec.names_policy;
@@ -124,7 +133,7 @@ std::vector<KeyDifference> DifferencesOf(const StudySpec& before, const StudySpe
     const Json is = key.write(after);
     // That a policy is named says something also where it is the default one.
     const bool names_it = key.name == "policy" && before.names_policy != after.names_policy;
-    if (was != is || names_it) {
+    if (AsNumbers(was) != AsNumbers(is) || names_it) {
       differences.push_back({std::string(key.name), TextOf(was), TextOf(is)});
     }
   }

@@ -370,6 +370,13 @@ TEST_P(PolicyContract, SettlesForNoNodesAndNoJobs) {
 
 TEST(Policies, TellWhatTheyDoAndTake) { ExpectTold(Policies().Infos()); }
 
+// A pool's own is sent and kept as numbers.
+TEST(Policies, TakeNumbersAlone) {
+  for (const PluginInfo& policy : Policies().Infos()) {
+    for (const PluginOption& option : policy.options) EXPECT_FALSE(option.wordy()) << option.name;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(All, PolicyContract, ::testing::ValuesIn(Policies().Names()),
                          [](const auto& row) { return row.param; });
 

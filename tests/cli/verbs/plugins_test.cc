@@ -45,6 +45,9 @@ TEST_F(Plugins, AreListedWithDefaultMeaningAndRangeOfEachOption) {
   EXPECT_THAT(text, HasSubstr("\n  asha                      ends a trial that is not among"));
   EXPECT_THAT(text, HasSubstr("\n    min_steps=1               first rung: a whole number >= 1\n"));
   EXPECT_THAT(text, HasSubstr(": a number > 0 and < 1\n"));
+  EXPECT_THAT(text,
+              HasSubstr("\n    multivariate=true         models parameters together; else each "
+                        "by itself: true or false\n"));
   for (const char* kind : {"Samplers: ", "Policies: ", "Pool-size rules: ", "Engines: "}) {
     EXPECT_THAT(text, HasSubstr(kind));
   }
@@ -56,6 +59,9 @@ TEST_F(Plugins, AreListedAsJsonWithRangesOfJsonSchema) {
             Json::parse(R"({"name": "points", "type": "integer", "default": 5, "minimum": 1,
                             "maximum": 1000,
                             "meaning": "values of each continuous parameter, equally probable"})"));
+  EXPECT_EQ(OptionIn(json["samplers"], "tpe", "multivariate"),
+            Json::parse(R"({"name": "multivariate", "type": "boolean", "default": true,
+                            "meaning": "models parameters together; else each by itself"})"));
   const Json threshold = OptionIn(json["pruners"], "promise", "threshold");
   EXPECT_EQ(threshold["exclusiveMinimum"], 0);
   EXPECT_EQ(threshold["exclusiveMaximum"], 1);

@@ -233,7 +233,9 @@ TEST_F(Simulate, RefusesWhatItDoesNotKnowWithARemedy) {
       {"\"foo\" is unknown"});
   ExpectRefused({"poolbench", "--slots", "9", "--nodes", "2"}, {"--slots 9", "--slots 16"});
   ExpectRefused({"poolbench", "--policy", "foo"}, {"\"foo\" is unknown", "fixed"});
-  ExpectRefused({"poolbench", "--policy", "fixed:x"}, {"option \"x\"", "name=number"});
+  ExpectRefused({"poolbench", "--policy", "fixed:x"}, {"option \"x\"", "name=value"});
+  ExpectRefused({"poolbench", "--sampler", "tpe:multivariate=maybe"},
+                {"option \"multivariate\" needs true or false, got \"maybe\""});
   ExpectRefused({"poolbench", "--pruner", "asha:"}, {"nothing follows the colon"});
   ExpectRefused({"poolbench", "--rule", "cube"}, {"\"cube\"", "sqrt and linear"});
   ExpectRefused({"study", "--db", "nowhere.db"}, {"nowhere.db", "no such file"});

@@ -32,6 +32,10 @@ TEST(SamplerTable, OptionsStayInTheirRange) {
   EXPECT_THAT(ErrorOf("tpe", {{"candidates", 2.5}}), HasSubstr("a whole number"));
   EXPECT_THAT(ErrorOf("tpe", {{"gamma", std::numeric_limits<double>::quiet_NaN()}}),
               HasSubstr("a number from"));
+  EXPECT_EQ(ErrorOf("tpe", {{"multivariate", 2}}),
+            "sampler \"tpe\": option \"multivariate\" needs true or false, got 2");
+  EXPECT_EQ(ErrorOf("tpe", {{"multivariate", 0}}), "");
+  EXPECT_EQ(ErrorOf("tpe", {{"multivariate", true}}), "");
   EXPECT_EQ(ErrorOf("tpe", {{"startup_trials", 0}, {"gamma", 0.25}}), "");
 }
 

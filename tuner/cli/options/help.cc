@@ -9,9 +9,9 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/near_name.h"
 #include "tuner/cli/options/number_options.h"
 #include "tuner/cli/views/text.h"
-#include "tuner/study_file/near_name.h"
 
 namespace espalier {
 namespace {

@@ -4,7 +4,6 @@
 
 #include <sstream>
 
-#include "absl/strings/numbers.h"
 #include "allocator/policies/policy.h"
 
 namespace espalier {
@@ -24,13 +23,12 @@ absl::StatusOr<PluginSpec> ParsePlugin(const std::string& what, const std::strin
   while (std::getline(options, option, ',')) {
     any = true;
     const std::size_t equals = option.find('=');
-    double value = 0;
-    if (equals == std::string::npos || equals == 0 ||
-        !absl::SimpleAtod(option.substr(equals + 1), &value)) {
+    if (equals == std::string::npos || equals == 0 || equals + 1 == option.size()) {
       return absl::InvalidArgumentError(
-          fmt::format("{} \"{}\": option \"{}\": must be name=number, e.g. {}:option=2", what, text,
+          fmt::format("{} \"{}\": option \"{}\": must be name=value, e.g. {}:option=2", what, text,
                       option, plugin.name));
     }
+    const OptionValue value = OptionValue::OfText(option.substr(equals + 1));
     if (!plugin.options.emplace(option.substr(0, equals), value).second) {
       return absl::InvalidArgumentError(fmt::format("{} \"{}\": option \"{}\" is given twice", what,
                                                     text, option.substr(0, equals)));
@@ -38,7 +36,7 @@ absl::StatusOr<PluginSpec> ParsePlugin(const std::string& what, const std::strin
   }
   if (!any) {
     return absl::InvalidArgumentError(
-        fmt::format("{} \"{}\": nothing follows the colon; give option=number", what, text));
+        fmt::format("{} \"{}\": nothing follows the colon; give option=value", what, text));
   }
   return plugin;
 }

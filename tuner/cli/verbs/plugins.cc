@@ -41,16 +41,17 @@ std::vector<Kind> Kinds() {
 
 constexpr const char* kHowToGiveOptions =
     "To give options: {\"name\": \"asha\", \"eta\": 4} in a study file, asha:eta=4 on the command "
-    "line;\n--engine-option account=vision for an engine's.\n";
+    "line;\na value is a number, true, false or a word. --engine-option account=vision for an "
+    "engine's.\n";
 
 std::string KindText(const Kind& kind) {
   std::string text = fmt::format("{}\n", kind.heading);
   for (const PluginInfo& plugin : kind.plugins) {
     text += fmt::format("  {:<26}{}\n", plugin.name, plugin.summary);
     for (const PluginOption& option : plugin.options) {
-      const std::string value = option.text ? "" : fmt::format("{:g}", option.default_value);
-      text += fmt::format("    {:<24}  {}: {}\n", fmt::format("{}={}", option.name, value),
-                          option.meaning, option.Range());
+      text += fmt::format("    {:<24}  {}: {}\n",
+                          fmt::format("{}={}", option.name, option.DefaultText()), option.meaning,
+                          option.Range());
     }
   }
   return text;
@@ -62,6 +63,15 @@ Json OptionJson(const PluginOption& option) {
     return {{"name", option.name},
             {"meaning", option.meaning},
             {"type", option.repeated ? "array" : "string"}};
+  }
+  if (option.flag || option.wordy()) {
+    const Json flag = option.default_value > 0;
+    Json json = {{"name", option.name},
+                 {"meaning", option.meaning},
+                 {"type", option.flag ? "boolean" : "string"},
+                 {"default", option.flag ? flag : Json(option.DefaultText())}};
+    if (!option.words.empty()) json["enum"] = option.words;
+    return json;
   }
   const auto number = [&option](double value) {
     return option.whole ? Json(static_cast<std::int64_t>(value)) : Json(value);

@@ -91,7 +91,14 @@ void PrintPool(const v1::Pool& pool) {
 absl::StatusOr<ExitCode> SetPolicy(Client& client, const PluginSpec& policy, bool json) {
   v1::SetPoolPolicyRequest request;
   request.set_name(policy.name);
-  request.mutable_options()->insert(policy.options.begin(), policy.options.end());
+  for (const auto& [option, value] : policy.options) {
+    if (value.IsWord()) {
+      return absl::InvalidArgumentError(
+          fmt::format("policy \"{}\": option \"{}\" needs a number, got \"{}\"", policy.name,
+                      option, value.Word()));
+    }
+    (*request.mutable_options())[option] = value.Number();
+  }
   ESPALIER_ASSIGN_OR_RETURN(const v1::Pool pool, client.Call<api::SetPoolPolicy>(request));
   if (json) {
     PrintMessage(pool);

@@ -315,9 +315,8 @@ PluginRow<Sampler> TpeRow() {
                         .meaning = "most trials that count as good"},
                        {.name = "multivariate",
                         .default_value = 1,
-                        .most = 1,
-                        .whole = true,
-                        .meaning = "1: models parameters together; 0: each by itself"},
+                        .meaning = "models parameters together; else each by itself",
+                        .flag = true},
                        {.name = "startup_trials",
                         .default_value = 10,
                         .most = 10000,
@@ -330,7 +329,7 @@ PluginRow<Sampler> TpeRow() {
                 .candidates = static_cast<std::size_t>(options.Whole("candidates")),
                 .gamma = options["gamma"],
                 .most_good = static_cast<std::size_t>(options.Whole("most_good")),
-                .multivariate = options["multivariate"] > 0});
+                .multivariate = options.Flag("multivariate")});
           }};
 }
 

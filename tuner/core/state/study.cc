@@ -54,7 +54,7 @@ std::string TextOf(const PluginSpec& plugin) {
   char separator = ':';
   for (const auto& [name, value] : plugin.options) {
     text += separator;
-    absl::StrAppendFormat(&text, "%s=%g", name, value);
+    absl::StrAppend(&text, name, "=", value.ToText());
     separator = ',';
   }
   return text;

@@ -7,12 +7,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/check.h"
+#include "base/near_name.h"
 #include "tuner/api/json.h"
 #include "tuner/server/access/browser_sessions.h"
 #include "tuner/server/http/event_streams.h"
 #include "tuner/server/http/http_message.h"
 #include "tuner/server/http/http_page_routes.h"
-#include "tuner/study_file/near_name.h"
 
 namespace espalier {
 

@@ -1,4 +1,4 @@
-#include "tuner/study_file/near_name.h"
+#include "base/near_name.h"
 
 #include <algorithm>
 #include <numeric>

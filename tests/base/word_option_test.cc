@@ -1,0 +1,103 @@
+// Options of plug-ins that are words, true or false, or plug-ins themselves.
+
+#include <gtest/gtest.h>
+
+#include <tuple>
+
+#include "base/plugin.h"
+
+namespace espalier {
+namespace {
+
+enum class Restart { kNone, kIpop, kBipop };
+
+const PluginInfo kPlugin = {
+    .name = "search",
+    .summary = "an example",
+    .options = {{.name = "margin", .default_value = 1, .meaning = "whether", .flag = true},
+                {.name = "restart",
+                 .default_value = 1,
+                 .meaning = "how",
+                 .words = {"none", "ipop", "bipop"}},
+                {.name = "sigma", .default_value = 0.5, .meaning = "how far"},
+                {.name = "around", .meaning = "of what", .plugin = "median"}}};
+
+OptionValues Read(const Options& given, const TextOptions& texts = {}) {
+  const auto values = ReadOptions("sampler", kPlugin, given, texts);
+  EXPECT_TRUE(values.ok()) << values.status();
+  return values.ok() ? *values : OptionValues({});
+}
+
+std::string Refusal(const Options& given) {
+  return std::string(ReadOptions("sampler", kPlugin, given).status().message());
+}
+
+TEST(WordOption, IsTheWordGivenElseTheDefault) {
+  EXPECT_EQ(Read({}).Chosen<Restart>("restart"), Restart::kIpop);
+  EXPECT_EQ(Read({{"restart", "bipop"}}).Chosen<Restart>("restart"), Restart::kBipop);
+  EXPECT_EQ(Read({{"restart", "none"}}).Chosen<Restart>("restart"), Restart::kNone);
+  EXPECT_EQ(Read({}, {{"restart", {"bipop"}}}).Chosen<Restart>("restart"), Restart::kBipop);
+}
+
+TEST(WordOption, IsRefusedWithTheWordsAndTheNearest) {
+  EXPECT_EQ(Refusal({{"restart", "ipo"}}),
+            "sampler \"search\": option \"restart\" needs none, ipop or bipop, got \"ipo\", did "
+            "you mean \"ipop\"?");
+  EXPECT_EQ(Refusal({{"restart", "always"}}),
+            "sampler \"search\": option \"restart\" needs none, ipop or bipop, got \"always\"");
+  EXPECT_EQ(Refusal({{"restart", 1}}),
+            "sampler \"search\": option \"restart\" needs none, ipop or bipop, got 1");
+  EXPECT_EQ(Refusal({{"sigma", "wide"}}),
+            "sampler \"search\": option \"sigma\" needs a number >= 0, got \"wide\"");
+}
+
+TEST(FlagOption, TakesTrueAndFalseAndOneAndZero) {
+  EXPECT_TRUE(Read({}).Flag("margin"));
+  EXPECT_FALSE(Read({{"margin", false}}).Flag("margin"));
+  EXPECT_FALSE(Read({{"margin", 0}}).Flag("margin"));
+  EXPECT_TRUE(Read({{"margin", 1}}).Flag("margin"));
+  EXPECT_EQ(Refusal({{"margin", 2}}),
+            "sampler \"search\": option \"margin\" needs true or false, got 2");
+  EXPECT_EQ(Refusal({{"margin", "yes"}}),
+            "sampler \"search\": option \"margin\" needs true or false, got \"yes\"");
+  EXPECT_EQ(Refusal({{"sigma", true}}),
+            "sampler \"search\": option \"sigma\" needs a number >= 0, got true");
+}
+
+TEST(PluginThatIsAnOption, HasItsOwnOptionsBehindItsName) {
+  EXPECT_EQ(Read({}).PluginName("around"), "median");
+  EXPECT_TRUE(Read({}).PluginOptions("around").empty());
+  const OptionValues asha = Read({{"around", "asha"}, {"around.eta", 4}, {"around.late", true}});
+  EXPECT_EQ(asha.PluginName("around"), "asha");
+  EXPECT_EQ(asha.PluginOptions("around"), (Options{{"eta", 4}, {"late", true}}));
+  EXPECT_EQ(Refusal({{"around", 3}}),
+            "sampler \"search\": option \"around\" needs the name of one, and options of it, got "
+            "3");
+  EXPECT_EQ(
+      Refusal({{"sigma.eta", 3}}),
+      "sampler \"search\" has no option \"sigma.eta\"; it has margin, restart, sigma, around");
+}
+
+TEST(OptionValue, IsReadFromACommandLineAndWrittenBack) {
+  for (const char* text : {"0.25", "4", "true", "false", "ipop"}) {
+    EXPECT_EQ(OptionValue::OfText(text).ToText(), text);
+  }
+  EXPECT_TRUE(OptionValue::OfText("true").IsFlag());
+  EXPECT_FALSE(OptionValue::OfText("1").IsFlag());
+  EXPECT_EQ(OptionValue(true), OptionValue(1));
+  EXPECT_FALSE(OptionValue("true") == OptionValue(true));
+}
+
+TEST(PluginOption, TellsRangeAndDefaultInWords) {
+  const auto& [margin, restart, sigma, around] =
+      std::tie(kPlugin.options[0], kPlugin.options[1], kPlugin.options[2], kPlugin.options[3]);
+  EXPECT_EQ(margin.DefaultText(), "true");
+  EXPECT_EQ(margin.Range(), "true or false");
+  EXPECT_EQ(restart.DefaultText(), "ipop");
+  EXPECT_EQ(restart.Range(), "none, ipop or bipop");
+  EXPECT_EQ(sigma.DefaultText(), "0.5");
+  EXPECT_EQ(around.DefaultText(), "median");
+}
+
+}  // namespace
+}  // namespace espalier

@@ -1,0 +1,87 @@
+#include "tuner/study_file/plugin_key.h"
+
+#include <cmath>
+#include <map>
+
+#include "absl/strings/str_cat.h"
+
+namespace espalier {
+
+namespace {
+
+using search_spaces_json::Json;
+
+constexpr double kExactIntegers = 9007199254740992;  // every integer below is a double
+
+// An option by its name in `options`; if it is a plug-in itself, its own options too.
+absl::Status ReadOption(const KeyValue& value, const std::string& name, Options& options) {
+  const Json& json = value.json();
+  if (json.is_boolean()) {
+    options[name] = json.get<bool>();
+  } else if (json.is_number()) {
+    options[name] = json.get<double>();
+  } else if (json.is_string()) {
+    std::string word;
+    ESPALIER_RETURN_IF_ERROR(value.Text(kMaxNameBytes, word));
+    options[name] = word;
+  } else if (json.is_object() && json.contains("name")) {
+    PluginSpec plugin;
+    ESPALIER_RETURN_IF_ERROR(ReadPlugin(value, plugin));
+    options[name] = plugin.name;
+    for (const auto& [option, setting] : plugin.options) {
+      options[absl::StrCat(name, ".", option)] = setting;
+    }
+  } else {
+    return value.Needs(R"(a number, true, false, a word or an object like {"name": ...})");
+  }
+  return absl::OkStatus();
+}
+
+Json JsonOf(const OptionValue& value) {
+  if (value.IsWord()) return value.Word();
+  return value.IsFlag() ? Json(value.Number() > 0) : espalier::JsonOf(value.Number());
+}
+
+}  // namespace
+
+absl::Status ReadPlugin(const KeyValue& value, PluginSpec& plugin) {
+  const Json& json = value.json();
+  plugin.options.clear();
+  if (json.is_string()) return value.Text(kMaxNameBytes, plugin.name);
+  if (!json.is_object() || !json.contains("name")) {
+    return value.Needs(R"(a name or an object like {"name": ..., option: value})");
+  }
+  for (const auto& [option, setting] : json.items()) {
+    const std::string place = absl::StrCat(std::string(value.key()), ".", option);
+    const KeyValue within(value.file(), place, setting);
+    ESPALIER_RETURN_IF_ERROR(option == "name" ? within.Text(kMaxNameBytes, plugin.name)
+                                              : ReadOption(within, option, plugin.options));
+  }
+  return absl::OkStatus();
+}
+
+// Options of a plug-in that is an option stand in an object of its own.
+Json JsonOf(const PluginSpec& plugin) {
+  if (plugin.options.empty()) return plugin.name;
+  Json json = {{"name", plugin.name}};
+  std::map<std::string, PluginSpec> within;
+  for (const auto& [name, value] : plugin.options) {
+    const std::string first = name.substr(0, name.find('.'));
+    const auto part = plugin.options.find(first);
+    if (first == name || part == plugin.options.end() || !part->second.IsWord()) {
+      json[name] = JsonOf(value);
+      continue;
+    }
+    within[first].name = part->second.Word();
+    within[first].options[name.substr(first.size() + 1)] = value;
+  }
+  for (const auto& [name, part] : within) json[name] = JsonOf(part);
+  return json;
+}
+
+Json JsonOf(double number) {
+  const bool whole = number == std::floor(number) && std::abs(number) < kExactIntegers;
+  return whole ? Json(static_cast<std::int64_t>(number)) : Json(number);
+}
+
+}  // namespace espalier
