@@ -56,7 +56,7 @@ FOLDERS = {
     "tuner/web/feed": ["base", "tuner/core"],
     # What pages show, as JSON.
     "tuner/web/view": ["base", "tuner/credentials", "tuner/messages", "search_spaces", "search_spaces/formats",
-                       "tuner/core", "tuner/api", "tuner/web/feed"],
+                       "tuner/core", "tuner/analysis", "tuner/api", "tuner/web/feed"],
     "tuner/server/access": ["base", "tuner/credentials", "tuner/messages", "tuner/core", "tuner/api"],
     # The owner's thread of the core, and what is counted of it.
     "tuner/server/loop": ["base", "tuner/messages", "tuner/core", "tuner/study_file", "tuner/storage", "tuner/api"],
@@ -66,7 +66,7 @@ FOLDERS = {
     # Beside the service, in processes of their own, which are run as those of engines are.
     "tuner/server/simulations": ["base", "tuner/core", "tuner/api", "tuner/server/engines",
                                  "tuner/server/loop", "allocator/policies"],
-    "tuner/server/http": ["base", "tuner/credentials", "tuner/door", "tuner/analysis", "tuner/study_file", "tuner/api", "tuner/web/assets",
+    "tuner/server/http": ["base", "tuner/credentials", "tuner/door", "tuner/study_file", "tuner/api", "tuner/web/assets",
                           "tuner/web/feed", "tuner/web/view", "tuner/server/access", "tuner/server/loop",
                           "tuner/server/simulations"],
     "tuner/server": ["base", "tuner/credentials", "tuner/core", "tuner/storage", "tuner/api", "tuner/web/feed",
@@ -85,7 +85,7 @@ FOLDERS = {
     "tuner/cli/views": ["base", "search_spaces", "tuner/core", "tuner/analysis", "tuner/study_file",
                         "tuner/messages", "tuner/messages/wire", "tuner/proto", "allocator"],
     # A study's record as the pages in a file.
-    "tuner/cli/report": ["base", "tuner/credentials", "tuner/core", "tuner/analysis", "tuner/api", "tuner/proto",
+    "tuner/cli/report": ["base", "tuner/credentials", "tuner/api", "tuner/proto",
                          "tuner/web/assets", "tuner/web/view", "tuner/cli/views"],
     "tuner/cli/machine": ["base"],
     "tuner/cli/options": ["base", "tuner/core", "tuner/study_file", "tuner/server", "tuner/server/access",

@@ -3,8 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tests/api/direct_tuner.h"
@@ -267,6 +269,39 @@ TEST_F(Views, CurvesOfTheBestAndOfThoseThatAreNamed) {
   EXPECT_TRUE(absl::IsInvalidArgument(CurvesJson(source_, Id("digits"), wanted).status()));
   wanted = {.trials = {TrialId(99)}};
   EXPECT_TRUE(absl::IsNotFound(CurvesJson(source_, Id("digits"), wanted).status()));
+}
+
+TEST_F(Views, WhatIsWorkedOutOfCompleteTrialsIsInTheRecordToo) {
+  Create(kAskStudy);
+  std::vector<std::int64_t> ids;
+  for (const double value : {0.5, 0.25, 0.75, 0.5}) {
+    ids.push_back(Ask());
+    tuner_.now = After(tuner_.now, 1);
+    Tell(ids.back(), v1::TRIAL_COMPLETE, value);
+  }
+  Tell(Ask(), v1::TRIAL_FAIL);
+  const StudyId study = Id("digits");
+  const Json record = Shown(RecordJson(source_, study, {}));
+  std::map<std::string_view, Json> told;
+  for (const Analysis& analysis : Analyses()) {
+    Json& json = told[analysis.name] = Shown(AnalysisJson(source_, study, analysis));
+    EXPECT_EQ(json, record["analyses"].at(std::string(analysis.name)));
+    EXPECT_EQ(json["what"], analysis.name);
+    EXPECT_EQ(json["complete"], 4);
+    EXPECT_TRUE(absl::IsNotFound(AnalysisJson(source_, StudyId(99), analysis).status()));
+  }
+  EXPECT_EQ(told["importance"]["objectives"][0]["parameters"].size(), 3U);
+  EXPECT_EQ(told["pareto"]["trials"],
+            Json::parse(R"json([{"trial_id": )json" + std::to_string(ids[1]) +
+                        R"json(, "trial": 1, "values": [0.25]}])json"));
+  const Json& spread = told["edf"]["objectives"][0];
+  EXPECT_EQ(spread["direction"], "minimize");
+  EXPECT_EQ(spread["value"], Json({0.25, 0.5, 0.75}));
+  EXPECT_EQ(spread["share"], Json({0.25, 0.75, 1}));
+  const Json& best = told["best"]["objectives"][0];
+  EXPECT_EQ(best["at"], Json({1001, 1002}));
+  EXPECT_EQ(best["trial_id"], Json({ids[0], ids[1]}));
+  EXPECT_EQ(best["value"], Json({0.5, 0.25}));
 }
 
 TEST_F(Views, LanesShowWhoHeldWhatAndWhatHappened) {

@@ -1,10 +1,7 @@
 #include "tuner/cli/report/facts.h"
 
-#include <algorithm>
-#include <limits>
 #include <vector>
 
-#include "tuner/analysis/importance.h"
 #include "tuner/cli/views/promise_record.h"
 #include "tuner/cli/views/record.h"
 #include "tuner/cli/views/study_text.h"
@@ -101,41 +98,6 @@ std::string FactsJson(const v1::StudyDetails& details, const Sweep& sweep, doubl
     });
     PutReliability(json, PromiseReliability(details));
     PutSweep(json, details, sweep);
-  });
-  return json.Take();
-}
-
-std::string ImportanceJson(const TunerState& state, StudyId id) {
-  const Study& study = state.studies.at(id);
-  StudyCopier copier(std::numeric_limits<std::int64_t>::max());
-  while (!copier.GoOn(state, study, study.trials.size() + 1)) {
-  }
-  const StudyCopy copy = copier.Take();
-  const auto complete =
-      std::count_if(copy.trials.begin(), copy.trials.end(),
-                    [](const TrialCopy& trial) { return trial.state == TrialState::kComplete; });
-  DrawnParameters parameters(copy);
-  JsonText json;
-  json.Object([&] {
-    json.Member("version", 1);
-    json.Member("study_id", id.value);
-    json.Member("what", "importance");
-    json.Member("complete", complete);
-    json.Key("objectives");
-    json.Array([&] {
-      for (std::size_t i = 0; i < study.spec.directions.size(); ++i) {
-        json.Object([&] {
-          json.Member("direction", ToString(study.spec.directions[i]));
-          json.Key("parameters");
-          json.Array(Importances(copy, parameters, i), [&json](const Importance& one) {
-            json.Object([&] {
-              json.Member("name", one.name);
-              json.Member("importance", one.importance);
-            });
-          });
-        });
-      }
-    });
   });
   return json.Take();
 }

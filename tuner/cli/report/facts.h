@@ -2,10 +2,8 @@
 
 #include <string>
 
-#include "base/ids.h"
 #include "tuner.pb.h"
 #include "tuner/cli/report/sweep.h"
-#include "tuner/core/state/change.h"
 
 namespace espalier::report {
 
@@ -14,8 +12,5 @@ namespace espalier::report {
 
 // How the pool's slots were used, how far promise could be trusted, and the sweep.
 std::string FactsJson(const v1::StudyDetails& details, const Sweep& sweep, double now);
-
-// What GET /api/view/studies/{study_id}/analysis?what=importance answers.
-std::string ImportanceJson(const TunerState& state, StudyId study);
 
 }  // namespace espalier::report

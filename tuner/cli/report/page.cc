@@ -23,9 +23,7 @@ absl::StatusOr<std::string> ReportPage(const v1::StudyDetails& details, double n
   const StudyId study = state.last_study;
   RestingTuner tuner(std::move(state), at, /*shows_secrets=*/false);
   const report::Sweep sweep = report::SweepOf(details, options.target, now);
-  std::map<std::string, std::string> more = {
-      {"importance", report::ImportanceJson(tuner.state(), study)},
-      {"report", report::FactsJson(details, sweep, now)}};
+  std::map<std::string, std::string> more = {{"report", report::FactsJson(details, sweep, now)}};
   if (!options.comparison.empty()) more.emplace("comparison", options.comparison);
   const view::Source source{.tuner = tuner};
   ESPALIER_ASSIGN_OR_RETURN(const std::string record, view::RecordJson(source, study, more));

@@ -19,8 +19,7 @@ constexpr std::string_view kPlainStyle =
 
 constexpr std::string_view kHowToGetTheRest =
     "<p>The <code>tuner</code> that wrote this was built without the pages for browsers, which "
-    "show "
-    "curves, slots over time and all decisions: scripts/setup.sh installs what they are built "
+    "show curves, slots over time and all decisions: scripts/setup.sh installs what they are built "
     "with.</p>\n";
 
 std::string ContentOf(std::span<const WebAsset> assets, std::string_view type) {

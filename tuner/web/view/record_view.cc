@@ -169,6 +169,7 @@ absl::StatusOr<std::string> RecordJson(const Source& source, StudyId id,
   decisions.study = id;
   decisions.rows = limits.decisions;
   parts.emplace("decisions", DecisionsJson(source, decisions));
+  parts.emplace("analyses", AnalysesJson(source, id));
   JsonText json;
   absl::Status status = absl::OkStatus();
   json.Object([&] {

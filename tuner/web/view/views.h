@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/ids.h"
@@ -13,7 +15,13 @@
 #include "tuner/credentials/roles.h"
 #include "tuner/web/feed/revision_log.h"
 
+namespace espalier {
+struct StudyCopy;
+}
+
 namespace espalier::view {
+
+class JsonText;
 
 // What a page shows of the service, as JSON: docs/http.md ("For pages") and docs/openapi.json say
 // what is in each answer. All is copied from the core a slice at a time (slices.h) and written as
@@ -93,6 +101,17 @@ absl::StatusOr<std::string> LanesJson(const Source& source, const LanesWanted& w
 absl::StatusOr<std::string> TrialJson(const Source& source, TrialId id);
 // The same without the decisions about it: what TrialJson has as "trial".
 absl::StatusOr<std::string> TrialAloneJson(const Source& source, TrialId id);
+
+// What is worked out of a study's complete trials (tuner/analysis): a row for each question.
+struct Analysis {
+  std::string_view name;  // "what" of the answer
+  void (*put)(JsonText& json, const StudyCopy& study);
+};
+std::span<const Analysis> Analyses();
+absl::StatusOr<std::string> AnalysisJson(const Source& source, StudyId study,
+                                         const Analysis& analysis);
+// The answers to all of them, by name.
+absl::StatusOr<std::string> AnalysesJson(const Source& source, StudyId study);
 
 // One study as a whole, for a page that has no service to ask (tuner/web/page/record): what the
 // answers above say of it, the curves of all trials on every axis, and `more`, JSON by key. Of very

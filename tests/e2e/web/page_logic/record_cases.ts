@@ -12,7 +12,7 @@ const record = {
   trials: {...heading, from: 0, rows: 4, total: 4, columns: {id: [14, 13, 12, 11], number: [3, 2, 1, 0], value: [0.5, null, 0.1, 0.3],
                                                                         "values:1": [1, null, 2, 4], state: [0, 0, 0, 0]},
            words: {state: ["complete"]}},
-  lanes: {now: 50}, importance: {complete: 2},
+  lanes: {now: 50}, analyses: {pareto: {complete: 2, trials: []}},
   decisions: {...heading, next: null, decisions: [
     {cursor: "c", trial_id: 12, kind: "grow"}, {cursor: "b", trial_id: 11, kind: "grow"}, {cursor: "a", trial_id: 11, kind: "start"}]},
   curves: [
@@ -38,16 +38,9 @@ test("a record answers only about its study", () => {
   equal(ask("/api/view/trials/99"), undefined);
   equal(ask("/api/trials/11/output"), undefined);
   equal(ask("/api/view/studies/7"), record.study);
-  equal(ask("/api/view/studies/7/analysis?what=importance"), record.importance);
-});
-
-test("front and spread are worked out of a record's complete trials", () => {
-  const pareto = ask<{trials: {trial: number; values: number[]}[]}>("/api/view/studies/7/analysis?what=pareto");
-  equal(pareto.trials.map(({trial, values}) => [trial, values]), [[0, [0.3, 4]], [1, [0.1, 2]]]);
-  const edf = ask<{complete: number; objectives: {value: number[]; share: number[]}[]}>("/api/view/studies/7/analysis?what=edf");
-  equal([edf.complete, edf.objectives[0]!.value, edf.objectives[1]!.value], [2, [0.1, 0.3, 0.5], [1, 2, 4]]);
-  equal(edf.objectives[0]!.share, [1 / 3, 2 / 3, 1]);
+  equal(ask("/api/view/studies/7/analysis?what=pareto"), record.analyses["pareto"]);
   equal(ask("/api/view/studies/7/analysis?what=else"), undefined);
+  equal(ask("/api/view/lanes?from=3"), record.lanes);
 });
 
 test("trials of a record come in slices", () => {

@@ -1,7 +1,6 @@
 // What the service would answer about the study of a record, by the same addresses. Pure.
 
-import type {Curve, Curves, Decision, Decisions, Lanes, TrialAnswer, TrialColumns} from "../contract";
-import {analysisOf} from "./analyses";
+import type {Curve, Curves, Decision, Decisions, TrialAnswer, TrialColumns} from "../contract";
 import type {RecordedCurve, Steps, StudyRecord} from "./contract";
 import {decimate, scaleOf} from "./decimate";
 
@@ -17,20 +16,15 @@ export function answerOf(record: StudyRecord, address: string): unknown {
   const study = `/api/view/studies/${record.study.id}`;
   switch (path) {
     case "/api/view/overview": return record.overview;
-    case "/api/view/lanes": return lanesOf(record);
+    case "/api/view/lanes": return record.lanes;  // all of it: what is zoomed to is drawn out of the whole
     case "/api/view/decisions": return decisionsOf(record, query);
     case study: return record.study;
     case `${study}/trials`: return trialsOf(record.trials, query);
     case `${study}/curves`: return curvesOf(record, query);
-    case `${study}/analysis`: return analysisOf(record, query.get("what"));
+    case `${study}/analysis`: return record.analyses[query.get("what") ?? ""];
   }
   const trial = /^\/api\/view\/trials\/(\d+)$/.exec(path);
   return trial === null ? undefined : trialOf(record, Number(trial[1]));
-}
-
-/** All of it: what is zoomed to is drawn out of the whole. */
-function lanesOf(record: StudyRecord): Lanes {
-  return record.lanes;
 }
 
 function trialsOf(all: TrialColumns, query: URLSearchParams): TrialColumns {

@@ -1,6 +1,6 @@
 // What a file with a study's record holds (RecordJson in tuner/web/view, and tuner/cli/report).
 
-import type {Decisions, Figures, Importances, Lanes, Overview, Study, Trial, TrialColumns} from "../contract";
+import type {Decisions, Figures, Lanes, Overview, Study, Trial, TrialColumns} from "../contract";
 
 /** Whole numbers as the first one and what each adds to the one before; a second one alone is what all add. */
 export type Steps = number[];
@@ -78,7 +78,8 @@ export interface StudyRecord {
   decisions: Decisions;
   curves: RecordedCurve[];
   facts: Trial[];
-  importance: Importances;
+  /** What is worked out of its complete trials, by "what". */
+  analyses: Record<string, unknown>;
   report: Facts;
   comparison?: Comparison;
 }
