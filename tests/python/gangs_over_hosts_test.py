@@ -12,11 +12,12 @@ hosts.run_inside(__file__)
 
 import unittest  # noqa: E402
 
+from gang_case import GangCase  # noqa: E402
 from harness import LEASE_S, LONG_S, is_alive, wait_for  # noqa: E402
 from hosts import HostsTest  # noqa: E402
 
 
-class GangsOverHosts(HostsTest):
+class GangsOverHosts(GangCase, HostsTest):
     def check(self, launch, script, ipv6=False, **variables):
         one, two = self.make_network(2)
         for host in (one, two) if ipv6 else ():
@@ -27,23 +28,9 @@ class GangsOverHosts(HostsTest):
             wait_for(lambda: host.name in self.client("pool").stdout, "the agent to join")
         notes = self.dir / "notes"
         notes.mkdir()
-        command = [sys.executable, str(ROOT / "tests/e2e/gang" / script), "--lr", "{lr}", "--notes", str(notes), "--fault",
-                   "{fault}"]
-        study = self.study(command, launch=launch, env=variables, slots=2, trials=None, sampler="grid", stop_grace_s=1,
-                           search_space={"lr": {"_type": "choice", "_value": [0.05]},
-                                         "fault": {"_type": "choice", "_value": ["none", "signal:1"]}},
-                           metric={"name": "loss", "from_output": "step=(?P<step>[0-9]+) loss=(.*)"}, max_restarts=0)
-        self.client("submit", study)
-        trained = self.ended(0)
-        self.assertEqual(trained["state"], "TRIAL_COMPLETE", trained)
-        self.assertEqual([int(value["step"]) for value in trained["values"]], [1, 2, 3])
-        models = [(notes / f"model-{rank}").read_text() for rank in range(2)]
-        self.assertTrue(models[0].startswith("0.05 "), models)
-        self.assertEqual(models[0], models[1], "they have averaged their gradients")
-        failed = self.ended(1)
-        self.assertEqual((failed["state"], failed["reason"].split("\n")[0]),
-                         ("TRIAL_FAIL", f"rank 1 of 2 on {two.name} was killed by signal 11"))
-        self.assertIn("rank 1 of 2: step=2", failed["last_output"])
+        self.client("submit", self.gang_study(launch, script, notes, **variables))
+        self.assert_gang_trained(self.ended(0), notes)
+        self.assert_rank_is_blamed(self.ended(1), two.name)
         pids = [int((notes / f"pid-{rank}").read_text()) for rank in range(2)]
         wait_for(lambda: not any(map(is_alive, pids)), "both to be gone")
 
