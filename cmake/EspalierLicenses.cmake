@@ -4,7 +4,7 @@
 # (ESPALIER_WEB_FILES: a file of each). What no package is known for ends
 # the installation: a wheel must not be passed on without its licenses.
 set(_prefix "$ENV{DESTDIR}${CMAKE_INSTALL_PREFIX}")
-set(_headers nlohmann/json.hpp rapidjson/document.h CLI/CLI.hpp gloo/algorithm.h)
+set(_headers nlohmann/json.hpp rapidjson/document.h CLI/CLI.hpp eigen3/Eigen/Core gloo/algorithm.h)
 file(GLOB _torch_libraries "${_prefix}/lib/*/libespalier_torch.so")
 file(GET_RUNTIME_DEPENDENCIES EXECUTABLES "${_prefix}/bin/tuner" LIBRARIES ${_torch_libraries}
      RESOLVED_DEPENDENCIES_VAR _libraries UNRESOLVED_DEPENDENCIES_VAR _missing

@@ -10,6 +10,7 @@ PACKAGES=(
   # libraries
   libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc
   nlohmann-json3-dev rapidjson-dev libcpp-httplib-dev libsqlite3-dev libspdlog-dev libcli11-dev libyaml-cpp-dev
+  libeigen3-dev
   prometheus-cpp-dev libgloo-dev libgtest-dev libgmock-dev zlib1g-dev libssl-dev libre2-dev
   libnghttp2-dev
   # LibTorch's virtual environment, scripts and tests

@@ -162,7 +162,7 @@ class Wheel(unittest.TestCase):
 
     def test_has_the_licenses_of_what_it_brings(self):
         licenses = {p.name for p in (self.site / "espalier/share/espalier/licenses").iterdir()}
-        of_headers = {"nlohmann-json3-dev", "rapidjson-dev", "libcli11-dev", "libgloo-dev"}
+        of_headers = {"nlohmann-json3-dev", "rapidjson-dev", "libcli11-dev", "libeigen3-dev", "libgloo-dev"}
         of_pages = {"node-react", "node-react-dom", "node-d3-zoom"}
         self.assertTrue({"libsqlite3-0", "libssl3", "libfmt9"} | of_headers | of_pages <= licenses, licenses)
 

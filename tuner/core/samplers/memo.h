@@ -1,0 +1,30 @@
+#pragma once
+
+#include <memory>
+#include <mutex>
+
+namespace espalier::samplers {
+
+// What a sampler has worked out and may need again. It saves time alone: the value says what it was
+// made of, and who gets one that was made of something else works it out anew. Any number of
+// threads may use it; values are not changed once they are kept.
+template <typename Value>
+class Memo {
+ public:
+  // The value that was kept last; null: none was.
+  std::shared_ptr<const Value> Last() const {
+    const std::lock_guard lock(mutex_);
+    return last_;
+  }
+
+  void Keep(std::shared_ptr<const Value> value) const {
+    const std::lock_guard lock(mutex_);
+    last_.swap(value);  // what it held is freed once the lock is
+  }
+
+ private:
+  mutable std::mutex mutex_;  // guards what follows
+  mutable std::shared_ptr<const Value> last_;
+};
+
+}  // namespace espalier::samplers
