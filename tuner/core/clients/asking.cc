@@ -262,7 +262,8 @@ std::optional<Drawn> ClientTrials::Draw(const Study& study, std::int64_t number,
                                                       .ended = history.ended,
                                                       .running = history.running,
                                                       .trial_number = number,
-                                                      .other_directions = spec.other_directions()});
+                                                      .other_directions = spec.other_directions(),
+                                                      .study_seed = spec.seed});
     if (!suggestion || !suggestion->parameters) return suggestion;
     drawn = *std::move(suggestion);
   }

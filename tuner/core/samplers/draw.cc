@@ -13,7 +13,8 @@ Drawn MakeDraw(const DrawRequest& request, std::stop_token stop) {
                                 .running = request.running,
                                 .trial_number = request.trial_number,
                                 .stop = std::move(stop),
-                                .other_directions = request.other_directions},
+                                .other_directions = request.other_directions,
+                                .study_seed = request.study_seed},
                                random);
   return {std::move(parameters), random};
 }

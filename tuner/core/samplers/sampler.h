@@ -40,14 +40,17 @@ struct SamplerInput {
   std::stop_token stop{};     // once it asks, what is suggested is of no use to anybody
   // Of the second objective and of further ones.
   std::span<const Direction> other_directions{};
+  // The same for all trials of a study: of what they have in common, such as the order of a
+  // sequence.
+  std::uint64_t study_seed = 0;
 
   std::size_t objectives() const { return 1 + other_directions.size(); }
 };
 
 // Chooses the parameters of a study's next trial. The suggestion follows from the input and from
 // the generator alone, which the caller seeds for each trial: what a sampler keeps between calls
-// may save it time, and changes nothing. So any number of threads may ask one sampler, and a
-// restarted service goes on with the same draws. Parameters in the input that the space does not
+// (memo.h) may save it time, and changes nothing. So any number of threads may ask one sampler, and
+// a restarted service goes on with the same draws. Parameters in the input that the space does not
 // contain (of a user's own trial) are ignored.
 class Sampler {
  public:

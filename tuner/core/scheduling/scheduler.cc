@@ -185,7 +185,8 @@ void Scheduler::CreateTrials(const Study& study, int& room) {
                                                  .ended = history.ended,
                                                  .running = history.running,
                                                  .trial_number = number,
-                                                 .other_directions = spec.other_directions()});
+                                                 .other_directions = spec.other_directions(),
+                                                 .study_seed = spec.seed});
     if (!drawn) return;  // it comes with DrawMade, which wakes the scheduler
     if (!drawn->parameters) {
       plugins.exhausted = true;

@@ -55,6 +55,7 @@ void Draws::Request(const Study& study, OfStudy& own, const std::shared_ptr<cons
   request->direction = input.direction;
   request->other_directions.assign(input.other_directions.begin(), input.other_directions.end());
   request->seed = SeedOf(study, input.trial_number);
+  request->study_seed = input.study_seed;
   request->ended.assign(input.ended.begin(), input.ended.end());
   for (Observation& observation : request->ended) {
     std::shared_ptr<const KeptTrial>& kept = own.kept[observation.trial_number];
