@@ -244,7 +244,7 @@ WALLS = {
         "includes": r"^httplib\.h$",
         "sources": [*SERVER, "adapters/optuna/dashboard", "tests/e2e", "tests/fuzz"],
         "headers": ["adapters/optuna/dashboard/listener.h", "tuner/server/http/http_connection.h",
-                    "tuner/server/http/http_request_server.h"],
+                    "tuner/server/http/http_request_server.h", "tuner/server/http/library_server.h"],
     },
     # What browsers unpack: the library of HTTP packs far too hard.
     "packing": {

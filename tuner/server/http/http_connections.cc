@@ -29,6 +29,7 @@
 #include "tuner/door/processor_share.h"
 #include "tuner/server/http/http_connection.h"
 #include "tuner/server/http/http_request_server.h"
+#include "tuner/server/http/library_server.h"
 
 namespace espalier {
 
@@ -287,7 +288,10 @@ class KeepAliveServer final : public HttpRequestServer {
     }
 
     // A connection that has been accepted, which the thread that does so parks.
-    void enqueue(std::function<void()> task) override { task(); }
+    QueueAnswer enqueue(std::function<void()> task) override {
+      task();
+      return static_cast<QueueAnswer>(true);
+    }
     bool stopping() const { return stopping_; }
     void shutdown() override {
       stopping_ = true;

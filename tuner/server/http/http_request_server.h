@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -13,12 +14,13 @@
 #include "tuner/server/http/http_connection.h"
 #include "tuner/server/http/http_connections.h"
 #include "tuner/server/http/http_packing.h"
+#include "tuner/server/http/library_server.h"
 
 namespace espalier {
 
 // The library's server, as far as it reads a request whose head has come, and answers it. Any
 // number of threads, one for each connection.
-class HttpRequestServer : public httplib::Server {
+class HttpRequestServer : public LibraryServer {
  public:
   HttpRequestServer() {
     set_post_routing_handler([](const httplib::Request& request, httplib::Response& response) {
@@ -32,7 +34,7 @@ class HttpRequestServer : public httplib::Server {
     connection.BeginRequest();
     bool closed = false;
     const bool answered =
-        process_request(connection, false, closed, [this, &connection](httplib::Request& request) {
+        ProcessRequest(connection, closed, [this, &connection](httplib::Request& request) {
           request.headers.erase(kOwnUserHeader);
           request.headers.erase(kBySessionHeader);
           if (connection.own_user()) request.headers.emplace(kOwnUserHeader, "1");
@@ -75,7 +77,8 @@ class HttpRequestServer : public httplib::Server {
     connection.BeginBody(most);
     if (!request.has_header("Content-Length")) {
       request.headers.emplace("Content-Length", "0");
-    } else if (request.get_header_value<std::uint64_t>("Content-Length") > most) {
+    } else if (std::strtoull(request.get_header_value("Content-Length").c_str(), nullptr, 10) >
+               most) {
       connection.RefuseRest();
     }
   }
