@@ -40,17 +40,17 @@ def of_ratios(name, off, on):
 
 
 def in_cpp(model):
-    """The figures, and seconds that the comparison takes."""
+    """The figures, seconds that the comparison takes, and of how many steps one asks the optimizer for its state."""
     run = subprocess.run([os.path.join(BIN, "bench_fingerprints"), model, str(PAIRS), str(TURN_S)], check=True,
                          stdout=subprocess.PIPE, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"})
-    off, on, comparing = zip(*(map(float, line.split()) for line in run.stdout.splitlines()))
+    off, on, comparing, rounds = zip(*(map(float, line.split()) for line in run.stdout.splitlines()))
     assert len(off) == PAIRS, run.stdout
     figures = {f"{model}_share": round(statistics.fmean(comparing) / statistics.fmean(off), 5), **of_ratios(model, off, on)}
     print(f"{model}: {1e6 * statistics.fmean(comparing):.1f} us of {1000 * statistics.fmean(off):.2f} ms;", figures, flush=True)
-    return figures, statistics.fmean(comparing)
+    return figures, statistics.fmean(comparing), rounds[0]
 
 
-def in_python(model, comparing_s):
+def in_python(model, comparing_s, rounds):
     python, environment = torch_python()
     turns = {"on": [], "off": []}
     with tempfile.TemporaryDirectory(prefix="espalier-bench-") as folder:
@@ -67,7 +67,7 @@ def in_python(model, comparing_s):
                 turns[mode].append(json.loads(file.read_text(encoding="utf-8")))
     name = f"python_{model}"
     off, on = ([turn["step_s"] for turn in turns[mode]] for mode in ("off", "on"))
-    asked = statistics.median(turn["asked_s"] for turn in turns["on"])
+    asked = statistics.median(turn["asked_s"] for turn in turns["on"]) / rounds
     takes = comparing_s + asked
     figures = {f"{name}_share": round(takes / statistics.median(off), 5), **of_ratios(name, off, on)}
     print(f"{name}: {1e6 * takes:.1f} us, {1e6 * asked:.1f} of them in Python, of {1000 * statistics.median(off):.2f} ms;", figures,
@@ -76,12 +76,12 @@ def in_python(model, comparing_s):
 
 
 def main():
-    figures, comparing_s = {}, {}
+    figures, measured = {}, {}
     for model in MODELS:
-        of_model, comparing_s[model] = in_cpp(model)
+        of_model, *measured[model] = in_cpp(model)
         figures |= of_model
     for model in MODELS:
-        figures |= in_python(model, comparing_s[model])
+        figures |= in_python(model, *measured[model])
     print(json.dumps(figures | {"pairs": PAIRS, "threads": 1}))
 
 

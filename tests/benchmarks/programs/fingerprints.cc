@@ -5,8 +5,8 @@
 // Usage: bench_fingerprints MODEL PAIRS TURN_S
 // Takes turns of so many processor seconds without the comparison and with it, whose order
 // alternates. Prints a line a pair: processor seconds a step without and with it, and what the
-// comparison took of the latter, less what reading the clock does. Turns go on where the last one
-// ended, so that all tensors come by.
+// comparison took of the latter, less what reading the clock does; and in how many steps all
+// tensors come by. Turns go on where the last one ended.
 
 #include <ATen/Parallel.h>
 #include <ATen/ops/randperm.h>
@@ -103,7 +103,8 @@ int main(int argc, char** argv) {
     const std::optional<Turn> off = TakeTurn(turn_s, train, nothing);
     if (pair % 2 == 1) on = TakeTurn(turn_s, train, compare);
     if (!on || !off) return 1;
-    std::printf("%.9f %.9f %.9f\n", off->step_s, on->step_s, on->after_s - off->after_s);
+    std::printf("%.9f %.9f %.9f %lld\n", off->step_s, on->step_s, on->after_s - off->after_s,
+                static_cast<long long>(check.Rounds()));
     std::fflush(stdout);
   }
   return 0;

@@ -30,21 +30,24 @@ constexpr int kDigitBits = 6;
 constexpr std::int64_t kLeastWords = 1024;
 constexpr std::int64_t kWordBytes = 4;
 
+// Of a digit (power 0), or of its square (1).
+GradientBuckets::Tail PlaceOf(GradientBuckets::Tail first, int digit, int power) {
+  return static_cast<GradientBuckets::Tail>(first + 2 * digit + power);
+}
+
 void Tell(GradientBuckets& gradients, GradientBuckets::Tail first, int digits, std::uint64_t of) {
-  float* to = gradients.MutableTail(first);
   for (int i = 0; i < digits; ++i) {
-    const auto digit = static_cast<float>(of >> (i * kDigitBits) & ((1U << kDigitBits) - 1));
-    *to++ = digit;
-    *to++ = digit * digit;
+    const auto digit = static_cast<double>(of >> (i * kDigitBits) & ((1U << kDigitBits) - 1));
+    gradients.SetTail(PlaceOf(first, i, 0), digit);
+    gradients.SetTail(PlaceOf(first, i, 1), digit * digit);
   }
 }
 
 bool AllSame(const GradientBuckets& gradients, GradientBuckets::Tail first, int digits,
              int members) {
-  const float* from = gradients.TailFrom(first);
-  for (int i = 0; i < digits; ++i, from += 2) {
-    const double sum = from[0];
-    if (members * static_cast<double>(from[1]) != sum * sum) return false;
+  for (int i = 0; i < digits; ++i) {
+    const double sum = gradients.tail(PlaceOf(first, i, 0));
+    if (members * gradients.tail(PlaceOf(first, i, 1)) != sum * sum) return false;
   }
   return true;
 }

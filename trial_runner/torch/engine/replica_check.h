@@ -17,7 +17,7 @@ namespace espalier {
 
 // What replicas of a trial have in common, as numbers that are the same where it is the same bit by
 // bit: parameters, optimizers' state, schedules, and the position. Of the tensors a step compares
-// one part in kRounds, the next step the next part; a comparison of all of them is made after a
+// one part in Rounds(), the next step the next part; a comparison of all of them is made after a
 // join and before a checkpoint. The numbers of a step travel in the tail of its first model's sums,
 // from which every member finds alike whether all agree.
 //
@@ -42,6 +42,9 @@ class ReplicaCheck {
       : models_(models), mode_(mode) {}
 
   bool on() const { return mode_ != Mode::kOff; }
+  // In so many steps each part is compared once, kRounds at the most; in the first of them the
+  // optimizers are asked for their state. As it was asked for last.
+  std::int64_t Rounds() const;
   // The group has changed, or its members' state: the next step compares all tensors.
   void StartGroup();
 
@@ -86,7 +89,6 @@ class ReplicaCheck {
   void Refresh();
   std::uint64_t OfWords(std::int64_t begin, std::int64_t end) const;
   std::uint64_t OfNumbers(const TrainingPosition& position) const;
-  std::int64_t Rounds() const;
 
   const std::vector<std::unique_ptr<TrainedModel>>& models_;
   const Mode mode_;

@@ -209,6 +209,7 @@ void GradientBuckets::MakeMemory() {
   const auto options = at::TensorOptions(at::kFloat).device(device_);
   memory_ = at::zeros({size_ + TailSize()}, options);
   tail_ = HostTensor(TailSize());
+  tail_numbers_ = tail_.mutable_data_ptr<float>();
   if (!on_host()) group_sqr_ = at::zeros({static_cast<std::int64_t>(groups_)}, options);
 }
 
@@ -474,12 +475,6 @@ void GradientBuckets::End() {
 
 // ---- the step -----------------------------------------------------------------------------------
 
-void GradientBuckets::SetTailAt(std::int64_t index, double value) {
-  tail_.mutable_data_ptr<float>()[index] = static_cast<float>(value);
-}
-double GradientBuckets::TailAt(std::int64_t index) const {
-  return static_cast<double>(tail_.const_data_ptr<float>()[index]);
-}
 void GradientBuckets::SetComputeTime(int rank, double time_s) {
   SetTailAt(kFixedTail + static_cast<std::int64_t>(groups_ + parameters_.size()) + rank, time_s);
 }
@@ -509,7 +504,7 @@ void GradientBuckets::ReceiveTail(const HostCopy& copy) {
     return;
   }
   const float* numbers = Await(copy);
-  std::copy_n(numbers, tail_.numel(), tail_.mutable_data_ptr<float>());
+  std::copy_n(numbers, tail_.numel(), tail_numbers_);
   TakeSums(numbers + tail_.numel());
 }
 

@@ -166,10 +166,6 @@ class GradientBuckets {
   absl::Status Reduce();
 
   double tail(Tail index) const { return TailAt(index); }
-  // The tail's numbers from there on, for who tells or reads many of them: an access by index asks
-  // the tensor for its memory each time.
-  float* MutableTail(Tail first) { return tail_.mutable_data_ptr<float>() + first; }
-  const float* TailFrom(Tail first) const { return tail_.const_data_ptr<float>() + first; }
   double compute_time_s(int rank) const;
   // Sum over the step's microbatches, by group: |gradient|^2 of each, without weight.
   std::vector<double> LocalSqr() const;
@@ -298,8 +294,10 @@ class GradientBuckets {
   double SqrOf(std::size_t index, const at::Tensor& gradient) const;
   void Detach();
   std::int64_t TailSize() const;
-  void SetTailAt(std::int64_t index, double value);
-  double TailAt(std::int64_t index) const;
+  void SetTailAt(std::int64_t index, double value) {
+    tail_numbers_[index] = static_cast<float>(value);
+  }
+  double TailAt(std::int64_t index) const { return static_cast<double>(tail_numbers_[index]); }
   at::Tensor HostTensor(std::int64_t size) const;
   HostCopy BeginCopyToHost(const at::Tensor& numbers) const;
   static const float* Await(const HostCopy& copy);
@@ -320,6 +318,7 @@ class GradientBuckets {
 
   at::Tensor memory_;              // weighted sums, then the tail
   at::Tensor tail_;                // host copy; pinned where it goes to a GPU
+  float* tail_numbers_ = nullptr;  // its memory, which a tensor would be asked for each time
   std::vector<double> local_sqr_;  // by group: host loops
   Norms kept_norms_;               // of the step, as far as they are measured
   bool compared_ = false;          // there was a step before to compare with
