@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
+
+#include "tuner/core/samplers/fronts.h"
 
 namespace espalier {
 
@@ -28,30 +31,25 @@ std::vector<Point> Comparable(const std::vector<TrialCopy>& trials,
   return points;
 }
 
-bool NoWorse(const std::vector<double>& a, const std::vector<double>& b) {
-  return std::equal(a.begin(), a.end(), b.begin(), [](double x, double y) { return x <= y; });
-}
-
 }  // namespace
 
 std::vector<std::int64_t> BestTrials(const std::vector<TrialCopy>& trials,
                                      const std::vector<Direction>& directions) {
-  std::vector<Point> points = Comparable(trials, directions);
-  std::stable_sort(points.begin(), points.end(),
-                   [](const Point& a, const Point& b) { return a.values < b.values; });
-  if (directions.size() <= 1 && points.size() > 1) points.resize(1);
-  // In this order none is dominated by a later one, and with two directions only the last of the
-  // front can dominate.
-  std::vector<Point> front;
-  for (Point& point : points) {
-    const auto dominates = [&point](const Point& other) {
-      return NoWorse(other.values, point.values) && other.values != point.values;
-    };
-    const auto from = directions.size() == 2 && !front.empty() ? front.end() - 1 : front.begin();
-    if (std::none_of(from, front.end(), dominates)) front.push_back(std::move(point));
-  }
+  const std::vector<Point> points = Comparable(trials, directions);
+  if (points.empty()) return {};
   std::vector<std::int64_t> numbers;
-  for (const Point& point : front) numbers.push_back(point.number);
+  if (directions.size() > 1) {
+    samplers::Losses losses(directions.size());
+    for (const Point& point : points) losses.Add(point.values);
+    for (const std::size_t row : samplers::ParetoFront(losses)) {
+      numbers.push_back(points[row].number);
+    }
+  } else {
+    const auto better = [](const Point& a, const Point& b) {
+      return std::tie(a.values, a.number) < std::tie(b.values, b.number);
+    };
+    numbers.push_back(std::min_element(points.begin(), points.end(), better)->number);
+  }
   std::sort(numbers.begin(), numbers.end());
   return numbers;
 }
