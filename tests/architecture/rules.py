@@ -160,6 +160,7 @@ MIRRORS_NONE = {
     "tests/architecture": "rules of the whole tree",
     "tests/benchmarks": "measures the whole, and parts of it side by side",
     "tests/contract": "what each implementation of a seam keeps to, wherever it lies",
+    "tests/core/samplers/optuna": "what Optuna computed, which samplers are held to",
     "tests/docs/extending": "the plug-ins that docs/extending.md shows",
     "tests/e2e": "processes that speak over sockets",
     "tests/fuzz": "what reads the inputs of strangers, wherever it lies",
