@@ -55,6 +55,9 @@ std::vector<Case> Cases() {
     if ((*MakeSampler(name, {}))->draws()) cases.push_back({name, {}});
   }
   cases.push_back({"tpe", {{"multivariate", 0}, {"startup_trials", 3}}});
+  // By their defaults they learn only after 50 trials.
+  cases.push_back({"nsga2", {{"population_size", 4}}});
+  cases.push_back({"nsga3", {{"population_size", 4}, {"crossover", 2}, {"mutation", 1}}});
   return cases;
 }
 
@@ -173,7 +176,7 @@ TEST(SamplerContract, WhoDoesNotLearnDrawsAlikeWhateverTheTrialsCameTo) {
     History rising(space);
     History falling(space);
     bool alike = true;
-    for (int i = 0; i < 15 && alike; ++i) {
+    for (int i = 0; i < 80 && alike; ++i) {
       const auto a = rising.Next(**sampler, 1);
       const auto b = falling.Next(**sampler, 1);
       alike = a == b;

@@ -12,7 +12,7 @@ namespace {
 
 using Row = std::span<const double>;
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kUnbounded = std::numeric_limits<double>::infinity();
 
 bool SameRow(Row a, Row b) { return std::equal(a.begin(), a.end(), b.begin()); }
 
@@ -268,13 +268,42 @@ std::vector<std::size_t> ChooseByVolume(const Losses& losses, std::vector<std::s
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::stable_sort(order.begin(), order.end(),
                      [&most](std::size_t a, std::size_t b) { return most[a] > most[b]; });
-    double best = -kInfinity;
+    double best = -kUnbounded;
     for (const std::size_t i : order) {
       if (most[i] < best) break;
       most[i] = additions.Exact(rows[i], chosen);
       best = std::max(best, most[i]);
     }
   }
+}
+
+struct Crowding {
+  std::vector<double> distances;
+  std::vector<std::size_t> order;  // of the rows by their last objective, of equals by that before
+};
+
+Crowding CrowdingOf(const Losses& losses) {
+  Crowding crowding{std::vector<double>(losses.size()), std::vector<std::size_t>(losses.size())};
+  auto& [distances, order] = crowding;
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  for (std::size_t k = 0; k < losses.objectives() && !losses.empty(); ++k) {
+    std::stable_sort(order.begin(), order.end(), [&losses, k](std::size_t a, std::size_t b) {
+      return losses[a][k] < losses[b][k];
+    });
+    std::vector<double> values = {-kUnbounded};
+    for (const std::size_t row : order) values.push_back(losses[row][k]);
+    values.push_back(kUnbounded);
+    if (values[1] == values[order.size()]) continue;  // says nothing of any
+    const auto is_finite = [](double x) { return std::isfinite(x); };
+    const auto low = std::find_if(values.begin(), values.end(), is_finite);
+    const auto high = std::find_if(values.rbegin(), values.rend(), is_finite);
+    const double range = low == values.end() ? 0 : *high - *low;
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      const double gap = values[i] == values[i + 2] ? 0 : values[i + 2] - values[i];
+      distances[order[i]] += gap / (range > 0 ? range : 1);
+    }
+  }
+  return crowding;
 }
 
 }  // namespace
@@ -286,7 +315,7 @@ bool Dominates(std::span<const double> a, std::span<const double> b) {
 double Violation(std::span<const double> constraints) {
   double sum = 0;
   for (const double constraint : constraints) {
-    if (std::isnan(constraint)) return kInfinity;
+    if (std::isnan(constraint)) return kUnbounded;
     if (constraint > 0) sum += constraint;
   }
   return sum;
@@ -337,39 +366,28 @@ std::vector<std::size_t> ParetoFront(const Losses& losses) {
   return rows;
 }
 
-std::vector<double> CrowdingDistances(const Losses& losses) {
-  std::vector<double> distances(losses.size());
-  std::vector<std::size_t> order(losses.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  for (std::size_t k = 0; k < losses.objectives() && !losses.empty(); ++k) {
-    std::stable_sort(order.begin(), order.end(), [&losses, k](std::size_t a, std::size_t b) {
-      return losses[a][k] < losses[b][k];
-    });
-    std::vector<double> values = {-kInfinity};
-    for (const std::size_t row : order) values.push_back(losses[row][k]);
-    values.push_back(kInfinity);
-    if (values[1] == values[order.size()]) continue;  // says nothing of any
-    const auto is_finite = [](double x) { return std::isfinite(x); };
-    const auto low = std::find_if(values.begin(), values.end(), is_finite);
-    const auto high = std::find_if(values.rbegin(), values.rend(), is_finite);
-    const double range = low == values.end() ? 0 : *high - *low;
-    for (std::size_t i = 0; i < order.size(); ++i) {
-      const double gap = values[i] == values[i + 2] ? 0 : values[i + 2] - values[i];
-      distances[order[i]] += gap / (range > 0 ? range : 1);
-    }
-  }
-  return distances;
+std::vector<double> CrowdingDistances(const Losses& losses) { return CrowdingOf(losses).distances; }
+
+std::vector<std::size_t> LeastCrowded(const Losses& losses, std::size_t count) {
+  Crowding crowding = CrowdingOf(losses);
+  std::stable_sort(crowding.order.begin(), crowding.order.end(),
+                   [&crowding](std::size_t a, std::size_t b) {
+                     return crowding.distances[a] < crowding.distances[b];
+                   });
+  std::reverse(crowding.order.begin(), crowding.order.end());
+  crowding.order.resize(count);
+  return crowding.order;
 }
 
 double Hypervolume(const Losses& losses, std::span<const double> reference) {
-  if (!Finite(reference)) return kInfinity;
+  if (!Finite(reference)) return kUnbounded;
   if (losses.empty()) return 0;
   Points points;
   for (const std::size_t row : ParetoFront(losses)) {
     points.emplace_back(losses[row].begin(), losses[row].end());
   }
   const double volume = VolumeOf(std::move(points), reference, losses.objectives());
-  return std::isfinite(volume) ? volume : kInfinity;
+  return std::isfinite(volume) ? volume : kUnbounded;
 }
 
 std::vector<std::size_t> HypervolumeSubset(const Losses& losses, std::size_t count,

@@ -53,6 +53,11 @@ std::vector<std::size_t> ParetoFront(const Losses& losses);
 // infinitely far from others. Signs of objectives do not matter.
 std::vector<double> CrowdingDistances(const Losses& losses);
 
+// The `count` rows that are least crowded, the least first; of equals those that come last when
+// rows are sorted by one objective after the other, as Optuna has them. Requires count <=
+// losses.size().
+std::vector<std::size_t> LeastCrowded(const Losses& losses, std::size_t count);
+
 // The volume that the rows dominate within the reference point, which no row may be beyond in any
 // objective. Infinite where it is not finite in every objective. O(n log n) with two objectives,
 // and a factor of at most n more for each further one (While et al. 2012: exclusive volumes, by

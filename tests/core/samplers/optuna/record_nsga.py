@@ -7,10 +7,15 @@ which fronts_test.cc and nsga_test.cc hold ours to.
 A line is a name and numbers. Tables are written row by row.
 """
 import pathlib
+import warnings
 
 import numpy as np
 import optuna
 from optuna._hypervolume import _solve_hssp, compute_hypervolume
+from optuna.samplers import _nsgaiii as nsga3
+from optuna.samplers import nsgaii
+from optuna.samplers._lazy_random_state import LazyRandomState
+from optuna.samplers.nsgaii._child_generation_strategy import NSGAIIChildGenerationStrategy
 from optuna.samplers.nsgaii._elite_population_selection_strategy import _calc_crowding_distance
 from optuna.study._multi_objective import _fast_non_domination_rank, _is_pareto_front
 
@@ -19,7 +24,7 @@ ROWS = 40
 
 
 def written(numbers):
-    return " ".join(repr(float(x)) for x in np.asarray(numbers, dtype=float).reshape(-1))
+    return " ".join(repr(float(x)).removesuffix(".0") for x in np.asarray(numbers, dtype=float).reshape(-1))
 
 
 class Record:
@@ -70,11 +75,116 @@ def record_volumes(record, rng):
         record.add(f"{name}.subset", _solve_hssp(on_front, np.arange(len(on_front)), 12, reference))
 
 
+def record_parents(record, directions, constrained, population_size=20, generations=10):
+    """A study as Optuna ran it, and the parents of each of its generations, by their numbers."""
+    sampler = optuna.samplers.NSGAIISampler(seed=SEED, population_size=population_size)
+    study = optuna.create_study(directions=directions, sampler=sampler)
+
+    def objective(trial):
+        x, y, z = (trial.suggest_float(name, 0, 1) for name in "xyz")
+        if constrained:
+            trial.set_constraint("a", round(x + y - 1.2, 2))
+            trial.set_constraint("b", round(0.2 - z, 2))
+        values = (x + z * z, (1 - x) ** 2 + y, abs(x - z) + y * z)[:len(directions)]
+        return tuple(round(v if d == "minimize" else -v, 2) for v, d in zip(values, directions))
+
+    study.optimize(objective, n_trials=population_size * generations + 1)
+    trials = study.trials[:-1]
+    name = f"parents.{len(directions)}"
+    record.add(f"{name}.values", [t.values for t in trials])
+    if constrained:
+        record.add(f"{name}.constraints", [list(t.constraints.values()) for t in trials])
+    attributes = study._storage.get_study_system_attrs(study._study_id)
+    record.add(f"{name}.numbers", [sorted(attributes[f"NSGAIISampler:parent:{g}"])
+                                   for g in range(1, generations + 1)])
+
+
+def record_lines(record, rng):
+    """What NSGA-III reckons with, and how often it takes each of a front."""
+    strategy = nsga3._elite_population_selection_strategy
+    for objectives, divisions in ((2, 5), (3, 3), (4, 2)):
+        losses = rng.uniform(size=(ROWS, objectives)) * np.arange(1, objectives + 1)
+        losses[ROWS // 2:] += 0.3
+        losses[-1, 0] = np.inf
+        normalized = strategy._normalize_objective_values(strategy._filter_inf(trials_of(losses)))
+        points = strategy._generate_default_reference_point(objectives, divisions)
+        closest, distances = strategy._associate_individuals_with_reference_points(normalized, points)
+        name = f"lines.{objectives}"
+        record.add(f"{name}.losses", losses)
+        record.add(f"{name}.points", points)
+        record.add(f"{name}.normalized", normalized)
+        record.add(f"{name}.closest", closest)
+        record.add(f"{name}.distances", distances)
+        first, count, rounds = 10, 12, 4000
+        taken = np.zeros(ROWS)
+        front = trials_of(losses)[first:]
+        for seed in range(rounds):
+            for trial in strategy._preserve_niche_individuals(
+                    count, first, front, closest, distances, np.random.RandomState(seed)):
+                taken[trial.number] += 1
+        record.add(f"{name}.taken", np.round(taken / rounds, 4))
+
+
+warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+
+CROSSOVERS = {
+    "uniform": nsgaii.UniformCrossover(0.3),
+    "blx_alpha": nsgaii.BLXAlphaCrossover(),
+    "spx": nsgaii.SPXCrossover(),
+    "sbx": nsgaii.SBXCrossover(),
+    "vsbx": nsgaii.VSBXCrossover(),
+    "undx": nsgaii.UNDXCrossover(),
+}
+SPACE = {
+    "x": optuna.distributions.FloatDistribution(0, 1),
+    "y": optuna.distributions.FloatDistribution(0, 1),
+    "z": optuna.distributions.FloatDistribution(0, 1),
+    "c": optuna.distributions.CategoricalDistribution(["p", "q", "r"]),
+}
+GRID = np.round(np.linspace(0.2, 0.8, 31), 2)
+
+
+def record_children(record, rng, population_size=12, count=6000):
+    """Parents in the middle of a space, and how children of theirs are spread: for each parameter, and for sums and
+    differences of two, the share of them at or below each point of GRID."""
+    study = optuna.create_study(directions=["minimize", "minimize"])
+    for _ in range(population_size):
+        x, y, z = (round(v, 3) for v in rng.uniform(0.4, 0.6, size=3))
+        params = {"x": x, "y": y, "z": z, "c": "pqr"[rng.randint(3)]}
+        study.add_trial(optuna.trial.create_trial(
+            params=params, distributions=SPACE, values=[round(x + y, 3), round(abs(x - y) + z, 3)]))
+    parents = study.trials
+    record.add("children.parents", [[t.params["x"], t.params["y"], t.params["z"], "pqr".index(t.params["c"])]
+                                    for t in parents])
+    record.add("children.values", [t.values for t in parents])
+    record.add("children.grid", GRID)
+    for name, crossover in CROSSOVERS.items():
+        spread_of_children(record, name, study, parents, count, crossover=crossover, mutation_prob=0.0)
+    spread_of_children(record, "polynomial", study, parents, count, crossover=nsgaii.UniformCrossover(),
+                       mutation_prob=1.0, mutation=nsgaii.PolynomialMutation())
+
+
+def spread_of_children(record, name, study, parents, count, **options):
+    strategy = NSGAIIChildGenerationStrategy(crossover_prob=0.9, swapping_prob=0.3, rng=LazyRandomState(SEED), **options)
+    children = [strategy(study, SPACE, parents) for _ in range(count)]
+    x, y, z = (np.array([c[key] for c in children]) for key in "xyz")
+    for axis, places in {"x": x, "y": y, "z": z, "sum": (x + y) / 2, "difference": (x - y) / 2 + 0.5}.items():
+        record.add(f"children.{name}.{axis}", [round(np.mean(places <= g + 1e-9), 4) for g in GRID])
+    if "c" in children[0]:
+        record.add(f"children.{name}.c", [round(np.mean([c["c"] == option for c in children]), 4) for option in "pqr"])
+
+
 def main():
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
     record = Record()
     rng = np.random.RandomState(SEED)
     record_fronts(record, rng)
     record_volumes(record, rng)
+    record_parents(record, ["minimize"], False)
+    record_parents(record, ["minimize", "maximize"], False)
+    record_parents(record, ["minimize", "maximize", "minimize"], True)
+    record_lines(record, rng)
+    record_children(record, rng)
     pathlib.Path(__file__).with_name("nsga.txt").write_text("\n".join(record.lines) + "\n")
 
 

@@ -1,0 +1,260 @@
+#include "tuner/core/samplers/children.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "search_spaces/unit_interval.h"
+#include "tuner/core/samplers/configurations.h"
+
+namespace espalier::samplers {
+namespace {
+
+// For a child within the space, and for one that was not tried where the space is finite.
+constexpr int kMostMatings = 64;
+constexpr int kMostChildren = 8;
+
+constexpr double kMutationEta = 20;
+
+bool IsChoice(const Distribution& distribution) {
+  return std::holds_alternative<Choice>(distribution);
+}
+
+// Each parent is drawn from those that are none yet.
+std::vector<const Parameters*> DrawParents(const SamplerInput& input, const Population& population,
+                                           std::size_t count, Random& random) {
+  const std::vector<Direction> directions = DirectionsOf(input);
+  Population left = population;
+  std::vector<const Parameters*> parents;
+  while (parents.size() < count) {
+    const std::size_t first = random.Below(left.size());
+    const std::size_t second = random.Below(left.size());
+    const std::size_t chosen = Preferred(left[first], left[second], directions) ? first : second;
+    parents.push_back(left[chosen].trial->parameters);
+    left.erase(left.begin() + static_cast<std::ptrdiff_t>(chosen));
+  }
+  return parents;
+}
+
+// A child by its dimensions: those that are active have a value.
+class Mating {
+ public:
+  Mating(const SearchSpace& space, const std::vector<const Parameters*>& parents, Random& random)
+      : space_(space), parents_(parents), random_(random), values_(space.dimensions().size()) {}
+
+  // False: the child is outside the space, unless it is brought back with `clip`.
+  bool Succeeds(const CrossoverInput& crossover, bool clip) {
+    CrossChoices(crossover.swapping_probability);
+    const std::vector<std::size_t> crossed = TakeUncrossed();
+    if (crossed.empty()) return true;
+    std::vector<std::vector<double>> places;
+    for (const Parameters* parent : parents_) {
+      std::vector<double>& numbers = places.emplace_back();
+      for (const std::size_t i : crossed) {
+        numbers.push_back(ToUnit(DistributionAt(i), *ValueOf(space_, i, *parent)).Middle());
+      }
+    }
+    const std::vector<double> child = Cross(crossover, places, random_);
+    for (std::size_t k = 0; k < crossed.size(); ++k) {
+      const Distribution& distribution = DistributionAt(crossed[k]);
+      const bool within = child[k] >= 0 && child[k] <= 1;
+      // The last value of a discrete axis is as near as any beyond it.
+      if (!within && !clip && !Cardinality(distribution)) return false;
+      values_[crossed[k]] = ValueAtPlace(crossed[k], child[k], k, places);
+    }
+    return true;
+  }
+
+  Parameters Child() const {
+    Parameters child;
+    for (std::size_t i = 0; i < values_.size(); ++i) {
+      if (values_[i]) child.push_back({space_.dimensions()[i].name, *values_[i]});
+    }
+    return child;
+  }
+
+ private:
+  const Distribution& DistributionAt(std::size_t i) const {
+    return space_.dimensions()[i].distribution;
+  }
+
+  // A number that is a parent's stays what it is to the last bit.
+  ParameterValue ValueAtPlace(std::size_t i, double place, std::size_t k,
+                              const std::vector<std::vector<double>>& places) const {
+    for (std::size_t p = 0; p < places.size(); ++p) {
+      if (places[p][k] == place) return *ValueOf(space_, i, *parents_[p]);
+    }
+    return FromUnit(DistributionAt(i), std::clamp(place, 0.0, 1.0));
+  }
+
+  void CrossChoices(double swapping_probability) {
+    for (std::size_t i = 0; i < values_.size(); ++i) {
+      if (!IsChoice(DistributionAt(i)) || !space_.IsActive(i, choices_)) continue;
+      const ParameterValue* first = ValueOf(space_, i, *parents_.front());
+      const ParameterValue* last = ValueOf(space_, i, *parents_.back());
+      const bool from_last = random_.Uniform() >= swapping_probability;
+      const ParameterValue* value =
+          last != nullptr && (from_last || first == nullptr) ? last : first;
+      values_[i] = value != nullptr ? *value : Draw(DistributionAt(i), random_);
+      choices_.push_back({space_.dimensions()[i].name, *values_[i]});
+    }
+  }
+
+  // The dimensions of numbers that all parents have; of the others values are taken.
+  std::vector<std::size_t> TakeUncrossed() {
+    std::vector<std::size_t> crossed;
+    for (std::size_t i = 0; i < values_.size(); ++i) {
+      if (IsChoice(DistributionAt(i)) || !space_.IsActive(i, choices_)) continue;
+      const auto has = [&](const Parameters* p) { return ValueOf(space_, i, *p) != nullptr; };
+      if (std::all_of(parents_.begin(), parents_.end(), has)) {
+        crossed.push_back(i);
+        continue;
+      }
+      const auto parent = std::find_if(parents_.begin(), parents_.end(), has);
+      values_[i] = parent != parents_.end() ? *ValueOf(space_, i, **parent)
+                                            : Draw(DistributionAt(i), random_);
+    }
+    return crossed;
+  }
+
+  const SearchSpace& space_;
+  const std::vector<const Parameters*>& parents_;
+  Random& random_;
+  Parameters choices_;
+  std::vector<std::optional<ParameterValue>> values_;
+};
+
+Parameters Crossed(const SamplerInput& input, const Population& population,
+                   const Breeding& breeding, Random& random) {
+  const CrossoverInput crossover{.crossover = breeding.crossover,
+                                 .swapping_probability = breeding.swapping_probability,
+                                 .several_objectives = input.objectives() > 1};
+  for (int mating = 1;; ++mating) {
+    const auto parents = DrawParents(input, population, ParentCount(breeding.crossover), random);
+    Mating attempt(input.space, parents, random);
+    const bool last = mating == kMostMatings || input.stop.stop_requested();
+    if (attempt.Succeeds(crossover, last)) return attempt.Child();
+  }
+}
+
+Parameters Mutated(const SearchSpace& space, const Parameters& child, const Breeding& breeding,
+                   Random& random) {
+  double probability = breeding.mutation_probability;
+  if (probability == 0) {
+    double count = 0;
+    for (std::size_t i = 0; i < space.dimensions().size(); ++i) {
+      count += ValueOf(space, i, child) != nullptr ? 1 : 0;
+    }
+    probability = 1 / std::max(2.0, count);
+  }
+  Parameters mutated;
+  for (std::size_t i = 0; i < space.dimensions().size(); ++i) {
+    if (!space.IsActive(i, mutated)) continue;
+    const auto& [name, distribution, condition] = space.dimensions()[i];
+    const ParameterValue* value = ValueOf(space, i, child);
+    if (value == nullptr) {
+      mutated.push_back({name, Draw(distribution, random)});
+    } else if (random.Uniform() >= probability) {
+      mutated.push_back({name, *value});
+    } else if (breeding.polynomial_mutation && !IsChoice(distribution)) {
+      const double moved =
+          MutatePolynomially(ToUnit(distribution, *value).Middle(), kMutationEta, random);
+      mutated.push_back({name, FromUnit(distribution, moved)});
+    } else {
+      mutated.push_back({name, Draw(distribution, random)});
+    }
+  }
+  return mutated;
+}
+
+class GeneticSampler final : public Sampler {
+ public:
+  GeneticSampler(const Breeding& breeding, Select select)
+      : breeding_(breeding), select_(std::move(select)) {}
+
+  bool learns() const override { return true; }
+  bool takes_objectives() const override { return true; }
+  bool takes_constraints() const override { return true; }
+
+  std::optional<Parameters> Suggest(const SamplerInput& input, Random& random) const override {
+    const std::optional<TriedConfigurations> tried = TriedConfigurations::Of(input);
+    if (tried && tried->Exhausted()) return std::nullopt;
+    const TriedConfigurations* known = tried ? &*tried : nullptr;
+    const Population parents = ParentsOf(input, breeding_.population_size, select_);
+    if (parents.empty() || input.space.dimensions().empty()) {
+      return DrawNew(input.space, known, random);
+    }
+    for (int attempt = 0; attempt < kMostChildren; ++attempt) {
+      Parameters child = ChildOf(input, parents, breeding_, random);
+      if (known == nullptr || !known->Contains(child)) return child;
+    }
+    return DrawNew(input.space, known, random);
+  }
+
+ private:
+  const Breeding breeding_;
+  const Select select_;
+};
+
+}  // namespace
+
+std::vector<PluginOption> BreedingOptions() {
+  return {
+      {.name = "crossover",
+       .default_value = 0,
+       .most = 5,
+       .whole = true,
+       .meaning = "how parents are crossed: 0 uniform, 1 blx_alpha, 2 spx, 3 sbx, 4 vsbx, 5 undx"},
+      {.name = "crossover_probability",
+       .default_value = 0.9,
+       .most = 1,
+       .meaning = "that a child has several parents, not one"},
+      {.name = "mutation",
+       .default_value = 0,
+       .most = 1,
+       .whole = true,
+       .meaning = "0: a mutated parameter is drawn anew; 1: numbers move by a polynomial"},
+      {.name = "mutation_probability",
+       .default_value = 0,
+       .most = 1,
+       .meaning = "that a parameter of a child mutates; 0: one in their number"},
+      {.name = "population_size",
+       .default_value = 50,
+       .least = 2,
+       .most = 10000,
+       .whole = true,
+       .meaning = "trials of a generation, and parents of the next"},
+      {.name = "swapping_probability",
+       .default_value = 0.5,
+       .most = 1,
+       .meaning = "that an option, or a number crossed uniformly, is the first parent's"}};
+}
+
+absl::StatusOr<Breeding> BreedingOf(const OptionValues& options) {
+  const Breeding breeding{
+      .population_size = static_cast<std::size_t>(options.Whole("population_size")),
+      .crossover = static_cast<Crossover>(options.Whole("crossover")),
+      .crossover_probability = options["crossover_probability"],
+      .swapping_probability = options["swapping_probability"],
+      .mutation_probability = options["mutation_probability"],
+      .polynomial_mutation = options.Whole("mutation") == 1};
+  if (breeding.population_size < ParentCount(breeding.crossover)) {
+    return OptionNeeds("population_size", "at least 3 for a crossover of three parents",
+                       options["population_size"]);
+  }
+  return breeding;
+}
+
+Parameters ChildOf(const SamplerInput& input, const Population& parents, const Breeding& breeding,
+                   Random& random) {
+  if (random.Uniform() < breeding.crossover_probability) {
+    return Mutated(input.space, Crossed(input, parents, breeding, random), breeding, random);
+  }
+  const Individual& parent = parents[random.Below(parents.size())];
+  return Mutated(input.space, *parent.trial->parameters, breeding, random);
+}
+
+std::unique_ptr<Sampler> MakeGeneticSampler(const Breeding& breeding, Select select) {
+  return std::make_unique<GeneticSampler>(breeding, std::move(select));
+}
+
+}  // namespace espalier::samplers

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "base/random.h"
+
+namespace espalier::samplers {
+
+// How the numbers of a child follow from those of its parents. Of each, 0 to 1 is what the search
+// space has; a child may be beyond.
+enum class Crossover {
+  kUniform,   // each number from either parent (Syswerda 1989)
+  kBlxAlpha,  // blend crossover: anywhere between, and half as far beyond (Eshelman & Schaffer
+              // 1993)
+  kSpx,       // simplex crossover of three parents (Tsutsui, Yamamura & Higuchi 1999)
+  kSbx,       // simulated binary crossover, within bounds (Deb & Agrawal 1995)
+  kVsbx,      // SBX that goes beyond both parents (Ballester & Carter 2003)
+  kUndx,      // unimodal normal distribution crossover of three parents (Ono & Kobayashi 1997)
+};
+
+// How many parents it takes: two or three.
+std::size_t ParentCount(Crossover crossover);
+
+// What it takes beside the parents.
+struct CrossoverInput {
+  Crossover crossover;
+  double swapping_probability;  // of kUniform: that a number is the first parent's
+  bool several_objectives;      // children of kSbx and kVsbx are nearer to their parents then
+};
+
+// The parents have equally many numbers, at least one.
+std::vector<double> Cross(const CrossoverInput& input,
+                          const std::vector<std::vector<double>>& parents, Random& random);
+
+// Polynomial mutation (Deb et al. 2002; revision 1.1.6 of their program): a number near this one,
+// within 0 to 1. The greater eta, the nearer.
+double MutatePolynomially(double x, double eta, Random& random);
+
+}  // namespace espalier::samplers
