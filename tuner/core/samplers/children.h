@@ -33,7 +33,9 @@ Parameters ChildOf(const SamplerInput& input, const Population& parents, const B
                    Random& random);
 
 // A sampler that draws at random until there are parents, and then children of theirs. In a finite
-// space what was tried is drawn again only where nothing else is left.
-std::unique_ptr<Sampler> MakeGeneticSampler(const Breeding& breeding, Select select);
+// space what was tried is drawn again only where nothing else is left. `work`: of `select`, for
+// each trial with so many objectives (see Sampler::Work).
+std::unique_ptr<Sampler> MakeGeneticSampler(const Breeding& breeding, Select select,
+                                            std::function<double(std::size_t objectives)> work);
 
 }  // namespace espalier::samplers

@@ -17,7 +17,7 @@ PluginRow<Sampler> Nsga2Row() {
            .options = BreedingOptions()},
           [](const OptionValues& options) -> absl::StatusOr<std::unique_ptr<Sampler>> {
             ESPALIER_ASSIGN_OR_RETURN(const Breeding breeding, BreedingOf(options));
-            return MakeGeneticSampler(breeding, ByCrowding);
+            return MakeGeneticSampler(breeding, ByCrowding, [](std::size_t) { return 0.0; });
           }};
 }
 

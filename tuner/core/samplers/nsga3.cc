@@ -38,9 +38,15 @@ PluginRow<Sampler> Nsga3Row() {
           [](const OptionValues& values) -> absl::StatusOr<std::unique_ptr<Sampler>> {
             ESPALIER_ASSIGN_OR_RETURN(const Breeding breeding, BreedingOf(values));
             const auto divisions = static_cast<std::size_t>(values.Whole("divisions"));
-            return MakeGeneticSampler(breeding, [divisions](const Selection& selection) {
+            const auto select = [divisions](const Selection& selection) {
               return ByReferenceLines(selection, divisions);
-            });
+            };
+            // Each row is compared with each line.
+            const auto work = [divisions](std::size_t objectives) {
+              return 0.1 * static_cast<double>(objectives) *
+                     ReferencePointCount(objectives, divisions);
+            };
+            return MakeGeneticSampler(breeding, select, work);
           }};
 }
 

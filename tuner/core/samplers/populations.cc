@@ -130,6 +130,7 @@ Population ParentsOf(const SamplerInput& input, std::size_t size, const Select& 
   const Population all = TakingPart(input, directions);
   Population parents;
   for (std::size_t generation = 1; generation * size <= all.size(); ++generation) {
+    if (input.stop.stop_requested()) return {};
     const auto begin = all.begin() + static_cast<std::ptrdiff_t>((generation - 1) * size);
     Population candidates(begin, begin + static_cast<std::ptrdiff_t>(size));
     candidates.insert(candidates.end(), parents.begin(), parents.end());

@@ -11,7 +11,7 @@
 namespace espalier::samplers {
 namespace {
 
-constexpr double kMostPoints = 10000;
+constexpr double kMostPoints = 2000;
 
 // n over k.
 double Combinations(std::size_t n, std::size_t k) {
@@ -20,6 +20,13 @@ double Combinations(std::size_t n, std::size_t k) {
     count = count * static_cast<double>(n - k + i) / static_cast<double>(i);
   }
   return count;
+}
+
+std::size_t DivisionsThatFit(std::size_t objectives, std::size_t divisions) {
+  while (divisions > 1 && Combinations(objectives + divisions - 1, divisions) > kMostPoints) {
+    --divisions;
+  }
+  return divisions;
 }
 
 using Matrix = std::vector<std::vector<double>>;
@@ -127,11 +134,8 @@ std::size_t TakeFrom(Niche& niche, std::span<const NearestLine> lines, Random& r
 }  // namespace
 
 Losses ReferencePoints(std::size_t objectives, std::size_t divisions) {
-  while (divisions > 1 && Combinations(objectives + divisions - 1, divisions) > kMostPoints) {
-    --divisions;
-  }
   Losses points(objectives);
-  std::vector<std::size_t> axes(divisions);  // never descends
+  std::vector<std::size_t> axes(DivisionsThatFit(objectives, divisions));  // never descends
   while (true) {
     std::vector<double> point(objectives);
     for (const std::size_t axis : axes) point[axis] += 1;
@@ -142,6 +146,11 @@ Losses ReferencePoints(std::size_t objectives, std::size_t divisions) {
     if (next == axes.rend()) return points;
     std::fill(axes.rbegin(), next + 1, *next + 1);
   }
+}
+
+double ReferencePointCount(std::size_t objectives, std::size_t divisions) {
+  const std::size_t fitting = DivisionsThatFit(objectives, divisions);
+  return Combinations(objectives + fitting - 1, fitting);
 }
 
 Losses Normalized(const Losses& losses) {

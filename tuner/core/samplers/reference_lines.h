@@ -13,8 +13,9 @@ namespace espalier::samplers {
 // that are spread evenly (Deb & Jain 2014, sections IV B to E).
 
 // Das & Dennis: the points of a simplex whose coordinates are whole numbers that add up to
-// `divisions`; of so many at most 10,000, with fewer divisions where there would be more.
+// `divisions`; at most 2,000, with fewer divisions where there would be more.
 Losses ReferencePoints(std::size_t objectives, std::size_t divisions);
+double ReferencePointCount(std::size_t objectives, std::size_t divisions);
 
 // Rows so that the best of each objective is 0, and the hyperplane through the extremes of all
 // objectives meets each axis at 1. Where the extremes make none that meets every axis above 0, the
