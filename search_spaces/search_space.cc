@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/near_name.h"
 #include "search_spaces/combinations.h"
 
 namespace espalier {
@@ -96,8 +97,12 @@ absl::Status SearchSpace::ValidateSome(const Parameters& parameters) const {
   for (const auto& [name, value] : parameters) {
     const std::optional<std::size_t> i = Find(name);
     if (!i) {
+      std::vector<std::string_view> known;
+      for (const Dimension& dimension : dimensions_) known.push_back(dimension.name);
+      const std::string near(NearName(name, known));
       return absl::InvalidArgumentError(
-          absl::StrCat("parameter \"", name, "\" is not in the search space"));
+          absl::StrCat("parameter \"", name, "\" is not in the search space",
+                       near.empty() ? "" : absl::StrCat(", did you mean \"", near, "\"?")));
     }
     if (!Contains(dimensions_[*i].distribution, value)) return Outside(dimensions_[*i], value);
     if (!IsActive(*i, parameters)) {

@@ -366,6 +366,17 @@ CheckpointLabel ChangeSource::AnyLabel() {
   return {AnyInteger(), AnyText(), AnyText(), LaterTime(), AnyInteger()};
 }
 
+std::optional<Change> ChangeSource::Make(Draw<TrialDrawn>) {
+  const Trial* trial = AnyTrial();
+  if (trial == nullptr) return std::nullopt;
+  TrialDraw draw;
+  draw.known = 9 + Small(1000);
+  if (Small(2) == 0) draw.running = {{1, 3}, {5, 5}};
+  if (Small(2) == 0) draw.held_back = {{7, Small(100)}};
+  if (Small(2) == 0) draw.given = {0, Small(3) + 1};
+  return TrialDrawn{trial->id, draw};
+}
+
 std::optional<Change> ChangeSource::Make(Draw<TrialPinned>) {
   const Trial* trial = AnyTrial();
   if (trial == nullptr) return std::nullopt;

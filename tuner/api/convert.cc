@@ -81,6 +81,24 @@ void AddPayments(const std::vector<Payment>& payments, Message& out) {
   }
 }
 
+void AddDraw(const Trial& trial, const Study& study, v1::Trial& out) {
+  if (trial.draw->empty()) return;
+  const absl::StatusOr<TrialDraw> draw = ReadTrialDraw(*trial.draw);
+  if (!draw.ok()) return;
+  v1::TrialDraw& to = *out.mutable_draw();
+  to.set_known(draw->known);
+  to.set_running(TextOf(draw->running));
+  to.set_held_back(HeldBackText(draw->held_back));
+  to.set_left_out(TextOf(draw->left_out));
+  const auto& dimensions = study.spec.space.dimensions();
+  for (const int place : draw->given) {
+    if (place < std::ssize(dimensions)) {
+      to.add_given(dimensions[static_cast<std::size_t>(place)].name);
+    }
+  }
+  to.set_by(draw->by);
+}
+
 void AddCurves(const Trial& trial, v1::Trial& out) {
   for (const IntermediateValue& value : trial.values) *out.add_values() = ToProto(value, trial);
   for (const SlotSpan& span : trial.spans) {
@@ -291,6 +309,7 @@ v1::Trial ToProto(const Trial& trial, const View& view, bool with_curves) {
   out.set_last_output(trial.last_output);
   out.set_generation(trial.generation);
   out.set_pinned_slots(trial.pinned_slots);
+  AddDraw(trial, study, out);
   out.set_restarts(trial.restarts);
   out.set_failed_joins(trial.failed_joins->in_a_row);
   out.set_not_growing(WhyNotGrowing(trial));

@@ -115,6 +115,7 @@ class Core::Impl {
   void On(const RenewSlots& event);
   void On(const ReleaseSlots& event);
   void On(const DrawMade& event);
+  void On(const CreateStudy& event);
 
  private:
   void Observe(const Change& change);
@@ -323,6 +324,14 @@ void Core::Impl::On(const ReleaseSlots& event) {
   if (it != turn_.state().trials.end() && Ended(it->second.state)) return;
   if (clients_.TrialToTell(event.trial) == nullptr) return;
   client_slots_.GiveBack(event.trial, "given back by its client");
+}
+
+void Core::Impl::On(const CreateStudy& event) {
+  studies_.Create(event);
+  const auto* made = std::get_if<StudyReply>(&turn_.reply().content);
+  if (made == nullptr || made->existed || !turn_.reply().status.ok()) return;
+  const Study& study = turn_.StudyAt(made->study);
+  if (study.spec.by_clients()) clients_.EnqueuePoints(study);
 }
 
 void Core::Impl::On(const DrawMade& event) {

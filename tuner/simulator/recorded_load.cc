@@ -177,6 +177,8 @@ class Recorded : public RecordedLoad {
     spec_.max_trials = std::ssize(trials_);
     if (spec_.queued()) spec_.kind = StudyKind::kTuned;
     spec_.sampler = {"random", {}};  // its choices are replaced by what was recorded
+    spec_.points.clear();
+    spec_.fixed.clear();
     spec_.batch_mode = BatchMode::kFixed;
     spec_.time_limit_s = 0;
   }

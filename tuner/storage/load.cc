@@ -283,7 +283,7 @@ class Loader {
   }
 
   absl::Status LoadTrials() {
-    const std::string sql = absl::StrCat("SELECT id, study, number, parameters, created_us, ",
+    const std::string sql = absl::StrCat("SELECT id, study, number, parameters, created_us, draw, ",
                                          std::string(kTrialHead), " FROM trials");
     return ForEachOfStudies(
         "trial", sql, "study", "id",
@@ -294,7 +294,8 @@ class Loader {
           trial.number = row.Integer(2);
           ESPALIER_ASSIGN_OR_RETURN(trial.parameters, ParametersFromRecord(row.Text(3)));
           trial.created = row.Moment(4);
-          ESPALIER_RETURN_IF_ERROR(ReadHead(row, 5, trial));
+          trial.draw = row.Text(5);
+          ESPALIER_RETURN_IF_ERROR(ReadHead(row, 6, trial));
           const auto study = state_.studies.find(trial.study);
           if (study == state_.studies.end() || std::ssize(study->second.trials) != trial.number) {
             return absl::DataLossError(absl::StrCat("number ", trial.number, " in study ",

@@ -302,6 +302,10 @@ CREATE TABLE node_events (
   why TEXT NOT NULL
 );
 )sql",
+    R"sql(
+-- What the study's sampler was told when it drew the trial's parameters; empty: it drew none.
+ALTER TABLE trials ADD COLUMN draw TEXT NOT NULL DEFAULT '';
+)sql",
 };
 constexpr std::int64_t kLatestVersion = std::ssize(kMigrations);
 static_assert(kLatestVersion == kLatestSchema);

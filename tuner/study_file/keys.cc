@@ -15,6 +15,7 @@
 #include "tuner/core/state/refusals.h"
 #include "tuner/study_file/metric_key.h"
 #include "tuner/study_file/plugin_key.h"
+#include "tuner/study_file/point_keys.h"
 #include "tuner/study_file/study_search_space.h"
 #include "tuner/study_file/timeout_keys.h"
 #include "tuner/study_file/trial_start.h"
@@ -306,7 +307,7 @@ Json TimeoutJson(const StudySpec& spec) {
 
 // ---- The table -------------------------------------------------------------------------------
 
-constexpr std::array<StudyKey, 38> kStudyKeys = {{
+constexpr std::array<StudyKey, 40> kStudyKeys = {{
     {"name",
      ReadName,
      {[](const StudySpec& s) { return Json(s.name); }, KeyText::kAlwaysByField},
@@ -345,6 +346,19 @@ constexpr std::array<StudyKey, 38> kStudyKeys = {{
      {"parameters in [NNI's format](../../docs/search_spaces.md), or the path of a file with "
       "them, taken from this file's folder",
       "required"}},
+    {"points",
+     ReadPoints,
+     {PointsJson},
+     {R"(`[{"lr": 0.001, "optimizer": "adam"}, ...]`: parameters of the first trials, in this )"
+      "order, before the sampler is asked; what one does not name is drawn. Clients of a study "
+      "with `ask_and_tell` get them as trials that wait for whoever asks next",
+      "none"}},
+    {"fixed",
+     ReadFixed,
+     {FixedJson},
+     {R"(`{"lr": 0.001}`: parameters that all trials have, while the sampler searches the )"
+      "others. A choice may be fixed with the parameters of its option",
+      "none"}},
     {"sampler",
      [](const KeyValue& v, StudySpec& s) { return ReadPlugin(v, s.sampler); },
      {[](const StudySpec& s) { return JsonOf(s.sampler); }},

@@ -159,6 +159,23 @@ void AddFigures(const TrainingFigures& figures, Lines& lines) {
   }
 }
 
+// "by gp, which knew 128 trials: 120-125 ran, 90@9 was held back (trial@step); lr was given".
+std::string DrawText(const v1::TrialDraw& draw) {
+  std::vector<std::string> knew;
+  const auto add = [&knew](const std::string& what, const char* how) {
+    if (!what.empty()) knew.push_back(what + how);
+  };
+  add(draw.running(), " ran");
+  add(draw.held_back(), " held back (trial@step)");
+  add(draw.left_out(), " without parameters");
+  std::string text = draw.by().empty() ? "" : "by " + draw.by() + " ";
+  text += draw.known() == 1 ? "knowing 1 trial"
+                            : fmt::format("knowing {} trials", static_cast<long>(draw.known()));
+  if (!knew.empty()) text += ": " + absl::StrJoin(knew, ", ");
+  if (draw.given_size() > 0) text += "; given " + absl::StrJoin(draw.given(), ", ");
+  return Cut(text, 1000);
+}
+
 }  // namespace
 
 std::vector<std::string> TrialText(const v1::StudyDetails& details, const v1::Trial& trial,
@@ -176,6 +193,7 @@ std::vector<std::string> TrialText(const v1::StudyDetails& details, const v1::Tr
   for (const v1::Parameter& parameter : trial.parameters()) {
     lines.Add("  " + parameter.name(), Cut(ExactParameter(parameter), 1000));
   }
+  if (trial.has_draw()) lines.Add("drawn", DrawText(trial.draw()));
   lines.Add("command", Cut(ShellWords(trial.command()), 1000));
   lines.Add("slots", trial.slots() > 0 ? std::to_string(trial.slots()) : "");
   lines.Add("group", GroupPhase(trial));

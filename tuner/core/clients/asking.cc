@@ -9,7 +9,6 @@
 #include "tuner/core/clients/client_trials.h"
 #include "tuner/core/state/refusals.h"
 #include "tuner/core/state/study_facts.h"
-#include "tuner/core/trials/sampler_history.h"
 
 namespace espalier {
 
@@ -106,8 +105,7 @@ bool ClientTrials::Answer(const AskTrial& event) {
   status = id ? HasTimeLeft(*study) : MayCreateTrial(*study);
   if (!status.ok()) return true;
   const Parameters fixed = id ? FixedOf(turn_.TrialAt(id)) : event.fixed;
-  const std::int64_t number = id ? turn_.TrialAt(id).number : std::ssize(study->trials);
-  const std::optional<Drawn> drawn = Draw(*study, number, id, fixed);
+  const std::optional<DrawnTrial> drawn = Draw(*study, id, fixed);
   if (!drawn) return false;
   if (!drawn->parameters) {
     plugins_.Of(*study).exhausted = true;
@@ -130,6 +128,7 @@ bool ClientTrials::Answer(const AskTrial& event) {
     id = CreateFrom(study->id, running);
   }
   AddDrawn(turn_.TrialAt(id), *drawn->parameters);
+  if (drawn->draw) turn_.Emit(TrialDrawn{id, *drawn->draw});
   KeepRequestKey(id, kAskKey, event.request_key);
   HeardOf(id);
   turn_.reply().content = TrialReply{id};
@@ -238,47 +237,21 @@ Parameters ClientTrials::FixedOf(const Trial& trial) {
   return fixed;
 }
 
-// Parameters for the trial of this number: fixed ones, and the sampler's. `taken` is the WAITING
-// trial that they are for, if it exists already.
-std::optional<Drawn> ClientTrials::Draw(const Study& study, std::int64_t number, TrialId taken,
-                                        const Parameters& fixed) {
-  const StudySpec& spec = study.spec;
-  const auto& dimensions = spec.space.dimensions();
-  const bool all_fixed = spec.space.Validate(fixed).ok();
-  Drawn drawn{Parameters(), Random(0)};
-  if (!all_fixed) {
-    const std::shared_ptr<const Sampler> sampler = plugins_.Of(study).sampler;
-    static const Parameters kNone;
-    SuggestedParameters& suggested = suggested_[study.id];
-    SamplerHistory history;
-    if (sampler->learns() || sampler->avoids_tried(spec.space)) {
-      history = HistoryOf(turn_.state(), study, trials_, [&](const Trial& trial) {
-        return trial.id == taken ? &kNone : suggested.Of(trial, study);
-      });
-    }
-    std::optional<Drawn> suggestion = draws_.Suggest(study, sampler,
-                                                     {.space = spec.space,
-                                                      .direction = spec.direction(),
-                                                      .ended = history.ended,
-                                                      .running = history.running,
-                                                      .trial_number = number,
-                                                      .other_directions = spec.other_directions(),
-                                                      .study_seed = spec.seed});
-    if (!suggestion || !suggestion->parameters) return suggestion;
-    drawn = *std::move(suggestion);
-  }
-  Parameters parameters;
-  for (std::size_t i = 0; i < dimensions.size(); ++i) {
-    if (!spec.space.IsActive(i, parameters)) continue;
-    const std::string& name = dimensions[i].name;
-    const ParameterValue* value = Find(fixed, name);
-    if (value == nullptr) value = Find(*drawn.parameters, name);
-    // A fixed choice may bring in parameters that the sampler, choosing otherwise, did not draw.
-    parameters.push_back({name, value != nullptr
-                                    ? *value
-                                    : espalier::Draw(dimensions[i].distribution, drawn.random)});
-  }
-  return Drawn{std::move(parameters), drawn.random};
+// `taken` is the WAITING trial that the parameters are for, if it exists already.
+std::optional<DrawnTrial> ClientTrials::Draw(const Study& study, TrialId taken,
+                                             const Parameters& fixed) {
+  const std::shared_ptr<const Sampler> sampler = plugins_.Of(study).sampler;
+  static const Parameters kNone;
+  SuggestedParameters& suggested = suggested_[study.id];
+  SamplerHistory history;
+  const auto known = [&]() -> const SamplerHistory& {
+    history = HistoryOf(turn_.state(), study, trials_, [&](const Trial& trial) {
+      return trial.id == taken ? &kNone : suggested.Of(trial, study);
+    });
+    return history;
+  };
+  const std::int64_t number = taken ? turn_.TrialAt(taken).number : std::ssize(study.trials);
+  return draws_.Draw(study, sampler, {.number = number, .given = fixed}, known);
 }
 
 // What the trial has stays as it is.
@@ -290,6 +263,14 @@ void ClientTrials::AddDrawn(const Trial& trial, const Parameters& parameters) {
     const auto [suggestion, value] =
         ToSuggestion(DimensionOf(study.spec.space, parameter.name), parameter.value);
     Suggest(trial, suggestion, value);
+  }
+}
+
+void ClientTrials::EnqueuePoints(const Study& study) {
+  for (const Parameters& point : study.spec.points) {
+    TrialTemplate waiting;
+    waiting.attributes.system[kFixedParameters] = ToJson(point);
+    CreateFrom(study.id, waiting);
   }
 }
 

@@ -67,6 +67,9 @@ class ClientTrials {
   // with these parameters. Asked again with the same key: the same trial.
   void CreateWaiting(const std::string& study, const Parameters& fixed,
                      const Attributes& attributes, const std::string& request_key);
+  // The points that are to be tried first, of a study that has just been created, as WAITING
+  // trials.
+  void EnqueuePoints(const Study& study);
   // The trial, if it has not ended; else null, and the reply says why not.
   const Trial* OpenTrial(TrialId id);
   // The trial, likewise, if its client runs it; the client has been heard of by this.
@@ -113,9 +116,8 @@ class ClientTrials {
   Parameters FixedOf(const Trial& trial);
   // False: the answer waits for a draw that is under way.
   bool Answer(const AskTrial& event);
-  // Without parameters: nothing is left to try. nullopt: a draw is under way.
-  std::optional<Drawn> Draw(const Study& study, std::int64_t number, TrialId taken,
-                            const Parameters& fixed);
+  // nullopt: a draw is under way.
+  std::optional<DrawnTrial> Draw(const Study& study, TrialId taken, const Parameters& fixed);
   void AddDrawn(const Trial& trial, const Parameters& parameters);
   // The first value of a step stands, and another one is answered with a note.
   void TakeValue(const Trial& trial, std::int64_t step, double value, bool final);

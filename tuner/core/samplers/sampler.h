@@ -65,6 +65,9 @@ class Sampler {
   // is done once a trial of the input, as for any sampler, does not count.
   virtual double Work(const SamplerInput&) const { return 0; }
 
+  // The name of the sampler that this one leaves the suggestion to; empty: it makes it itself.
+  virtual std::string_view Chooses(const SamplerInput&) const { return {}; }
+
   // Whether the sampler uses the values of trials.
   virtual bool learns() const { return false; }
 

@@ -11,7 +11,6 @@
 #include "tuner/core/scheduling/work_left.h"
 #include "tuner/core/state/slot_time.h"
 #include "tuner/core/studies/pool_policy.h"
-#include "tuner/core/trials/sampler_history.h"
 
 namespace espalier {
 
@@ -175,18 +174,21 @@ void Scheduler::CreateTrials(const Study& study, int& room) {
            (spec.max_concurrent_trials == 0 || alive < spec.max_concurrent_trials);
   };
   if (!another()) return;
-  SamplerHistory history = HistoryOf(turn_.state(), study, trials_,
-                                     [](const Trial& trial) { return &trial.parameters; });
+  static const Parameters kNone;
+  std::optional<SamplerHistory> history;
+  const auto known = [&]() -> const SamplerHistory& {
+    if (!history) {
+      history = HistoryOf(turn_.state(), study, trials_,
+                          [](const Trial& trial) { return &trial.parameters; });
+    }
+    return *history;
+  };
   while (another()) {
     const std::int64_t number = std::ssize(study.trials);
-    std::optional<Drawn> drawn = draws_.Suggest(study, plugins.sampler,
-                                                {.space = spec.space,
-                                                 .direction = spec.direction(),
-                                                 .ended = history.ended,
-                                                 .running = history.running,
-                                                 .trial_number = number,
-                                                 .other_directions = spec.other_directions(),
-                                                 .study_seed = spec.seed});
+    const bool is_point = number < std::ssize(spec.points);
+    const Parameters& given = is_point ? spec.points[static_cast<std::size_t>(number)] : kNone;
+    std::optional<DrawnTrial> drawn =
+        draws_.Draw(study, plugins.sampler, {.number = number, .given = given}, known);
     if (!drawn) return;  // it comes with DrawMade, which wakes the scheduler
     if (!drawn->parameters) {
       plugins.exhausted = true;
@@ -198,7 +200,8 @@ void Scheduler::CreateTrials(const Study& study, int& room) {
                             .number = number,
                             .parameters = *std::move(drawn->parameters),
                             .at = turn_.now()});
-    history.running.push_back(&turn_.TrialAt(id).parameters);
+    if (drawn->draw) turn_.Emit(TrialDrawn{id, *std::move(drawn->draw)});
+    if (history) history->AddRunning(turn_.TrialAt(id).parameters);
     room -= spec.min_slots;
     ++alive;
   }

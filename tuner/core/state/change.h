@@ -13,6 +13,7 @@
 
 #include "tuner/core/state/kept_token.h"
 #include "tuner/core/state/study.h"
+#include "tuner/core/state/trial_draw.h"
 #include "tuner/core/state/trial_tally.h"
 
 namespace espalier {
@@ -69,6 +70,11 @@ struct TrialCreated {
   std::int64_t number;
   Parameters parameters;
   Time at;
+};
+// What the study's sampler was told when it suggested the parameters of a trial.
+struct TrialDrawn {
+  TrialId id;
+  TrialDraw draw;
 };
 struct TrialStateChanged {
   TrialId id;
@@ -229,7 +235,7 @@ struct ReplicaIdsReserved {
 
 using Change = std::variant<
     StudyCreated, StudyStateChanged, StudyLimitsChanged, StudyClockSet, StudyDeleted, StudyRenamed,
-    StudyAttributeSet, SuggestionAdded, TrialCreated, TrialStateChanged, TrialTold,
+    StudyAttributeSet, SuggestionAdded, TrialCreated, TrialDrawn, TrialStateChanged, TrialTold,
     ParameterSuggested, TrialAttributeSet, TrialHeld, TrialEnvironmentSet, FinalValueReported,
     ValueReported, RankValueTold, RankValuesForgotten, VerdictAgreed, GenerationAdvanced,
     SlotsHeldChanged, ResizeMeasured, FiguresRecorded, CheckpointRecorded, CheckpointCopySet,

@@ -100,6 +100,8 @@ class Applier {
     state_.last_trial = c.id;
   }
 
+  void operator()(const TrialDrawn& c) { TrialAt(c.id).draw = ToText(c.draw); }
+
   void operator()(const StudyDeleted& c) {
     const Study& study = StudyAt(c.id);
     auto at = state_.trials.end();

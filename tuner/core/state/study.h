@@ -61,6 +61,8 @@ TrialTimeouts Merge(const TrialTimeouts& own, const TrialTimeouts& pools);
 // As command lines take it: "pollux" or "fixed:slots=2".
 std::string TextOf(const PluginSpec& plugin);
 
+inline constexpr std::size_t kMaxPoints = 1000;  // to try first, of one study
+
 inline constexpr double kMinShare = 0.001;
 inline constexpr double kMaxShare = 1000;
 
@@ -113,6 +115,8 @@ struct StudySpec {
   StudyKind kind = StudyKind::kTuned;
   std::vector<Direction> directions{Direction::kMinimize};  // several: of a study of clients
   SearchSpace space;
+  std::vector<Parameters> points;  // of the first trials; what one does not name is drawn
+  Parameters fixed;                // of all trials: the sampler searches the others
   PluginSpec sampler{"tpe", {}};
   PluginSpec pruner{"none", {}};
   PluginSpec policy{"promise_goodput", {}};  // of a pool that has none of its own
@@ -401,6 +405,7 @@ struct Trial {
   std::vector<double> other_values;       // final, of the second direction and further ones
   std::vector<SuggestedValue> suggested;  // in the order in which they were drawn
   Attributes attributes;
+  Rarely<std::string> draw;  // what its parameters were drawn from (TrialDraw); empty: nothing was
 
   friend bool operator==(const Trial&, const Trial&) = default;
 };

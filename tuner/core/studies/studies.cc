@@ -51,7 +51,7 @@ void Studies::SetClocksAfterRestart() {
   for (Change& change : changes) turn_.Emit(std::move(change));
 }
 
-void Studies::On(const CreateStudy& event) {
+void Studies::Create(const CreateStudy& event) {
   if (absl::Status status = Validate(event.spec); !status.ok()) {
     turn_.reply().status = std::move(status);
     return;

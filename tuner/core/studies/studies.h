@@ -25,7 +25,7 @@ class Studies {
         trials_(trials),
         checkpoints_(checkpoints) {}
 
-  void On(const CreateStudy& event);
+  void Create(const CreateStudy& event);
   void On(const StopStudy& event);
   void On(const ResumeStudy& event);
   void On(const DeleteStudy& event);

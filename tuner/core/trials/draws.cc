@@ -3,16 +3,27 @@
 #include <utility>
 
 #include "tuner/core/state/study_facts.h"
+#include "tuner/core/trials/searched_space.h"
 
 namespace espalier {
 
 namespace {
 
-// Some milliseconds at most (see Sampler::Work). What takes longer is made aside.
-constexpr double kMostWorkHere = 100'000;
+// About half a millisecond (see Sampler::Work). What takes longer is made aside.
+constexpr double kMostWorkHere = 20'000;
 
-std::uint64_t SeedOf(const Study& study, std::int64_t trial_number) {
-  return MixSeed(study.spec.seed, static_cast<std::uint64_t>(trial_number) + 1);
+// What is fixed for all trials, as far as this one's own parameters leave a place for it.
+Parameters GivenTo(const StudySpec& spec, const Parameters& own) {
+  if (spec.fixed.empty()) return own;
+  Parameters given;
+  for (std::size_t i = 0; i < spec.space.dimensions().size(); ++i) {
+    if (!spec.space.IsActive(i, given)) continue;
+    const std::string& name = spec.space.dimensions()[i].name;
+    const ParameterValue* value = Find(own, name);
+    if (value == nullptr) value = Find(spec.fixed, name);
+    if (value != nullptr) given.push_back({name, *value});
+  }
+  return given;
 }
 
 KeptTrial Kept(const Observation& observation) {
@@ -24,23 +35,68 @@ KeptTrial Kept(const Observation& observation) {
 
 }  // namespace
 
-std::optional<Drawn> Draws::Suggest(const Study& study,
-                                    const std::shared_ptr<const Sampler>& sampler,
-                                    const SamplerInput& input) {
-  const auto known = studies_.find(study.id);
-  if (known != studies_.end()) {
-    OfStudy& own = known->second;
-    if (own.under_way != 0) return std::nullopt;
-    const auto made = std::exchange(own.made, nullptr);
-    if (made && own.trial_number == input.trial_number) return *made;
+std::uint64_t DrawSeed(const StudySpec& spec, std::int64_t trial_number) {
+  return MixSeed(spec.seed, static_cast<std::uint64_t>(trial_number) + 1);
+}
+
+Parameters Complete(const SearchSpace& space, const Parameters& given, Drawn drawn,
+                    TrialDraw& names) {
+  Parameters parameters;
+  for (std::size_t i = 0; i < space.dimensions().size(); ++i) {
+    if (!space.IsActive(i, parameters)) continue;
+    const auto& [name, distribution, _] = space.dimensions()[i];
+    const ParameterValue* value = Find(given, name);
+    if (value != nullptr) {
+      names.given.push_back(static_cast<int>(i));
+    } else if (drawn.parameters) {
+      value = Find(*drawn.parameters, name);
+    }
+    // A given choice may bring in parameters that the sampler, choosing otherwise, did not draw.
+    parameters.push_back({name, value ? *value : Draw(distribution, drawn.random)});
   }
-  if (options_.plan_aside && sampler->Work(input) > kMostWorkHere) {
-    Request(study, studies_[study.id], sampler, input);
-    return std::nullopt;
+  return parameters;
+}
+
+std::optional<DrawnTrial> Draws::Draw(const Study& study,
+                                      const std::shared_ptr<const Sampler>& sampler,
+                                      const TrialToDraw& trial, const History& history) {
+  const StudySpec& spec = study.spec;
+  TrialDraw names;
+  const Parameters given = GivenTo(spec, trial.given);
+  if (spec.space.Validate(given).ok()) {
+    Parameters all = Complete(spec.space, given, {std::nullopt, Random(0)}, names);
+    return DrawnTrial{std::move(all), std::nullopt};
   }
-  Random random(SeedOf(study, input.trial_number));
-  std::optional<Parameters> parameters = sampler->Suggest(input, random);
-  return Drawn{std::move(parameters), random};
+  OfStudy& own = studies_[study.id];
+  if (own.under_way != 0) return std::nullopt;
+  std::shared_ptr<const Drawn> made = std::exchange(own.made, nullptr);
+  if (made && own.trial_number == trial.number) {
+    names = own.names;
+  } else {
+    if (!own.searched) own.searched = SearchedSpace(spec);
+    static const SamplerHistory kNothing;
+    const bool looks = sampler->learns() || sampler->avoids_tried(*own.searched);
+    const SamplerHistory& known = looks ? history() : kNothing;
+    const SamplerInput input{.space = *own.searched,
+                             .direction = spec.direction(),
+                             .ended = known.ended,
+                             .running = known.running,
+                             .trial_number = trial.number,
+                             .other_directions = spec.other_directions()};
+    names = known.names;
+    names.by = sampler->Chooses(input);
+    if (options_.plan_aside && sampler->Work(input) > kMostWorkHere) {
+      own.names = names;
+      Request(study, own, sampler, input);
+      return std::nullopt;
+    }
+    Random random(DrawSeed(spec, trial.number));
+    std::optional<Parameters> parameters = sampler->Suggest(input, random);
+    made = std::make_shared<const Drawn>(Drawn{std::move(parameters), random});
+  }
+  if (!made->parameters) return DrawnTrial{};
+  Parameters all = Complete(spec.space, given, *made, names);
+  return DrawnTrial{std::move(all), std::move(names)};
 }
 
 void Draws::Request(const Study& study, OfStudy& own, const std::shared_ptr<const Sampler>& sampler,
@@ -54,8 +110,7 @@ void Draws::Request(const Study& study, OfStudy& own, const std::shared_ptr<cons
   request->space = input.space;
   request->direction = input.direction;
   request->other_directions.assign(input.other_directions.begin(), input.other_directions.end());
-  request->seed = SeedOf(study, input.trial_number);
-  request->study_seed = input.study_seed;
+  request->seed = DrawSeed(study.spec, input.trial_number);
   request->ended.assign(input.ended.begin(), input.ended.end());
   for (Observation& observation : request->ended) {
     std::shared_ptr<const KeptTrial>& kept = own.kept[observation.trial_number];

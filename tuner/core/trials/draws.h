@@ -1,28 +1,45 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 
 #include "tuner/core/samplers/draw.h"
 #include "tuner/core/state/step.h"
+#include "tuner/core/state/trial_draw.h"
 #include "tuner/core/state/turn.h"
+#include "tuner/core/trials/sampler_history.h"
 
 namespace espalier {
 
+// A trial that is to have parameters.
+struct TrialToDraw {
+  std::int64_t number = 0;
+  Parameters given{};  // some of its own, which are not drawn
+};
+
+struct DrawnTrial {
+  // All of them, in the order of the space. nullopt: nothing is left to try.
+  std::optional<Parameters> parameters;
+  std::optional<TrialDraw> draw;  // none: all parameters were given
+};
+
 // What samplers suggest. A suggestion that takes long is made beside the owner's thread where that
 // can be (CoreOptions::plan_aside): one at a time a study, so that each sees the trial of the one
-// before it. Not durable. One owner.
+// before it. Not durable: what it was made of is, with the trial (TrialDraw). One owner.
 class Draws {
  public:
+  using History = std::function<const SamplerHistory&()>;
+
   Draws(Turn& turn, const CoreOptions& options) : turn_(turn), options_(options) {}
 
-  // What the study's sampler suggests for the trial of this number. nullopt: it is under way, or
-  // that of another trial is; DrawMade brings it, and is the moment to ask again. What is there by
-  // then is of the history that it was asked for with.
-  std::optional<Drawn> Suggest(const Study& study, const std::shared_ptr<const Sampler>& sampler,
-                               const SamplerInput& input);
+  // What the trial is to run with. nullopt: it is under way, or that of another trial is; DrawMade
+  // brings it, and is the moment to ask again. What is there by then is of the history that it was
+  // asked for with. `history` is called if the sampler goes by it.
+  std::optional<DrawnTrial> Draw(const Study& study, const std::shared_ptr<const Sampler>& sampler,
+                                 const TrialToDraw& trial, const History& history);
   // False: nobody waits for it any more.
   bool Take(const DrawMade& event);
 
@@ -32,7 +49,9 @@ class Draws {
   struct OfStudy {
     std::int64_t under_way = 0;     // the number of the request; 0: none
     std::int64_t trial_number = 0;  // of what is under way, or made
+    TrialDraw names{};              // what that was asked for with
     std::shared_ptr<const Drawn> made{};
+    std::optional<SearchSpace> searched{};  // by the sampler, where parameters are fixed
     // Those that requests were made of, by number of the trial: what has ended stays as it is.
     std::map<std::int64_t, std::shared_ptr<const KeptTrial>> kept{};
   };
@@ -45,5 +64,12 @@ class Draws {
   std::int64_t asked_ = 0;
   std::map<StudyId, OfStudy> studies_;
 };
+
+// Of the generator of the trial's suggestion.
+std::uint64_t DrawSeed(const StudySpec& spec, std::int64_t trial_number);
+
+// The parameters that are given, of those that are active, and for the others what was drawn.
+Parameters Complete(const SearchSpace& space, const Parameters& given, Drawn drawn,
+                    TrialDraw& names);
 
 }  // namespace espalier
