@@ -15,7 +15,8 @@ from espalier.errors import EspalierError, NotFoundError, UnreachableError, Usag
 
 _CHILD = str(pathlib.Path(_child.__file__).resolve())
 _BAD_INPUT = 2  # what tuner exits with
-_LOOK_SHARE = 9  # times as long as a look takes passes until the next
+_LOOK_SHARE = 9  # times as long as a look takes passes until the next, but not more than:
+_LONGEST_PAUSE_S = 10  # what took longer has most often waited, for a disk or for a service that was away
 _LEAVE_S = 120  # for the trials of a study that has ended to give their slots back
 _STUDY, _OUTPUT, _DATABASE = "study.json", "tuner.out", "espalier.db"
 # What `tuner run` says of its options and files, in the words of `tune`.
@@ -41,7 +42,7 @@ def follow(run, display, every_s):
                 display.begin(run.heading(details))
                 display.show(details)
             # Where a look takes long, because there are many trials, they are fewer.
-            if run.ended(max(every_s, _LOOK_SHARE * (time.monotonic() - began))):
+            if run.ended(max(every_s, min(_LOOK_SHARE * (time.monotonic() - began), _LONGEST_PAUSE_S))):
                 return
         except KeyboardInterrupt:
             if stopped:

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+import types
 import unittest
 import unittest.mock
 
@@ -285,6 +286,26 @@ class Interrupted(TuneTest):
         self.assertIn(f"stopped; Client('{self.http}').resume('mine') goes on", self.output(process))
         self.assertIn("RESULT STOPPED 3 0.5", self.output(process))
         self.assertEqual(self.trials(), [])
+
+
+class Looks(unittest.TestCase):
+    def pause_after(self, look_s):
+        """Seconds until the next look after one that has taken so long."""
+        clock, pauses = [100.0], []
+
+        def look():
+            clock[0] += look_s
+
+        def ended(wait_s):
+            pauses.append(wait_s)
+            return True
+
+        with unittest.mock.patch.object(_run.time, "monotonic", lambda: clock[0]):
+            _run.follow(types.SimpleNamespace(look=look, ended=ended), None, 0.5)
+        return round(pauses[0], 6)
+
+    def test_are_fewer_where_they_take_long_but_never_far_apart(self):
+        self.assertEqual([self.pause_after(look_s) for look_s in (0.01, 0.2, 60)], [0.5, 1.8, 10])
 
 
 class OfAService(TuneTest):

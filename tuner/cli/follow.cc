@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "tuner/cli/options/command.h"
+#include "tuner/cli/pacer.h"
 #include "tuner/cli/views/plain_log.h"
 #include "tuner/cli/views/study_text.h"
 #include "tuner/cli/views/table.h"
@@ -16,22 +17,6 @@
 
 namespace espalier {
 namespace {
-
-// Runs something at most every `period_s`, and less often if it is expensive.
-class Pacer {
- public:
-  explicit Pacer(double period_s) : period_s_(period_s) {}
-
-  bool Due(Time now) const { return now >= next_; }
-  double SecondsLeft(Time now) const { return std::max(0.0, SecondsBetween(now, next_)); }
-  void Ran(Time from, Time to) {
-    next_ = After(to, std::max(period_s_, SecondsBetween(from, to) / kPollShare));
-  }
-
- private:
-  double period_s_;
-  Time next_;
-};
 
 // Asks a service that may be restarted meanwhile: while it is away, it is asked again.
 class PatientClient {

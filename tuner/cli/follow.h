@@ -16,9 +16,6 @@ class CliCommand;
 
 inline constexpr double kEndPoll_s = 0.02;     // how soon a study's end is noticed
 inline constexpr double kDisplayPoll_s = 0.2;  // how often the display is renewed
-// Polling may cost the service this share of its time at most; a large study is looked at less
-// often.
-inline constexpr double kPollShare = 0.05;
 inline constexpr double kAwayPoll_s = 0.5;  // how soon a service that was away is noticed
 
 // Shows a study until it is not RUNNING any more, or until an interrupt. Returns the study, without
