@@ -121,6 +121,23 @@ TEST_F(PlanningTest, TheNextPlanWaitsThreeTimesAsLongAsTheLastOneTook) {
   EXPECT_NE(asked_, nullptr);
 }
 
+// As where it waited for a commit.
+TEST_F(PlanningTest, ThePlannerRestsForTenSecondsAtTheMost) {
+  Step(CreateStudy{Spec(1), false});
+  Join("node", 1);
+  Settle();
+  now_ = After(now_, 100);
+  Step(Tick{});
+  ASSERT_NE(asked_, nullptr);
+  now_ = After(now_, 60);
+  Answer();
+  Step(FromReplica{starts_.at(0).replica, ReplicaReport{.step = 1, .value = 0.5}});
+  EXPECT_EQ(asked_, nullptr);
+  now_ = After(now_, 10);
+  Step(Tick{});
+  EXPECT_NE(asked_, nullptr);
+}
+
 TEST_F(PlanningTest, SlotsOfANodeThatIsGoneAreNotGivenOut) {
   Step(CreateStudy{Spec(2), false});
   Settle();

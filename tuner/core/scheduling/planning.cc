@@ -12,8 +12,11 @@ namespace espalier {
 namespace {
 
 // After a plan the next one is not asked for until so many times as long has passed as it took.
-// What a plan is shown of a thousand trials costs the owner's thread milliseconds each time.
+// What a plan is shown of a thousand trials costs the owner's thread milliseconds each time. One
+// that took very long has most often waited for a commit, on a disk that was slow: whoever has
+// waited that long for slots does not wait for longer than this again.
 constexpr double kRestPerPlan = 3;
+constexpr double kMostRest_s = 10;
 
 int At(const Placement& placement, NodeId node) {
   const auto at = placement.find(node);
@@ -63,8 +66,8 @@ void Scheduler::AskForPlan() {
 void Scheduler::On(const PlanMade& event) {
   if (!event.plan || !planning_ || event.plan->number != planning_->number) return;
   const std::shared_ptr<const PlanRequest> shown = std::exchange(planning_, nullptr);
-  planner_rests_until_ =
-      After(turn_.now(), kRestPerPlan * SecondsBetween(plan_asked_at_, turn_.now()));
+  const double took_s = SecondsBetween(plan_asked_at_, turn_.now());
+  planner_rests_until_ = After(turn_.now(), std::min(kRestPerPlan * took_s, kMostRest_s));
   CountTime();
   const bool all_taken = TakePlan(*event.plan, *shown);
   parts_ = event.plan->parts;
