@@ -93,8 +93,9 @@ class Machines:
     def list(self, prefix):
         names = {name for name in ray.util.list_named_actors() if name.startswith(prefix)}
         with self._lock:
-            for gone in [key for key in self._actors if key.startswith(prefix) and key not in names]:
-                self._note_refusal(self._actors.pop(gone))
+            gone = [self._actors.pop(key) for key in [*self._actors] if key.startswith(prefix) and key not in names]
+        for actor in gone:  # without the lock, since Ray is asked
+            self._note_refusal(actor)
         actors = {name: actor for name in sorted(names) if (actor := self._find(name)) is not None}
         asked = {actor.host_ref: actor for actor in actors.values() if not actor.host}
         for ref in ray.wait(list(asked), num_returns=len(asked), timeout=_ANSWER_S)[0] if asked else ():
@@ -117,11 +118,11 @@ class Machines:
             try:
                 size = ray.get(actor.handle.pack.remote(study), timeout=_PACK_S)
                 yield [ray.get(actor.handle.read.remote(at, _CHUNK), timeout=_PACK_S) for at in range(0, size, _CHUNK)]
-            except ray.exceptions.RayActorError:
-                continue  # its files are gone with it
-            except ray.exceptions.GetTimeoutError:
+            except (ray.exceptions.GetTimeoutError, ray.exceptions.ActorUnavailableError):
                 print(f"espalier.ray: node {key} does not answer: what trials have written there is not among the results",
                       file=sys.stderr, flush=True)
+            except ray.exceptions.RayActorError:
+                continue  # its files are gone with it
 
     def _find(self, key):
         """The actor of that name, also of an earlier process; None: there is none."""
