@@ -23,6 +23,8 @@ constexpr const char* kOrder[] = {"name",
                                   "command",
                                   "metric",
                                   "search_space",
+                                  "points",
+                                  "fixed",
                                   "sampler",
                                   "pruner",
                                   "policy",
@@ -119,6 +121,8 @@ const std::vector<Wordings>& PoolWordings() {
        {R"("error")", R"("value")", R"(false)", R"({})", R"({"direction": "maximize"})",
         R"({"direction": "minimize", "name": "x"})",
         R"({"name": "é\u0001\"", "direction": "maximize"})"}},
+      {"points", {"[]", R"([{"lr": 2.50}, {}, {"lr": "a", "other": 1e-3}])"}},
+      {"fixed", {"{}", R"({"lr": 1})"}},
       {"sampler",
        {R"("grid")", R"({"name": "random"})", R"({"name": "tpe", "startup_trials": 6})",
         R"({"startup_trials": 6.0, "name": "tpe", "gamma": 1e-1})", R"("tpe")",
@@ -338,6 +342,20 @@ TEST(WriteStudy, OptionsOfPluginsAreWrittenAsWordsTrueFalseAndObjects) {
                               R"("sigma":2})"));
   EXPECT_THAT(text, HasSubstr(R"("pruner":{"name":"patient","patience":3,)"
                               R"("pruner":{"name":"asha","eta":4,"late":false}})"));
+  EXPECT_EQ(*ParseStudy(text, "x", "/"), spec);
+}
+
+TEST(WriteStudy, PointsAndFixedParametersAreReadBackToTheBit) {
+  StudySpec spec = *ParseStudy(R"({"name": "n", "command": "a b", "sampler": "random",
+      "search_space": {"lr": {"_type": "loguniform", "_value": [0.001, 1]},
+        "n": {"_type": "choice", "_value": [{"_name": "a", "p": {"_type": "uniform", "_value": [0, 1]}}]}},
+      "points": [{"n": {"_name": "a", "p": 0.5}}], "fixed": {"lr": 0.1}})",
+                               "x", "/");
+  EXPECT_EQ(spec.points, (std::vector<Parameters>{{{"n", std::string("a")}, {"n/a/p", 0.5}}}));
+  EXPECT_EQ(spec.fixed, (Parameters{{"lr", 0.1}}));
+  spec.points.push_back({{"lr", 0.1 + 0.2}});
+  const std::string text = WriteStudy(spec);
+  EXPECT_THAT(text, HasSubstr(R"("points":[{"n":"a","n/a/p":0.5},{"lr":0.30000000000000004}])"));
   EXPECT_EQ(*ParseStudy(text, "x", "/"), spec);
 }
 

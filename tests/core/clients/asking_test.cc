@@ -55,6 +55,33 @@ class Asking : public CoreTest {
   }
 };
 
+TEST_F(Asking, PointsAreTriedFirstAndInOrder) {
+  StudySpec spec = AskSpec();
+  spec.points = {{{"x", 0.25}}, {{"x", 0.5}, {"kind", std::string("b")}, {"n", std::int64_t{3}}}};
+  spec.max_trials = 3;
+  Create(spec);
+  EXPECT_EQ(study().trials.size(), 2U) << "whoever draws by itself finds them too";
+  const TrialId first = Ask().trial();
+  EXPECT_EQ(Of(first).at("x"), ParameterValue(0.25));
+  EXPECT_EQ(Of(first).size(), 3U) << "the rest is drawn";
+  EXPECT_EQ(*At(first).draw, "0 given 0");
+  const TrialId second = Ask().trial();
+  EXPECT_EQ(Of(second).at("x"), ParameterValue(0.5));
+  EXPECT_EQ(Of(second).at("n"), ParameterValue(std::int64_t{3}));
+  EXPECT_TRUE(At(second).draw->empty());
+  EXPECT_EQ(At(Ask().trial()).number, 2);
+  EXPECT_FALSE(Ask().status.ok()) << "points count as trials";
+}
+
+TEST_F(Asking, FixedParametersAreThoseOfAllTrialsThatDoNotSayOtherwise) {
+  StudySpec spec = AskSpec();
+  spec.fixed = {{"x", 0.125}};
+  Create(spec);
+  EXPECT_EQ(Of(Ask().trial()).at("x"), ParameterValue(0.125));
+  EXPECT_EQ(Of(Ask({{"kind", std::string("b")}}).trial()).at("x"), ParameterValue(0.125));
+  EXPECT_EQ(Of(Ask({{"x", 0.75}}).trial()).at("x"), ParameterValue(0.75));
+}
+
 TEST_F(Asking, ATrialRunsWithWhatTheSamplerDrew) {
   Create(AskSpec());
   for (int i = 0; i < 20; ++i) {

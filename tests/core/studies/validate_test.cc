@@ -33,6 +33,50 @@ TEST(Validate, RefusesParametersOfOneVariableWhereThePoolRunsTheTrials) {
   EXPECT_TRUE(Validate(spec).ok()) << "clients get their parameters by name";
 }
 
+std::string WhyNot(const std::vector<Parameters>& points, const Parameters& fixed) {
+  StudySpec spec;
+  spec.name = "s";
+  spec.command = {"train"};
+  spec.max_trials = 3;
+  spec.space = *SearchSpace::FromJson(R"({"lr": {"_type": "loguniform", "_value": [0.001, 1]},
+      "n": {"_type": "choice", "_value": [{"_name": "a"},
+        {"_name": "b", "p": {"_type": "uniform", "_value": [0, 1]}}]}})");
+  spec.points = points;
+  spec.fixed = fixed;
+  return std::string(Validate(spec).message());
+}
+
+TEST(Validate, HoldsPointsAndFixedParametersToTheSearchSpace) {
+  EXPECT_EQ(WhyNot({{{"lr", 0.01}}, {{"n", std::string("b")}, {"n/b/p", 0.5}}, {}}, {}), "");
+  EXPECT_EQ(WhyNot({}, {{"lr", 0.01}}), "");
+  EXPECT_EQ(WhyNot({{}, {{"lrr", 0.01}}}, {}),
+            "\"points[1]\": parameter \"lrr\" is not in the search space, did you mean \"lr\"?");
+  EXPECT_EQ(
+      WhyNot({{{"lr", 2.0}}}, {}),
+      "\"points[0]\": parameter \"lr\" is 2, outside its search space: loguniform 0.001 to 1");
+  EXPECT_EQ(WhyNot({}, {{"lr", 2.0}}),
+            "\"fixed\": parameter \"lr\" is 2, outside its search space: loguniform 0.001 to 1");
+  EXPECT_EQ(WhyNot({}, {{"n/b/p", 0.5}}),
+            "\"fixed\": parameter \"n/b/p\" belongs to option \"b\" of \"n\", which is missing");
+  EXPECT_EQ(WhyNot({}, {{"lr", 0.01}, {"n", std::string("a")}}),
+            "\"fixed\": leaves no parameter to search");
+  EXPECT_EQ(WhyNot({{{"lr", 0.02}}}, {{"lr", 0.01}}),
+            "\"points[0]\": parameter \"lr\" is 0.02, and \"fixed\" holds it at 0.01");
+  EXPECT_EQ(WhyNot({{}, {}, {}, {}}, {}), "\"points\": at most 3, as there are trials, got 4");
+}
+
+TEST(Validate, RefusesPointsOfAQueue) {
+  StudySpec spec;
+  spec.name = "s";
+  spec.command = {"train"};
+  spec.sampler = {kQueueSampler, {}};
+  spec.kind = StudyKind::kQueued;
+  spec.points = {{}};
+  EXPECT_EQ(std::string(Validate(spec).message()),
+            "\"points\": has no place beside the sampler \"queue\", whose trials clients enqueue "
+            "whole");
+}
+
 TEST(Validate, RefusesSeveralTrialsOfAJobWithoutParameters) {
   StudySpec spec;
   spec.name = "s";
