@@ -1,7 +1,6 @@
 #include "tests/core/samplers/functions.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <deque>
 #include <limits>
@@ -9,10 +8,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
+#include "base/random.h"
+#include "tests/core/samplers/recipes.h"
 #include "tuner/core/samplers/sampler.h"
 
 namespace espalier::testing {
-namespace {
 
 double Number(const Parameters& parameters, std::string_view name) {
   const ParameterValue& value = *Find(parameters, name);
@@ -23,6 +23,8 @@ double Number(const Parameters& parameters, std::string_view name) {
 std::string Text(const Parameters& parameters, std::string_view name) {
   return std::get<std::string>(*Find(parameters, name));
 }
+
+namespace {
 
 std::vector<double> Numbers(const Parameters& parameters) {
   std::vector<double> numbers;
@@ -89,47 +91,63 @@ double Rosenbrock5(const Parameters& p) {
   return sum;
 }
 
-// A made-up training recipe: optimizer, learning rate that must fit the batch size, shape of net.
-// Momentum matters to sgd alone, beta2 to adam and adamw.
-double Recipe(const Parameters& p) {
-  struct Optimizer {
-    const char* name;
-    double log_rate;
-    double penalty;
-  };
-  constexpr std::array<Optimizer, 4> kOptimizers = {
-      {{"sgd", -1.3, 0.02}, {"adam", -3.0, 0.01}, {"adamw", -2.9, 0.0}, {"lion", -3.9, 0.005}}};
-  const std::string name = Text(p, "opt");
-  const Optimizer& optimizer = *std::find_if(kOptimizers.begin(), kOptimizers.end(),
-                                             [&](const Optimizer& o) { return name == o.name; });
-  const double batch = Number(p, "log2_bs");
-  const double depth = Number(p, "depth");
-  const double best_rate = optimizer.log_rate + (name == "sgd" ? 1.0 : 0.5) * 0.30103 * (batch - 7);
-  double value = 0.05 + optimizer.penalty;
-  value += 0.08 * std::pow(std::log10(Number(p, "lr")) - best_rate, 2);
-  const std::string activation = Text(p, "act");
-  value += activation == "relu" ? 0.01 : activation == "tanh" ? 0.04 : 0.0;
-  if (name == "sgd") value += 0.1 * std::pow(Number(p, "momentum") - 0.9, 2);
-  if (name == "adam" || name == "adamw") {
-    value += 0.01 * std::pow(std::log10(Number(p, "one_minus_beta2")) + 2.3, 2);
+double Levy4(const Parameters& p) {
+  constexpr double kPi = std::numbers::pi;
+  std::vector<double> w;
+  for (const double x : Numbers(p)) w.push_back(1 + (x - 1) / 4);
+  double sum = std::pow(std::sin(kPi * w.front()), 2);
+  for (std::size_t i = 0; i + 1 < w.size(); ++i) {
+    sum += std::pow(w[i] - 1, 2) * (1 + 10 * std::pow(std::sin(kPi * w[i] + 1), 2));
   }
-  value += 0.003 * std::pow(depth - 6, 2) / 4;
-  value += 0.02 * std::pow(std::log2(Number(p, "width")) - 8.5, 2) / 4;
-  value += 0.15 * std::pow(Number(p, "dropout") - 0.15 - 0.02 * (depth - 6), 2);
-  return value + 0.004 * std::pow(std::max(0.0, batch - 9), 2);
+  return sum + std::pow(w.back() - 1, 2) * (1 + std::pow(std::sin(2 * kPi * w.back()), 2));
 }
 
-constexpr const char* kRecipeSpace = R"({
-  "opt": {"_type": "choice", "_value": ["sgd", "adam", "adamw", "lion"]},
-  "lr": {"_type": "loguniform", "_value": [1e-5, 1]},
-  "log2_bs": {"_type": "randint", "_value": [4, 13]},
-  "depth": {"_type": "randint", "_value": [1, 13]},
-  "width": {"_type": "qloguniform", "_value": [16, 1024, 1]},
-  "dropout": {"_type": "uniform", "_value": [0, 0.6]},
-  "act": {"_type": "choice", "_value": ["relu", "gelu", "tanh"]},
-  "momentum": {"_type": "uniform", "_value": [0, 0.99]},
-  "one_minus_beta2": {"_type": "loguniform", "_value": [1e-4, 0.2]}
-})";
+// Takes x to its mirror image in the plane through 0 across `normal`.
+void Reflect(const std::vector<double>& normal, std::vector<double>& x) {
+  double along = 0;
+  double length = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    along += normal[i] * x[i];
+    length += normal[i] * normal[i];
+  }
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] -= 2 * along / length * normal[i];
+}
+
+// Its axes are 100 times as long as one another at the most, and lie across those of the space.
+double Ellipsoid8(const Parameters& p) {
+  std::vector<double> x = Numbers(p);
+  std::vector<double> rising(x.size());
+  std::vector<double> waving(x.size());
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const auto n = static_cast<double>(i);
+    x[i] -= 2 * std::sin(1.7 * n + 0.5);
+    rising[i] = n + 1;
+    waving[i] = std::cos(2.3 * n);
+  }
+  Reflect(rising, x);
+  Reflect(waving, x);
+  double sum = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    sum += std::pow(10, 4 * static_cast<double>(i) / 7) * x[i] * x[i];
+  }
+  return sum;
+}
+
+double Michalewicz5(const Parameters& p) {
+  const std::vector<double> x = Numbers(p);
+  double sum = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const double of_square = static_cast<double>(i + 1) * x[i] * x[i] / std::numbers::pi;
+    sum -= std::sin(x[i]) * std::pow(std::sin(of_square), 20);
+  }
+  return sum;
+}
+
+double StyblinskiTang5(const Parameters& p) {
+  double sum = 0;
+  for (const double x : Numbers(p)) sum += 0.5 * (x * x * x * x - 16 * x * x + 5 * x);
+  return sum;
+}
 
 constexpr const char* kBraninSpace = R"({
   "x": {"_type": "uniform", "_value": [-5, 10]}, "y": {"_type": "uniform", "_value": [0, 15]}})";
@@ -138,11 +156,20 @@ constexpr const char* kBraninSpace = R"({
 
 const std::vector<TestFunction>& TestFunctions() {
   static const std::vector<TestFunction> functions = {
-      {"branin", kBraninSpace, Branin, 0.3979},
-      {"hartmann6", Box(6, "[0, 1]"), Hartmann6, -3.3224},
+      {"branin", kBraninSpace, Branin, 0.39788735772973816},
+      {"hartmann6", Box(6, "[0, 1]"), Hartmann6, -3.32236801141551},
       {"ackley10", Box(10, "[-32.768, 32.768]"), Ackley10, 0},
       {"rosenbrock5", Box(5, "[-5, 10]"), Rosenbrock5, 0},
-      {"recipe", kRecipeSpace, Recipe, 0.05}};
+      {"levy4", Box(4, "[-10, 10]"), Levy4, 0},
+      {"ellipsoid8", Box(8, "[-5, 5]"), Ellipsoid8, 0},
+      {"michalewicz5", Box(5, "[0, 3.141592653589793]"), Michalewicz5, -4.687658179088148},
+      {"styblinski_tang5", Box(5, "[-5, 5]"), StyblinskiTang5, -195.83082851885698},
+      {"hartmann6_noisy", Box(6, "[0, 1]"), Hartmann6, -3.32236801141551, 0.3},
+      {"recipe", kRecipeSpace, Recipe, kRecipeOptimum},
+      {"mixed", kNestedRecipeSpace, Recipe, kRecipeOptimum},
+      {"classifier", kClassifierSpace, Classifier, kClassifierOptimum},
+      {"boosting", kBoostingSpace, Boosting, kBoostingOptimum},
+      {"augmentation", kAugmentationSpace, Augmentation, kAugmentationOptimum}};
   return functions;
 }
 
@@ -153,24 +180,44 @@ const TestFunction& FunctionNamed(const std::string& name) {
   ESPALIER_CHECK(false, "no such test function: " + name);
 }
 
-double BestOf(const std::string& sampler_name, const Options& options, const TestFunction& function,
-              int trials, std::uint64_t seed) {
+double ToldValue(const TestFunction& function, const Parameters& parameters, std::uint64_t seed,
+                 std::int64_t trial_number) {
+  const double value = function.value(parameters);
+  if (function.noise == 0) return value;
+  Random random(MixSeed(MixSeed(seed, "noise"), static_cast<std::uint64_t>(trial_number)));
+  return value + function.noise * random.Normal();
+}
+
+std::vector<double> BestByTrial(const std::string& sampler_name, const Options& options,
+                                const TestFunction& function, int trials, std::uint64_t seed) {
   const SearchSpace space = *SearchSpace::FromJson(function.space_json);
   const std::unique_ptr<Sampler> sampler = *MakeSampler(sampler_name, options);
   std::deque<Parameters> tried;  // a deque: the observations point into it
   std::vector<Observation> ended;
-  double best = std::numeric_limits<double>::infinity();
+  double best_told = std::numeric_limits<double>::infinity();
+  std::vector<double> best;
   for (std::int64_t number = 0; number < trials; ++number) {
     Random random(MixSeed(seed, static_cast<std::uint64_t>(number)));
-    const auto suggestion =
-        sampler->Suggest({space, Direction::kMinimize, ended, {}, number}, random);
+    const auto suggestion = sampler->Suggest({.space = space,
+                                              .direction = Direction::kMinimize,
+                                              .ended = ended,
+                                              .running = {},
+                                              .trial_number = number,
+                                              .study_seed = seed},
+                                             random);
     if (!suggestion) break;
     tried.push_back(*suggestion);
-    const double value = function.value(tried.back());
-    best = std::min(best, value);
-    ended.push_back({number, &tried.back(), value, false, 1});
+    const double told = ToldValue(function, tried.back(), seed, number);
+    best.push_back(told < best_told ? function.value(tried.back()) : best.back());
+    best_told = std::min(best_told, told);
+    ended.push_back({number, &tried.back(), told, false, 1});
   }
   return best;
+}
+
+double BestOf(const std::string& sampler, const Options& options, const TestFunction& function,
+              int trials, std::uint64_t seed) {
+  return BestByTrial(sampler, options, function, trials, seed).back();
 }
 
 double MedianBest(const std::string& sampler, const Options& options, const TestFunction& function,

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/options.h"
@@ -8,23 +9,38 @@
 
 namespace espalier::testing {
 
-// A function to minimise over a search space, known from the literature on optimisation.
+// A function to minimise over a search space: from the literature on optimisation, or a made-up
+// training.
 struct TestFunction {
   std::string name;
   std::string space_json;
   double (*value)(const Parameters&);
-  double optimum;
+  double optimum;    // its least value
+  double noise = 0;  // standard deviation of what is added to each trial's value
 };
 
 const std::vector<TestFunction>& TestFunctions();
 const TestFunction& FunctionNamed(const std::string& name);
 
-// The best value a sampler finds in `trials` trials, one after the other.
+// The value that a trial is told: with its noise, which follows from seed and trial number.
+double ToldValue(const TestFunction& function, const Parameters& parameters, std::uint64_t seed,
+                 std::int64_t trial_number);
+
+// By trial, one after the other, the function's value, without noise, at the parameters that were
+// told to be the best so far. Shorter if the sampler has nothing left to suggest.
+std::vector<double> BestByTrial(const std::string& sampler, const Options& options,
+                                const TestFunction& function, int trials, std::uint64_t seed);
+
+// The last of them, for at least one trial.
 double BestOf(const std::string& sampler, const Options& options, const TestFunction& function,
               int trials, std::uint64_t seed);
 
 // The middle of BestOf over seeds 0, 1, ...
 double MedianBest(const std::string& sampler, const Options& options, const TestFunction& function,
                   int trials, int seeds);
+
+// For functions of parameters: they have one of this name and kind.
+double Number(const Parameters& parameters, std::string_view name);
+std::string Text(const Parameters& parameters, std::string_view name);
 
 }  // namespace espalier::testing
