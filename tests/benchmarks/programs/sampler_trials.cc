@@ -1,0 +1,225 @@
+// Runs samplers on the functions of tests/core/samplers, in this process, for the benchmark
+// samplers:
+//   bench_sampler_trials functions
+//   bench_sampler_trials evaluate FUNCTION
+//   bench_sampler_trials quality SAMPLER TRIALS SEEDS FUNCTION... [OPTION=VALUE...]
+//   bench_sampler_trials speed SAMPLER DIMENSIONS TRIALS SUGGESTIONS [OPTION=VALUE...]
+// `functions`, `quality` and `speed` print lines of JSON; `evaluate` reads lines SEED NUMBER
+// PARAMETERS and answers each by the value that the trial is told and the function's.
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <ctime>
+#include <deque>
+#include <iostream>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "base/check.h"
+#include "base/random.h"
+#include "tests/core/samplers/functions.h"
+#include "tuner/core/samplers/draw.h"
+#include "tuner/core/samplers/sampler.h"
+
+namespace espalier {
+namespace {
+
+using testing::TestFunction;
+
+constexpr int kKept = 10;  // of the values by trial, so many are printed
+
+// Every double exactly.
+void AppendNumber(std::string* out, double number) { absl::StrAppendFormat(out, "%.17g", number); }
+
+std::string JsonList(const std::vector<double>& numbers) {
+  return absl::StrCat("[", absl::StrJoin(numbers, ", ", AppendNumber), "]");
+}
+
+struct Arguments {
+  std::vector<std::string> words;
+  Options options;
+
+  int Whole(std::size_t i) const {
+    int value = 0;
+    ESPALIER_CHECK(i < words.size() && absl::SimpleAtoi(words[i], &value) && value > 0,
+                   "a whole number above 0 is missing");
+    return value;
+  }
+};
+
+Arguments ReadArguments(int argc, char** argv) {
+  Arguments arguments;
+  for (int i = 1; i < argc; ++i) {
+    const std::string text = argv[i];
+    const std::size_t equals = text.find('=');
+    if (equals == std::string::npos) {
+      arguments.words.push_back(text);
+    } else {
+      double value = 0;
+      ESPALIER_CHECK(absl::SimpleAtod(text.substr(equals + 1), &value), text);
+      arguments.options[text.substr(0, equals)] = value;
+    }
+  }
+  return arguments;
+}
+
+double ThreadMilliseconds() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return 1e3 * static_cast<double>(now.tv_sec) + 1e-6 * static_cast<double>(now.tv_nsec);
+}
+
+int PrintFunctions() {
+  for (const TestFunction& function : testing::TestFunctions()) {
+    std::string space = function.space_json;
+    std::replace(space.begin(), space.end(), '\n', ' ');
+    std::printf(R"({"name": "%s", "optimum": %.17g, "noise": %.17g, "space": %s})"
+                "\n",
+                function.name.c_str(), function.optimum, function.noise, space.c_str());
+  }
+  return 0;
+}
+
+int Evaluate(const TestFunction& function) {
+  const SearchSpace space = *SearchSpace::FromJson(function.space_json);
+  for (std::string line; std::getline(std::cin, line);) {
+    std::istringstream words(line);
+    std::uint64_t seed = 0;
+    std::int64_t number = 0;
+    std::string json;
+    words >> seed >> number;
+    std::getline(words, json);
+    const absl::StatusOr<Parameters> parameters = ParametersFromJson(json);
+    const absl::Status fits = parameters.ok() ? space.Validate(*parameters) : parameters.status();
+    if (!fits.ok()) {
+      std::fprintf(stderr, "%s: %s\n", function.name.c_str(), std::string(fits.message()).c_str());
+      return 2;
+    }
+    std::printf("%.17g %.17g\n", testing::ToldValue(function, *parameters, seed, number),
+                function.value(*parameters));
+    std::fflush(stdout);
+  }
+  return 0;
+}
+
+// Regrets after a tenth of the trials, two tenths, and so on to all. A study that has tried all
+// there is keeps its best.
+std::vector<double> Regrets(const std::string& sampler, const Options& options,
+                            const TestFunction& function, int trials, std::uint64_t seed) {
+  const std::vector<double> best = testing::BestByTrial(sampler, options, function, trials, seed);
+  std::vector<double> regrets;
+  for (int i = 1; i <= kKept; ++i) {
+    const auto after = static_cast<std::size_t>(std::max(trials * i / kKept, 1));
+    regrets.push_back(best[std::min(after, best.size()) - 1] - function.optimum);
+  }
+  return regrets;
+}
+
+int Quality(const Arguments& arguments) {
+  const std::string& sampler = arguments.words.at(1);
+  const int trials = arguments.Whole(2);
+  const auto seeds = static_cast<std::uint64_t>(arguments.Whole(3));
+  for (std::size_t i = 4; i < arguments.words.size(); ++i) {
+    const TestFunction& function = testing::FunctionNamed(arguments.words[i]);
+    const double begun = ThreadMilliseconds();
+    std::vector<std::string> by_seed;
+    for (std::uint64_t seed = 0; seed < seeds; ++seed) {
+      by_seed.push_back(JsonList(Regrets(sampler, arguments.options, function, trials, seed)));
+    }
+    std::printf(R"({"function": "%s", "seconds": %.3f, "regrets": [%s]})"
+                "\n",
+                function.name.c_str(), 1e-3 * (ThreadMilliseconds() - begun),
+                absl::StrJoin(by_seed, ", ").c_str());
+    std::fflush(stdout);
+  }
+  return 0;
+}
+
+// A study of floats in memory, whose trials end one after the other.
+class Study {
+ public:
+  Study(const Arguments& arguments, int dimensions) : space_(SpaceOf(dimensions)) {
+    request_.sampler = *MakeSampler(arguments.words.at(1), arguments.options);
+    request_.space = space_;
+    request_.study_seed = kSeed;
+  }
+
+  // Milliseconds of processor time until the parameters are there.
+  double Suggest(Parameters* parameters) {
+    const double begun = ThreadMilliseconds();
+    request_.trial_number = static_cast<std::int64_t>(trials_.size());
+    request_.seed = MixSeed(kSeed, static_cast<std::uint64_t>(trials_.size()));
+    Drawn drawn = MakeDraw(request_, {});
+    const double took = ThreadMilliseconds() - begun;
+    ESPALIER_CHECK(drawn.parameters.has_value(), "there is always another float");
+    *parameters = *std::move(drawn.parameters);
+    return took;
+  }
+
+  void Tell(Parameters parameters) {
+    double value = 0;
+    for (const Parameter& p : parameters) value += std::pow(*NumberOf(p.value) - 0.3, 2);
+    trials_.push_back(std::move(parameters));
+    const auto number = static_cast<std::int64_t>(trials_.size()) - 1;
+    request_.ended.push_back({.trial_number = number,
+                              .parameters = &trials_.back(),
+                              .value = value,
+                              .at = Time{1000 * number}});
+  }
+
+  Parameters AtRandom(Random& random) const { return space_.Sample(random); }
+
+ private:
+  static constexpr std::uint64_t kSeed = 1;
+
+  static SearchSpace SpaceOf(int dimensions) {
+    std::vector<std::string> axes;
+    for (int i = 0; i < dimensions; ++i) {
+      axes.push_back(absl::StrCat("\"x", i, R"(": {"_type": "uniform", "_value": [0, 1]})"));
+    }
+    return *SearchSpace::FromJson(absl::StrCat("{", absl::StrJoin(axes, ", "), "}"));
+  }
+
+  SearchSpace space_;
+  std::deque<Parameters> trials_;  // a deque: the observations point into it
+  DrawRequest request_;
+};
+
+int Speed(const Arguments& arguments) {
+  Study study(arguments, arguments.Whole(2));
+  Random random(1);
+  for (int i = 0; i < arguments.Whole(3); ++i) study.Tell(study.AtRandom(random));
+  std::vector<double> taken;
+  for (int i = 0; i < arguments.Whole(4); ++i) {
+    Parameters parameters;
+    taken.push_back(study.Suggest(&parameters));
+    study.Tell(std::move(parameters));
+  }
+  std::printf("%s\n", JsonList(taken).c_str());
+  return 0;
+}
+
+int Run(const Arguments& arguments) {
+  const std::string what = arguments.words.empty() ? "" : arguments.words.front();
+  if (what == "functions") return PrintFunctions();
+  if (what == "evaluate") return Evaluate(testing::FunctionNamed(arguments.words.at(1)));
+  const auto sampler = MakeSampler(arguments.words.at(1), arguments.options);
+  if (!sampler.ok()) {
+    std::fprintf(stderr, "%s\n", std::string(sampler.status().message()).c_str());
+    return 2;
+  }
+  ESPALIER_CHECK(what == "quality" || what == "speed", "functions, evaluate, quality or speed");
+  return what == "quality" ? Quality(arguments) : Speed(arguments);
+}
+
+}  // namespace
+}  // namespace espalier
+
+int main(int argc, char** argv) { return espalier::Run(espalier::ReadArguments(argc, argv)); }
