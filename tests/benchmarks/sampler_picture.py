@@ -29,7 +29,8 @@ def draw(shares, title):
     width, height = LEFT + CELL * len(samplers) + 16, TOP + HIGH * len(shares) + 14
     out = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
            'font-family="system-ui, sans-serif" font-size="12" fill="#222">',
-           f'<rect width="{width}" height="{height}" fill="#fff"/>', text(12, 22, title, 'font-size="13" font-weight="600"')]
+           f'<rect width="{width}" height="{height}" fill="#fff"/>',
+           text(12, 22, title, 'font-size="13" font-weight="600"')]
     for column, sampler in enumerate(samplers):
         out.append(text(LEFT + CELL * (column + 0.5), TOP - 10, sampler, 'text-anchor="middle"'))
     for row, (function, of_samplers) in enumerate(shares.items()):
@@ -39,7 +40,8 @@ def draw(shares, title):
             share = of_samplers[sampler]
             fill, dark = colour(share)
             x, y = LEFT + CELL * column, TOP + HIGH * row
-            out.append(f'<rect x="{x + 1}" y="{y + 1}" width="{CELL - 2}" height="{HIGH - 2}" rx="3" fill="rgb{fill}"/>')
+            out.append(f'<rect x="{x + 1}" y="{y + 1}" width="{CELL - 2}" height="{HIGH - 2}" rx="3" '
+                       f'fill="rgb{fill}"/>')
             weight = 700 if share == min(of_samplers.values()) else 400
             out.append(text(x + CELL / 2, middle, share_text(share),
                             f'text-anchor="middle" font-weight="{weight}" fill="{"#fff" if dark else "#222"}"'))

@@ -1,0 +1,56 @@
+"""How the benchmark samplers calls ours, by bench_sampler_trials, and Optuna's."""
+import json
+import os
+import pathlib
+import subprocess
+
+from bench_run import BIN, setup_optuna
+
+PROGRAM = os.path.join(BIN, "bench_sampler_trials")
+PEERS = pathlib.Path(__file__).parent / "peers" / "optuna_samplers.py"
+# Optuna's by the names in its record, and what a study file says for ours.
+SAME = {
+    "random": ("random", {}),
+    "grid": ("grid", {"points": 10}),
+    "brute_force": ("brute_force", {}),
+    "qmc": ("qmc", {}),
+    "tpe": ("tpe", {}),
+    "tpe_univariate": ("tpe", {"multivariate": 0}),
+    "tpe_group": ("tpe", {"group": 1}),
+    "cmaes": ("cmaes", {}),
+    "nsga2": ("nsga2", {}),
+    "nsga3": ("nsga3", {}),
+    "gp": ("gp", {}),
+}
+
+
+def ours(name):
+    """What a study file says: a sampler and its options."""
+    return SAME.get(name, (name, {}))
+
+
+def call(*arguments):
+    done = subprocess.run([PROGRAM, *map(str, arguments)], check=True, capture_output=True, text=True)
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def call_sampler(what, name, *arguments):
+    sampler, options = ours(name)
+    return call(what, sampler, *arguments, *(f"{option}={value}" for option, value in options.items()))
+
+
+def in_table(name):
+    """Whether our table has it."""
+    try:
+        return bool(call_sampler("speed", name, 1, 1, 1))
+    except subprocess.CalledProcessError as error:
+        if error.returncode != 2:
+            raise
+        return False
+
+
+def call_peers(*arguments):
+    """By an interpreter with Optuna, cmaes and scipy; rustuna, and torch for Gaussian processes, if it has those."""
+    python = os.environ.get("ESPALIER_SAMPLER_PEERS") or setup_optuna("5.0.0")
+    done = subprocess.run([python, "-B", PEERS, *map(str, arguments)], check=True, stdout=subprocess.PIPE, text=True)
+    return done.stdout
