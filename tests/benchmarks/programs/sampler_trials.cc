@@ -62,9 +62,7 @@ Arguments ReadArguments(int argc, char** argv) {
     if (equals == std::string::npos) {
       arguments.words.push_back(text);
     } else {
-      double value = 0;
-      ESPALIER_CHECK(absl::SimpleAtod(text.substr(equals + 1), &value), text);
-      arguments.options[text.substr(0, equals)] = value;
+      arguments.options[text.substr(0, equals)] = OptionValue::OfText(text.substr(equals + 1));
     }
   }
   return arguments;
