@@ -57,7 +57,8 @@ std::vector<Case> Cases() {
   cases.push_back({"tpe", {{"multivariate", 0}, {"startup_trials", 3}}});
   // By their defaults they learn only after 50 trials.
   cases.push_back({"nsga2", {{"population_size", 4}}});
-  cases.push_back({"nsga3", {{"population_size", 4}, {"crossover", 2}, {"mutation", 1}}});
+  cases.push_back(
+      {"nsga3", {{"population_size", 4}, {"crossover", "spx"}, {"mutation", "polynomial"}}});
   return cases;
 }
 

@@ -263,7 +263,7 @@ constexpr Breeding kBreeding{.population_size = 12,
                              .crossover_probability = 0.9,
                              .swapping_probability = 0.3,
                              .mutation_probability = 1e-300,
-                             .polynomial_mutation = false};
+                             .mutation = Mutation::kUniform};
 
 double NumberIn(const Parameters& parameters, std::string_view name) {
   return std::get<double>(*Find(parameters, name));
@@ -320,7 +320,7 @@ void ExpectOptunasChildren(const Breeding& breeding, const std::string& crossove
   ExpectSpread(z, name + ".z");
   ExpectSpread(sum, name + ".sum");
   ExpectSpread(difference, name + ".difference");
-  if (breeding.polynomial_mutation) return;  // Optuna draws options anew elsewhere
+  if (breeding.mutation == Mutation::kPolynomial) return;  // Optuna draws options anew elsewhere
   for (std::size_t i = 0; i < options.size(); ++i) {
     EXPECT_NEAR(options[i], Optunas()[name + ".c"][i], 0.04) << name;
   }
@@ -338,7 +338,7 @@ TEST(Children, AreSpreadAsOptunas) {
 TEST(Children, MutateByThePolynomialAsOptunas) {
   Breeding breeding = kBreeding;
   breeding.mutation_probability = 1;
-  breeding.polynomial_mutation = true;
+  breeding.mutation = Mutation::kPolynomial;
   ExpectOptunasChildren(breeding, "polynomial");
 }
 
@@ -409,7 +409,7 @@ TEST(Children, StayInTheSpace) {
   for (int crossover = 0; crossover < 6; ++crossover) {
     Breeding breeding = kBreeding;
     breeding.crossover = static_cast<Crossover>(crossover);
-    breeding.polynomial_mutation = crossover % 2 == 0;
+    if (crossover % 2 == 0) breeding.mutation = Mutation::kPolynomial;
     breeding.mutation_probability = 0.3;
     for (int i = 0; i < 100; ++i) {
       const Parameters child = ChildOf(history.Input(), parents, breeding, random);
@@ -422,7 +422,7 @@ TEST(Children, StayInTheSpace) {
 
 TEST(GeneticSamplers, NeedAsManyAsTheCrossoverTakes) {
   EXPECT_EQ(
-      MakeSampler("nsga2", {{"population_size", 2}, {"crossover", 2}}).status().message(),
+      MakeSampler("nsga2", {{"population_size", 2}, {"crossover", "spx"}}).status().message(),
       "sampler \"nsga2\": option \"population_size\" needs at least 3 for a crossover of three "
       "parents, got 2");
   EXPECT_TRUE(MakeSampler("nsga3", {{"population_size", 2}}).ok());

@@ -156,7 +156,7 @@ Parameters Mutated(const SearchSpace& space, const Parameters& child, const Bree
       mutated.push_back({name, Draw(distribution, random)});
     } else if (random.Uniform() >= probability) {
       mutated.push_back({name, *value});
-    } else if (breeding.polynomial_mutation && !IsChoice(distribution)) {
+    } else if (breeding.mutation == Mutation::kPolynomial && !IsChoice(distribution)) {
       const double moved =
           MutatePolynomially(ToUnit(distribution, *value).Middle(), kMutationEta, random);
       mutated.push_back({name, FromUnit(distribution, moved)});
@@ -208,45 +208,39 @@ class GeneticSampler final : public Sampler {
 }  // namespace
 
 std::vector<PluginOption> BreedingOptions() {
-  return {
-      {.name = "crossover",
-       .default_value = 0,
-       .most = 5,
-       .whole = true,
-       .meaning = "how parents are crossed: 0 uniform, 1 blx_alpha, 2 spx, 3 sbx, 4 vsbx, 5 undx"},
-      {.name = "crossover_probability",
-       .default_value = 0.9,
-       .most = 1,
-       .meaning = "that a child has several parents, not one"},
-      {.name = "mutation",
-       .default_value = 0,
-       .most = 1,
-       .whole = true,
-       .meaning = "0: a mutated parameter is drawn anew; 1: numbers move by a polynomial"},
-      {.name = "mutation_probability",
-       .default_value = 0,
-       .most = 1,
-       .meaning = "that a parameter of a child mutates; 0: one in their number"},
-      {.name = "population_size",
-       .default_value = 50,
-       .least = 2,
-       .most = 10000,
-       .whole = true,
-       .meaning = "trials of a generation, and parents of the next"},
-      {.name = "swapping_probability",
-       .default_value = 0.5,
-       .most = 1,
-       .meaning = "that an option, or a number crossed uniformly, is the first parent's"}};
+  return {{.name = "crossover",
+           .meaning = "how the numbers of parents are crossed",
+           .words = {"uniform", "blx_alpha", "spx", "sbx", "vsbx", "undx"}},
+          {.name = "crossover_probability",
+           .default_value = 0.9,
+           .most = 1,
+           .meaning = "that a child has several parents, not one"},
+          {.name = "mutation",
+           .meaning = "whether a mutated number is drawn anew, or near what it was",
+           .words = {"uniform", "polynomial"}},
+          {.name = "mutation_probability",
+           .most = 1,
+           .meaning = "that a parameter of a child mutates; 0: one in their number"},
+          {.name = "population_size",
+           .default_value = 50,
+           .least = 2,
+           .most = 10000,
+           .whole = true,
+           .meaning = "trials of a generation, and parents of the next"},
+          {.name = "swapping_probability",
+           .default_value = 0.5,
+           .most = 1,
+           .meaning = "that an option, or a number crossed uniformly, is the first parent's"}};
 }
 
 absl::StatusOr<Breeding> BreedingOf(const OptionValues& options) {
   const Breeding breeding{
       .population_size = static_cast<std::size_t>(options.Whole("population_size")),
-      .crossover = static_cast<Crossover>(options.Whole("crossover")),
+      .crossover = options.Chosen<Crossover>("crossover"),
       .crossover_probability = options["crossover_probability"],
       .swapping_probability = options["swapping_probability"],
       .mutation_probability = options["mutation_probability"],
-      .polynomial_mutation = options.Whole("mutation") == 1};
+      .mutation = options.Chosen<Mutation>("mutation")};
   if (breeding.population_size < ParentCount(breeding.crossover)) {
     return OptionNeeds("population_size", "at least 3 for a crossover of three parents",
                        options["population_size"]);

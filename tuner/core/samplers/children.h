@@ -8,6 +8,8 @@
 
 namespace espalier::samplers {
 
+enum class Mutation { kUniform, kPolynomial };
+
 // How children are made of parents, in any search space (Deb et al. 2002, section III C).
 struct Breeding {
   std::size_t population_size;
@@ -16,7 +18,7 @@ struct Breeding {
   double swapping_probability;   // that it has an option, or with kUniform a number, of its first
                                  // parent
   double mutation_probability;   // of each parameter; 0: one in their number, at most a half
-  bool polynomial_mutation;      // else a mutated parameter is drawn anew
+  Mutation mutation;             // of a number: drawn anew, or near what it was
 };
 
 // Options that genetic samplers share, and what they come to.
