@@ -28,6 +28,7 @@ def tune(objective: typing.Callable | str | os.PathLike | list[str], space: dict
          metric: str | dict = "value", direction: str = "minimize", trials: int | None = None,
          time_limit_s: float | None = None, target: float | None = None, sampler: str | dict | None = None,
          pruner: str | dict | None = None, policy: str | dict | None = None, seed: int | None = None,
+         points: list[dict] | None = None, fixed: dict | None = None,
          slots: int | None = None, min_slots: int | None = None, max_slots: int | None = None,
          name: str | None = None, directory: str | os.PathLike | None = None, fresh: bool = False, show: bool = True,
          address: str | None = None, token_file: str | os.PathLike | None = None,
@@ -43,6 +44,8 @@ def tune(objective: typing.Callable | str | os.PathLike | list[str], space: dict
         may be {"name": "loss", "from_output": "loss=([0-9.]+)"}: values are read from what it prints.
     trials, time_limit_s, target: what ends the study.
     sampler, pruner, policy: a name, or {"name": ..., option: value} (`tuner plugins` lists them).
+    points: [{"lr": 1e-3}, ...]: parameters of the first trials, before the sampler is asked; what one does not name is
+        drawn. fixed: {"lr": 1e-3}: parameters that all trials have, while the sampler searches the others.
     slots: slots of this machine (default: its GPUs, else its CPU cores). min_slots, max_slots: those of one trial.
     name, directory: the study's name, and its folder (default: a new one in espalier-runs). Those of an earlier run of
         the same study continue it, unless `fresh`.
@@ -63,7 +66,7 @@ def tune(objective: typing.Callable | str | os.PathLike | list[str], space: dict
     called = _Name(name, _objective.name_of(objective))
     python = python or sys.executable
     spec = _study(space, metric, direction, min_slots, max_slots, study, trials=trials, time_limit_s=time_limit_s,
-                  target=target, sampler=sampler, pruner=pruner, policy=policy, seed=seed)
+                  target=target, sampler=sampler, pruner=pruner, policy=policy, seed=seed, points=points, fixed=fixed)
     spec = _run.json_of(spec)
     command = _objective.command_of(objective, python)
     sent = _objective.pickled(objective) if command is None else None

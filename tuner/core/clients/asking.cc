@@ -243,15 +243,14 @@ std::optional<DrawnTrial> ClientTrials::Draw(const Study& study, TrialId taken,
   const std::shared_ptr<const Sampler> sampler = plugins_.Of(study).sampler;
   static const Parameters kNone;
   SuggestedParameters& suggested = suggested_[study.id];
-  SamplerHistory history;
-  const auto known = [&]() -> const SamplerHistory& {
-    history = HistoryOf(turn_.state(), study, trials_, [&](const Trial& trial) {
-      return trial.id == taken ? &kNone : suggested.Of(trial, study);
-    });
-    return history;
-  };
+  const SamplerHistory::Trials trials{
+      .parameters_of =
+          [&](const Trial& trial) {
+            return trial.id == taken ? &kNone : suggested.Of(trial, study);
+          },
+      .held_by_pruner = [this](const Trial& trial) { return trials_.HeldByPruner(trial.id); }};
   const std::int64_t number = taken ? turn_.TrialAt(taken).number : std::ssize(study.trials);
-  return draws_.Draw(study, sampler, {.number = number, .given = fixed}, known);
+  return draws_.Draw(study, sampler, {.number = number, .given = fixed}, trials);
 }
 
 // What the trial has stays as it is.

@@ -13,7 +13,7 @@
 
 namespace espalier {
 
-// What an observation looks into, for a request that outlives the state.
+// What an observation looks into, for requests that outlive the state.
 struct KeptTrial {
   Parameters parameters;
   std::vector<double> other_values;
@@ -38,8 +38,7 @@ struct DrawRequest {
   std::vector<const Parameters*> running;
   std::int64_t trial_number = 0;
   std::uint64_t seed = 0;  // of the generator
-  std::uint64_t study_seed = 0;
-  std::vector<std::shared_ptr<const KeptTrial>> kept_of_ended{};
+  std::shared_ptr<const void> kept_of_ended{};
   std::deque<Parameters> kept_of_running{};
 };
 

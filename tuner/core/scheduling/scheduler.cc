@@ -175,20 +175,15 @@ void Scheduler::CreateTrials(const Study& study, int& room) {
   };
   if (!another()) return;
   static const Parameters kNone;
-  std::optional<SamplerHistory> history;
-  const auto known = [&]() -> const SamplerHistory& {
-    if (!history) {
-      history = HistoryOf(turn_.state(), study, trials_,
-                          [](const Trial& trial) { return &trial.parameters; });
-    }
-    return *history;
-  };
+  const SamplerHistory::Trials trials{
+      .parameters_of = [](const Trial& trial) { return &trial.parameters; },
+      .held_by_pruner = [this](const Trial& trial) { return trials_.HeldByPruner(trial.id); }};
   while (another()) {
     const std::int64_t number = std::ssize(study.trials);
     const bool is_point = number < std::ssize(spec.points);
     const Parameters& given = is_point ? spec.points[static_cast<std::size_t>(number)] : kNone;
     std::optional<DrawnTrial> drawn =
-        draws_.Draw(study, plugins.sampler, {.number = number, .given = given}, known);
+        draws_.Draw(study, plugins.sampler, {.number = number, .given = given}, trials);
     if (!drawn) return;  // it comes with DrawMade, which wakes the scheduler
     if (!drawn->parameters) {
       plugins.exhausted = true;
@@ -201,7 +196,6 @@ void Scheduler::CreateTrials(const Study& study, int& room) {
                             .parameters = *std::move(drawn->parameters),
                             .at = turn_.now()});
     if (drawn->draw) turn_.Emit(TrialDrawn{id, *std::move(drawn->draw)});
-    if (history) history->AddRunning(turn_.TrialAt(id).parameters);
     room -= spec.min_slots;
     ++alive;
   }

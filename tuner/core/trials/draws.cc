@@ -26,13 +26,6 @@ Parameters GivenTo(const StudySpec& spec, const Parameters& own) {
   return given;
 }
 
-KeptTrial Kept(const Observation& observation) {
-  const auto [values, constraints] = std::pair(observation.other_values, observation.constraints);
-  return {*observation.parameters,
-          {values.begin(), values.end()},
-          {constraints.begin(), constraints.end()}};
-}
-
 }  // namespace
 
 std::uint64_t DrawSeed(const StudySpec& spec, std::int64_t trial_number) {
@@ -59,7 +52,8 @@ Parameters Complete(const SearchSpace& space, const Parameters& given, Drawn dra
 
 std::optional<DrawnTrial> Draws::Draw(const Study& study,
                                       const std::shared_ptr<const Sampler>& sampler,
-                                      const TrialToDraw& trial, const History& history) {
+                                      const TrialToDraw& trial,
+                                      const SamplerHistory::Trials& trials) {
   const StudySpec& spec = study.spec;
   TrialDraw names;
   const Parameters given = GivenTo(spec, trial.given);
@@ -74,16 +68,16 @@ std::optional<DrawnTrial> Draws::Draw(const Study& study,
     names = own.names;
   } else {
     if (!own.searched) own.searched = SearchedSpace(spec);
-    static const SamplerHistory kNothing;
-    const bool looks = sampler->learns() || sampler->avoids_tried(*own.searched);
-    const SamplerHistory& known = looks ? history() : kNothing;
+    if (sampler->learns() || sampler->avoids_tried(*own.searched)) {
+      own.history.Update(turn_.state(), study, trials);
+    }
     const SamplerInput input{.space = *own.searched,
                              .direction = spec.direction(),
-                             .ended = known.ended,
-                             .running = known.running,
+                             .ended = own.history.ended(),
+                             .running = own.history.running(),
                              .trial_number = trial.number,
                              .other_directions = spec.other_directions()};
-    names = known.names;
+    names = own.history.names();
     names.by = sampler->Chooses(input);
     if (options_.plan_aside && sampler->Work(input) > kMostWorkHere) {
       own.names = names;
@@ -112,14 +106,7 @@ void Draws::Request(const Study& study, OfStudy& own, const std::shared_ptr<cons
   request->other_directions.assign(input.other_directions.begin(), input.other_directions.end());
   request->seed = DrawSeed(study.spec, input.trial_number);
   request->ended.assign(input.ended.begin(), input.ended.end());
-  for (Observation& observation : request->ended) {
-    std::shared_ptr<const KeptTrial>& kept = own.kept[observation.trial_number];
-    if (!kept) kept = std::make_shared<const KeptTrial>(Kept(observation));
-    observation.parameters = &kept->parameters;
-    observation.other_values = kept->other_values;
-    observation.constraints = kept->constraints;
-    request->kept_of_ended.push_back(kept);
-  }
+  request->kept_of_ended = own.history.kept();
   for (const Parameters* parameters : input.running) {
     request->running.push_back(&request->kept_of_running.emplace_back(*parameters));
   }

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -31,15 +30,13 @@ struct DrawnTrial {
 // before it. Not durable: what it was made of is, with the trial (TrialDraw). One owner.
 class Draws {
  public:
-  using History = std::function<const SamplerHistory&()>;
-
   Draws(Turn& turn, const CoreOptions& options) : turn_(turn), options_(options) {}
 
   // What the trial is to run with. nullopt: it is under way, or that of another trial is; DrawMade
   // brings it, and is the moment to ask again. What is there by then is of the history that it was
-  // asked for with. `history` is called if the sampler goes by it.
+  // asked for with.
   std::optional<DrawnTrial> Draw(const Study& study, const std::shared_ptr<const Sampler>& sampler,
-                                 const TrialToDraw& trial, const History& history);
+                                 const TrialToDraw& trial, const SamplerHistory::Trials& trials);
   // False: nobody waits for it any more.
   bool Take(const DrawMade& event);
 
@@ -51,9 +48,8 @@ class Draws {
     std::int64_t trial_number = 0;  // of what is under way, or made
     TrialDraw names{};              // what that was asked for with
     std::shared_ptr<const Drawn> made{};
-    std::optional<SearchSpace> searched{};  // by the sampler, where parameters are fixed
-    // Those that requests were made of, by number of the trial: what has ended stays as it is.
-    std::map<std::int64_t, std::shared_ptr<const KeptTrial>> kept{};
+    std::optional<SearchSpace> searched{};  // by the sampler
+    SamplerHistory history{};
   };
 
   void Request(const Study& study, OfStudy& own, const std::shared_ptr<const Sampler>& sampler,

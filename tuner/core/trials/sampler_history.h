@@ -1,69 +1,60 @@
 #pragma once
 
-#include <cmath>
-#include <iterator>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
 #include <vector>
 
+#include "tuner/core/samplers/draw.h"
 #include "tuner/core/samplers/sampler.h"
 #include "tuner/core/state/change.h"
 #include "tuner/core/state/trial_draw.h"
-#include "tuner/core/trials/trials.h"
 
 namespace espalier {
 
-// What a sampler learns from: the results of trials that have ended, and the trials under way. A
-// trial that its pruner holds back stands among the former, as if it had been pruned, until it may
-// go on.
-struct SamplerHistory {
-  std::vector<Observation> ended;
-  std::vector<const Parameters*> running;
-  TrialDraw names;  // of which trials the above is
-
-  // A trial that has been created since, with the next number.
-  void AddRunning(const Parameters& parameters) {
-    Append(names.running, names.known++);
-    running.push_back(&parameters);
-  }
-};
-
 // As samplers see a trial that has ended, or is held back with the value of its last step.
-inline Observation ObservationOf(const Trial& trial, const Parameters* parameters, bool held_back) {
-  Observation seen{.trial_number = trial.number,
-                   .parameters = parameters,
-                   .value = trial.value.value_or(std::nan("")),
-                   .pruned = held_back || trial.state == TrialState::kPruned,
-                   .last_step = trial.values.empty() ? 0 : trial.values.back().step,
-                   .other_values = trial.other_values,
-                   .at = held_back ? trial.values.back().at : trial.ended};
-  if (held_back) seen.value = trial.values.back().value;
-  if (trial.state == TrialState::kFail) seen.value = std::nan("");
-  return seen;
-}
+Observation ObservationOf(const Trial& trial, const Parameters* parameters, bool held_back);
 
-// `parameters_of` says with what a trial runs: a pointer that outlives the history. A trial that
-// has not all of its parameters yet is left out: no sampler could make anything of it.
-template <typename ParametersOf>
-SamplerHistory HistoryOf(const TunerState& state, const Study& study, const Trials& trials,
-                         ParametersOf parameters_of) {
-  SamplerHistory history;
-  TrialDraw& names = history.names;
-  names.known = std::ssize(study.trials);
-  state.ForEachTrial(study, [&](const Trial& trial) {
-    const Parameters* const parameters = parameters_of(trial);
-    if (Ended(trial.state)) {
-      history.ended.push_back(ObservationOf(trial, parameters, false));
-    } else if (trial.state == TrialState::kPaused && trials.HeldByPruner(trial.id) &&
-               !trial.values.empty()) {
-      history.ended.push_back(ObservationOf(trial, parameters, true));
-      names.held_back.emplace_back(trial.number, trial.values.back().step);
-    } else if (!study.spec.space.Validate(*parameters).ok()) {
-      Append(names.left_out, trial.number);
-    } else {
-      history.running.push_back(parameters);
-      Append(names.running, trial.number);
-    }
-  });
-  return history;
-}
+// What a sampler learns from: the results of a study's trials that have ended, and the trials under
+// way. A trial that its pruner holds back stands among the former, as if it had been pruned, until
+// it may go on. What has ended stays as it is, and is kept: so a look at a long study costs what
+// has changed since the last one. One owner.
+class SamplerHistory {
+ public:
+  // What the study's trials are to those who know them.
+  struct Trials {
+    // With what a trial runs: a pointer that is good until the next call for the same trial. One
+    // that has not all of its parameters yet is left out: no sampler could make anything of it.
+    std::function<const Parameters*(const Trial&)> parameters_of;
+    std::function<bool(const Trial&)> held_by_pruner;
+  };
+
+  void Update(const TunerState& state, const Study& study, const Trials& trials);
+
+  // As of the last update. By number.
+  std::span<const Observation> ended() const { return with_held_.empty() ? ended_ : with_held_; }
+  std::span<const Parameters* const> running() const { return running_; }
+  const TrialDraw& names() const { return names_; }  // of which trials the above is
+  // What `ended` looks into, for as long as anybody has it, whatever becomes of this.
+  std::shared_ptr<const void> kept() const { return kept_; }
+
+ private:
+  const KeptTrial& Keep(const Trial& trial, const Parameters& parameters);
+  // Of a trial that is held back; its parameters are kept once, however often it is looked at.
+  Observation Held(const Trial& trial, const Parameters& parameters);
+
+  // Nothing in it ever moves or changes, so that others may read what they have pointers to.
+  std::shared_ptr<std::deque<KeptTrial>> kept_ = std::make_shared<std::deque<KeptTrial>>();
+  std::vector<Observation> ended_;  // by number
+  std::vector<std::int64_t> open_;  // numbers of the others of the first `seen_` trials, ascending
+  std::int64_t seen_ = 0;
+  std::map<std::int64_t, const Parameters*> kept_of_held_;  // by number, of those once held back
+  std::vector<Observation> with_held_;  // likewise, and those held back; empty: none is
+  std::vector<const Parameters*> running_;
+  TrialDraw names_;
+};
 
 }  // namespace espalier
