@@ -243,7 +243,7 @@ std::optional<DrawnTrial> ClientTrials::Draw(const Study& study, TrialId taken,
   const std::shared_ptr<const Sampler> sampler = plugins_.Of(study).sampler;
   static const Parameters kNone;
   SuggestedParameters& suggested = suggested_[study.id];
-  const SamplerHistory::Trials trials{
+  const SamplerHistory::KnownTrials trials{
       .parameters_of =
           [&](const Trial& trial) {
             return trial.id == taken ? &kNone : suggested.Of(trial, study);

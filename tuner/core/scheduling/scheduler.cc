@@ -175,7 +175,7 @@ void Scheduler::CreateTrials(const Study& study, int& room) {
   };
   if (!another()) return;
   static const Parameters kNone;
-  const SamplerHistory::Trials trials{
+  const SamplerHistory::KnownTrials trials{
       .parameters_of = [](const Trial& trial) { return &trial.parameters; },
       .held_by_pruner = [this](const Trial& trial) { return trials_.HeldByPruner(trial.id); }};
   while (another()) {

@@ -53,7 +53,7 @@ Parameters Complete(const SearchSpace& space, const Parameters& given, Drawn dra
 std::optional<DrawnTrial> Draws::Draw(const Study& study,
                                       const std::shared_ptr<const Sampler>& sampler,
                                       const TrialToDraw& trial,
-                                      const SamplerHistory::Trials& trials) {
+                                      const SamplerHistory::KnownTrials& trials) {
   const StudySpec& spec = study.spec;
   TrialDraw names;
   const Parameters given = GivenTo(spec, trial.given);

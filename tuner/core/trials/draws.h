@@ -36,7 +36,8 @@ class Draws {
   // brings it, and is the moment to ask again. What is there by then is of the history that it was
   // asked for with.
   std::optional<DrawnTrial> Draw(const Study& study, const std::shared_ptr<const Sampler>& sampler,
-                                 const TrialToDraw& trial, const SamplerHistory::Trials& trials);
+                                 const TrialToDraw& trial,
+                                 const SamplerHistory::KnownTrials& trials);
   // False: nobody waits for it any more.
   bool Take(const DrawMade& event);
 

@@ -43,7 +43,8 @@ Observation SamplerHistory::Held(const Trial& trial, const Parameters& parameter
   return ObservationOf(trial, kept, true);
 }
 
-void SamplerHistory::Update(const TunerState& state, const Study& study, const Trials& trials) {
+void SamplerHistory::Update(const TunerState& state, const Study& study,
+                            const KnownTrials& trials) {
   for (; seen_ < std::ssize(study.trials); ++seen_) open_.push_back(seen_);
   names_ = {};
   names_.known = seen_;

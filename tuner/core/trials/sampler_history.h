@@ -25,14 +25,14 @@ Observation ObservationOf(const Trial& trial, const Parameters* parameters, bool
 class SamplerHistory {
  public:
   // What the study's trials are to those who know them.
-  struct Trials {
+  struct KnownTrials {
     // With what a trial runs: a pointer that is good until the next call for the same trial. One
     // that has not all of its parameters yet is left out: no sampler could make anything of it.
     std::function<const Parameters*(const Trial&)> parameters_of;
     std::function<bool(const Trial&)> held_by_pruner;
   };
 
-  void Update(const TunerState& state, const Study& study, const Trials& trials);
+  void Update(const TunerState& state, const Study& study, const KnownTrials& trials);
 
   // As of the last update. By number.
   std::span<const Observation> ended() const { return with_held_.empty() ? ended_ : with_held_; }
