@@ -7,6 +7,7 @@
 least. What OUT has is not run again, and OUT is written after each study, so that it goes on after any end, and several
 may run at once. `speed` prints the processor time of each suggestion to a study that has so many trials; rustuna's
 samplers are those whose names begin with rustuna_."""
+import contextlib
 import fcntl
 import importlib.metadata
 import json
@@ -112,6 +113,17 @@ def regret(evaluate, function, sampler, trials, seed):
     return best[1] - function["optimum"]
 
 
+@contextlib.contextmanager
+def locked(folder):
+    """By all that write there, one after the other."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
 class Record:
     """The results of all that run: {"regret": {SAMPLER: {FUNCTION: [by seed, null where none is known]}}}, and of
     what."""
@@ -133,8 +145,7 @@ class Record:
         return seed < len(known) and known[seed] is not None
 
     def add(self, sampler, function, seed, value):
-        with open(self.path + ".lock", "w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        with locked(os.path.dirname(os.path.abspath(self.path))):
             record = self.read()
             record["versions"] |= {name: importlib.metadata.version(name) for name in PACKAGES}
             values = record["regret"].setdefault(sampler, {}).setdefault(function, [])
