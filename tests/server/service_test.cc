@@ -1,6 +1,7 @@
 #include "tuner/server/service.h"
 
 #include <deque>
+#include <set>
 #include <filesystem>
 
 #include "gmock/gmock.h"
@@ -157,6 +158,51 @@ TEST(Service, GivesTrialsToWhoAsks) {
   v1::TellResponse told;
   ASSERT_TRUE(running.stub->Tell(&telling, tell, &told).ok());
   EXPECT_EQ(told.state(), v1::TRIAL_PRUNED);
+}
+
+// More than there are threads for calls that wait; meanwhile others are answered.
+TEST(Service, KeepsNoThreadForAsksThatWaitForTheirDraw) {
+  RunningService running;
+  ASSERT_TRUE(running
+                  .Create(CreateRequest(R"({"name": "asked", "ask_and_tell": true,
+                      "sampler": {"name": "tpe", "candidates": 10000, "startup_trials": 0},
+                      "search_space": {"x": {"_type": "uniform", "_value": [0, 1]}}})"))
+                  .ok());
+  v1::AskRequest ask;
+  ask.set_study("asked");
+  for (int i = 0; i < 5; ++i) {
+    grpc::ClientContext asking, telling;
+    v1::TrialRecord trial;
+    ASSERT_TRUE(running.stub->Ask(&asking, ask, &trial).ok());
+    v1::TellRequest tell;
+    tell.set_trial_id(trial.trial_id());
+    tell.set_state(v1::TRIAL_COMPLETE);
+    tell.set_value(i);
+    v1::TellResponse told;
+    ASSERT_TRUE(running.stub->Tell(&telling, tell, &told).ok());
+  }
+  struct Waiting {
+    grpc::ClientContext context;
+    v1::TrialRecord trial;
+    grpc::Status status;
+  };
+  std::deque<Waiting> all(kMaxGrpcWaits + 150);
+  grpc::CompletionQueue ends;
+  for (Waiting& one : all) {
+    running.stub->AsyncAsk(&one.context, ask, &ends)->Finish(&one.trial, &one.status, &one);
+  }
+  v1::StudyDetails details;
+  EXPECT_TRUE(running.Get("asked", &details).ok());
+  std::set<std::int64_t> numbers;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    void* ended = nullptr;
+    bool ok = false;
+    ASSERT_TRUE(ends.Next(&ended, &ok) && ok);
+    const auto* one = static_cast<const Waiting*>(ended);
+    EXPECT_TRUE(one->status.ok()) << one->status.error_message();
+    numbers.insert(one->trial.number());
+  }
+  EXPECT_EQ(numbers.size(), all.size()) << "each has one of its own";
 }
 
 TEST(Service, NeedsTheTokenOnEveryCall) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <tuple>
 #include <type_traits>
@@ -30,6 +31,10 @@ template <typename Request, typename Response>
 struct Operation : OperationFacts {
   // Waits for the owner of the core, and returns the core's own error where it has one.
   absl::StatusOr<Response> (*run)(Tuner& tuner, const Request& request);
+  // The same, for callers that keep no thread for it: `done` is called once, from any thread. Null:
+  // it is only run.
+  void (*start)(Tuner& tuner, const Request& request,
+                std::function<void(absl::StatusOr<Response>)> done) = nullptr;
 };
 
 // What a function of the table takes and gives.
@@ -49,9 +54,9 @@ using ResponseOf = typename SignatureOf<decltype(kFunction)>::ResponseType;
 template <auto kFunction>
 struct Row : Operation<RequestOf<kFunction>, ResponseOf<kFunction>> {};
 
-template <auto kFunction>
+template <auto kFunction, auto kStart = nullptr>
 constexpr Row<kFunction> RowOf(OperationFacts facts) {
-  return {{facts, kFunction}};
+  return {{facts, kFunction, kStart}};
 }
 
 // The row in `table` of the operation whose function this is; nothing: there is none.

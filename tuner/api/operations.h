@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <optional>
 #include <tuple>
 
@@ -38,6 +39,8 @@ absl::StatusOr<v1::Study> DeleteStudy(Tuner& tuner, const v1::StudyName& request
 // Trials that clients run by themselves. A repeated request (with the same request_key) gets the
 // trial that the first one got.
 absl::StatusOr<v1::TrialRecord> Ask(Tuner& tuner, const v1::AskRequest& request);
+void StartAsk(Tuner& tuner, const v1::AskRequest& request,
+              std::function<void(absl::StatusOr<v1::TrialRecord>)> done);
 absl::StatusOr<v1::TrialRecord> Enqueue(Tuner& tuner, const v1::EnqueueRequest& request);
 absl::StatusOr<v1::TrialRecord> GetBestTrial(Tuner& tuner, const v1::StudyName& request);
 absl::StatusOr<v1::TrialRecord> GetTrial(Tuner& tuner, const v1::TrialId& request);
@@ -97,12 +100,12 @@ inline constexpr std::tuple kOperations{
                         .http = "DELETE /api/studies/{study}",
                         .role = Role::kSubmit,
                         .summary = "Deletes a study and its trials; replies with what it was"}),
-    RowOf<Ask>({.name = "Ask",
-                .http = "POST /api/studies/{study}/ask",
-                .role = Role::kSubmit,
-                .waits = true,
-                .summary = "A trial to run now: the first that waits, or a new one whose "
-                           "parameters the study's sampler draws"}),
+    RowOf<Ask, StartAsk>({.name = "Ask",
+                          .http = "POST /api/studies/{study}/ask",
+                          .role = Role::kSubmit,
+                          .waits = true,
+                          .summary = "A trial to run now: the first that waits, or a new one whose "
+                                     "parameters the study's sampler draws"}),
     RowOf<Enqueue>(
         {.name = "Enqueue",
          .http = "POST /api/studies/{study}/enqueue",

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/guarded.h"
 #include "base/json/json_depth.h"
 #include "search_spaces/formats/optuna/distribution.h"
 #include "tuner/api/convert.h"
@@ -167,6 +168,27 @@ absl::StatusOr<v1::Verdict> AskWhetherToSave(Tuner& tuner, const v1::ReportReque
 absl::StatusOr<v1::TrialRecord> Ask(Tuner& tuner, const v1::AskRequest& request) {
   ESPALIER_ASSIGN_OR_RETURN(Parameters fixed, FixedParameters(request.parameters()));
   return PostForTrial(tuner, AskTrial{request.study(), std::move(fixed), request.request_key()});
+}
+
+void StartAsk(Tuner& tuner, const v1::AskRequest& request,
+              std::function<void(absl::StatusOr<v1::TrialRecord>)> done) {
+  absl::StatusOr<Parameters> fixed = FixedParameters(request.parameters());
+  if (!fixed.ok()) return done(fixed.status());
+  AskTrial event{request.study(), *std::move(fixed), request.request_key()};
+  tuner.PostThen(std::move(event), [&tuner, done = std::move(done)](const Reply& reply) {
+    if (!reply.status.ok()) return done(reply.status);
+    tuner.ReadThen([id = reply.trial(), done](const View* view) {
+      if (view == nullptr) return done(ShuttingDown());
+      absl::StatusOr<v1::TrialRecord> record = NoTrial(id);
+      const absl::Status told = Guarded([] { return std::string("the trial of an ask"); },
+                                        [&] {
+                                          const auto& trials = view->core.state().trials;
+                                          if (const auto it = trials.find(id); it != trials.end())
+                                            record = ToRecord(it->second, *view);
+                                        });
+      done(told.ok() ? std::move(record) : told);
+    });
+  });
 }
 
 absl::StatusOr<v1::TrialRecord> Enqueue(Tuner& tuner, const v1::EnqueueRequest& request) {

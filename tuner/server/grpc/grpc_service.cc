@@ -33,8 +33,8 @@ namespace espalier {
 namespace {
 
 // The rows of api::kOperations, and the agents' streams. Operations hold a thread while they are
-// under way, streams do not. What the code that protoc generates would do method by method is done
-// for each row here.
+// under way, but for those that may wait for a sampler; streams do not. What the code that protoc
+// generates would do method by method is done for each row here.
 class TunerService final : public grpc::Service {
  public:
   TunerService(const AccessControl& access, espalier::Tuner& tuner, Agents& agents,
@@ -47,6 +47,7 @@ class TunerService final : public grpc::Service {
  private:
   template <typename Request, typename Response>
   void Add(const api::Operation<Request, Response>& row) {
+    if (row.start != nullptr) return AddWaiting(row);
     const auto answer = [&row](TunerService* service, grpc::ServerContext* context,
                                const Request* request, Response* response) {
       return service->Answer(row, *context, *request, *response);
@@ -55,6 +56,31 @@ class TunerService final : public grpc::Service {
               new grpc::internal::RpcMethodHandler<TunerService, Request, Response,
                                                    google::protobuf::MessageLite,
                                                    google::protobuf::MessageLite>(answer, this));
+  }
+
+  // As Add, for what may wait long: it keeps no thread.
+  template <typename Request, typename Response>
+  void AddWaiting(const api::Operation<Request, Response>& row) {
+    const auto start = [this, &row](grpc::CallbackServerContext* context, const Request* request,
+                                    Response* response) -> grpc::ServerUnaryReactor* {
+      const auto since = std::chrono::steady_clock::now();
+      grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
+      if (const grpc::Status refusal = Refusal(row, *context, *request); !refusal.ok()) {
+        reactor->Finish(refusal);
+        return reactor;
+      }
+      row.start(TunerFor(*context), *request,
+                [this, &row, reactor, response, since](absl::StatusOr<Response> result) {
+                  const absl::Status status = result.status();
+                  if (status.ok()) *response = *std::move(result);
+                  CountLatency(row.name, since);
+                  reactor->Finish(Counted(row.name, status));
+                });
+      return reactor;
+    };
+    AddMethod(row.name, grpc::internal::RpcMethod::NORMAL_RPC, nullptr);
+    MarkMethodCallback(static_cast<int>(names_.size()) - 1,
+                       new grpc::internal::CallbackUnaryHandler<Request, Response>(start));
   }
 
   void AddAgentStream() {
@@ -83,6 +109,25 @@ class TunerService final : public grpc::Service {
   template <typename Request, typename Response>
   grpc::Status Answer(const api::Operation<Request, Response>& row, grpc::ServerContext& context,
                       const Request& request, Response& response) {
+    if (const grpc::Status refusal = Refusal(row, context, request); !refusal.ok()) return refusal;
+    const absl::Cleanup waited = [this, &row] { waiting_ -= row.waits ? 1 : 0; };
+    if (row.waits && ++waiting_ > kMaxGrpcWaits) {
+      return Counted(row.name, absl::ResourceExhaustedError(absl::StrCat(
+                                   "the tuner service is overloaded: ", kMaxGrpcWaits,
+                                   " calls wait that may take long; try again later")));
+    }
+    const auto start = std::chrono::steady_clock::now();
+    auto result = row.run(TunerFor(context), request);
+    const absl::Status status = result.status();
+    if (status.ok()) response = *std::move(result);
+    CountLatency(row.name, start);
+    return Counted(row.name, status);
+  }
+
+  // What the call is refused for before it is answered; OK: nothing.
+  template <typename Request, typename Response>
+  grpc::Status Refusal(const api::Operation<Request, Response>& row,
+                       grpc::ServerContextBase& context, const Request& request) {
     TellProtocol(context);
     if (const absl::Status spoken = CheckProtocol(context, "this client"); !spoken.ok()) {
       return Counted(row.name, spoken);
@@ -92,22 +137,19 @@ class TunerService final : public grpc::Service {
           CheckTrialToken(access_, TokenOf(context), request.trial_id(), tuner_);
       if (!own.ok()) return Counted(row.name, own);
     }
-    const absl::Cleanup waited = [this, &row] { waiting_ -= row.waits ? 1 : 0; };
-    if (row.waits && ++waiting_ > kMaxGrpcWaits) {
-      return Counted(row.name, absl::ResourceExhaustedError(absl::StrCat(
-                                   "the tuner service is overloaded: ", kMaxGrpcWaits,
-                                   " calls wait that may take long; try again later")));
-    }
-    const auto start = std::chrono::steady_clock::now();
+    return grpc::Status::OK;
+  }
+
+  espalier::Tuner& TunerFor(const grpc::ServerContextBase& context) {
     // Without a token only the service's own user has been admitted.
-    const bool all = access_.SeesSecrets({.own_user = true, .token = TokenOf(context)});
-    auto result = row.run(all ? tuner_ : masking_, request);
-    const absl::Status status = result.status();
-    if (status.ok()) response = *std::move(result);
+    if (access_.SeesSecrets({.own_user = true, .token = TokenOf(context)})) return tuner_;
+    return masking_;
+  }
+
+  void CountLatency(const char* method, std::chrono::steady_clock::time_point since) {
     metrics_.CountLatency(
-        "grpc", row.name,
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
-    return Counted(row.name, status);
+        "grpc", method,
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - since).count());
   }
 
   grpc::Status Counted(const char* method, const absl::Status& status) {

@@ -22,7 +22,7 @@ class Tuner;
 
 inline constexpr int kMaxMessage = 64 << 20;   // bytes, either way
 inline constexpr int kMaxGrpcThreads = 512;    // of calls under way; agents' streams take none
-inline constexpr int kMaxGrpcWaits = 256;      // of these, calls that may wait long
+inline constexpr int kMaxGrpcWaits = 256;      // of these, calls that wait for an agent
 inline constexpr double kShutdownGrace_s = 2;  // for calls under way
 
 inline constexpr int kHandshake_s = 10;     // for a stranger to begin to speak gRPC
