@@ -1,8 +1,8 @@
 #include "tuner/server/service.h"
 
 #include <deque>
-#include <set>
 #include <filesystem>
+#include <set>
 
 #include "gmock/gmock.h"
 #include "tests/api/direct_tuner.h"
