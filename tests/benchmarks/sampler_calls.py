@@ -24,9 +24,14 @@ SAME = {
 }
 
 
-def ours(name):
+# Optuna's is told, too, that the same parameters give the same value.
+WITHOUT_NOISE = {"gp": {"deterministic_objective": "true"}}
+
+
+def ours(name, noisy=True):
     """What a study file says: a sampler and its options."""
-    return SAME.get(name, (name, {}))
+    sampler, options = SAME.get(name, (name, {}))
+    return sampler, options | ({} if noisy else WITHOUT_NOISE.get(sampler, {}))
 
 
 def call(*arguments):
@@ -34,8 +39,8 @@ def call(*arguments):
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-def call_sampler(what, name, *arguments):
-    sampler, options = ours(name)
+def call_sampler(what, name, *arguments, noisy=True):
+    sampler, options = ours(name, noisy)
     return call(what, sampler, *arguments, *(f"{option}={value}" for option, value in options.items()))
 
 

@@ -35,14 +35,20 @@ EVERYTHING = ("grid", "brute_force")  # is what these try; they have no place am
 
 
 class Ours:
-    """Regrets of our samplers, each run when it is first asked for."""
+    """Regrets of our samplers; each is run when it is first asked for."""
 
     def __init__(self):
         self.known = {}
+        self.noisy = {f["name"] for f in call("functions") if f["noise"] > 0}
 
     def run(self, name, functions):
-        missing = [f for f in functions if (name, f) not in self.known]
-        for line in call_sampler("quality", name, TRIALS, SEEDS, *missing) if missing else []:
+        for noisy in (False, True):
+            missing = [f for f in functions if (name, f) not in self.known and (f in self.noisy) == noisy]
+            if missing:
+                self.learn(name, call_sampler("quality", name, TRIALS, SEEDS, *missing, noisy=noisy))
+
+    def learn(self, name, lines):
+        for line in lines:
             self.known[name, line["function"]] = line["regrets"]
             last = [by_trial[-1] for by_trial in line["regrets"]]
             print(f"{name:14} {line['function']:16} median regret {statistics.median(last):.4g}, "
