@@ -11,7 +11,7 @@ namespace {
 
 enum class Restart { kNone, kIpop, kBipop };
 
-const PluginInfo kPlugin = {
+const PluginInfo kSearch = {
     .name = "search",
     .summary = "an example",
     .options = {{.name = "margin", .default_value = 1, .meaning = "whether", .flag = true},
@@ -22,59 +22,60 @@ const PluginInfo kPlugin = {
                 {.name = "sigma", .default_value = 0.5, .meaning = "how far"},
                 {.name = "around", .meaning = "of what", .plugin = "median"}}};
 
-OptionValues Read(const Options& given, const TextOptions& texts = {}) {
-  const auto values = ReadOptions("sampler", kPlugin, given, texts);
+OptionValues ReadSearch(const Options& given, const TextOptions& texts = {}) {
+  const auto values = ReadOptions("sampler", kSearch, given, texts);
   EXPECT_TRUE(values.ok()) << values.status();
   return values.ok() ? *values : OptionValues({});
 }
 
-std::string Refusal(const Options& given) {
-  return std::string(ReadOptions("sampler", kPlugin, given).status().message());
+std::string RefusalOfSearch(const Options& given) {
+  return std::string(ReadOptions("sampler", kSearch, given).status().message());
 }
 
 TEST(WordOption, IsTheWordGivenElseTheDefault) {
-  EXPECT_EQ(Read({}).Chosen<Restart>("restart"), Restart::kIpop);
-  EXPECT_EQ(Read({{"restart", "bipop"}}).Chosen<Restart>("restart"), Restart::kBipop);
-  EXPECT_EQ(Read({{"restart", "none"}}).Chosen<Restart>("restart"), Restart::kNone);
-  EXPECT_EQ(Read({}, {{"restart", {"bipop"}}}).Chosen<Restart>("restart"), Restart::kBipop);
+  EXPECT_EQ(ReadSearch({}).Chosen<Restart>("restart"), Restart::kIpop);
+  EXPECT_EQ(ReadSearch({{"restart", "bipop"}}).Chosen<Restart>("restart"), Restart::kBipop);
+  EXPECT_EQ(ReadSearch({{"restart", "none"}}).Chosen<Restart>("restart"), Restart::kNone);
+  EXPECT_EQ(ReadSearch({}, {{"restart", {"bipop"}}}).Chosen<Restart>("restart"), Restart::kBipop);
 }
 
 TEST(WordOption, IsRefusedWithTheWordsAndTheNearest) {
-  EXPECT_EQ(Refusal({{"restart", "ipo"}}),
+  EXPECT_EQ(RefusalOfSearch({{"restart", "ipo"}}),
             "sampler \"search\": option \"restart\" needs none, ipop or bipop, got \"ipo\", did "
             "you mean \"ipop\"?");
-  EXPECT_EQ(Refusal({{"restart", "always"}}),
+  EXPECT_EQ(RefusalOfSearch({{"restart", "always"}}),
             "sampler \"search\": option \"restart\" needs none, ipop or bipop, got \"always\"");
-  EXPECT_EQ(Refusal({{"restart", 1}}),
+  EXPECT_EQ(RefusalOfSearch({{"restart", 1}}),
             "sampler \"search\": option \"restart\" needs none, ipop or bipop, got 1");
-  EXPECT_EQ(Refusal({{"sigma", "wide"}}),
+  EXPECT_EQ(RefusalOfSearch({{"sigma", "wide"}}),
             "sampler \"search\": option \"sigma\" needs a number >= 0, got \"wide\"");
 }
 
 TEST(FlagOption, TakesTrueAndFalseAndOneAndZero) {
-  EXPECT_TRUE(Read({}).Flag("margin"));
-  EXPECT_FALSE(Read({{"margin", false}}).Flag("margin"));
-  EXPECT_FALSE(Read({{"margin", 0}}).Flag("margin"));
-  EXPECT_TRUE(Read({{"margin", 1}}).Flag("margin"));
-  EXPECT_EQ(Refusal({{"margin", 2}}),
+  EXPECT_TRUE(ReadSearch({}).Flag("margin"));
+  EXPECT_FALSE(ReadSearch({{"margin", false}}).Flag("margin"));
+  EXPECT_FALSE(ReadSearch({{"margin", 0}}).Flag("margin"));
+  EXPECT_TRUE(ReadSearch({{"margin", 1}}).Flag("margin"));
+  EXPECT_EQ(RefusalOfSearch({{"margin", 2}}),
             "sampler \"search\": option \"margin\" needs true or false, got 2");
-  EXPECT_EQ(Refusal({{"margin", "yes"}}),
+  EXPECT_EQ(RefusalOfSearch({{"margin", "yes"}}),
             "sampler \"search\": option \"margin\" needs true or false, got \"yes\"");
-  EXPECT_EQ(Refusal({{"sigma", true}}),
+  EXPECT_EQ(RefusalOfSearch({{"sigma", true}}),
             "sampler \"search\": option \"sigma\" needs a number >= 0, got true");
 }
 
 TEST(PluginThatIsAnOption, HasItsOwnOptionsBehindItsName) {
-  EXPECT_EQ(Read({}).PluginName("around"), "median");
-  EXPECT_TRUE(Read({}).PluginOptions("around").empty());
-  const OptionValues asha = Read({{"around", "asha"}, {"around.eta", 4}, {"around.late", true}});
+  EXPECT_EQ(ReadSearch({}).PluginName("around"), "median");
+  EXPECT_TRUE(ReadSearch({}).PluginOptions("around").empty());
+  const OptionValues asha =
+      ReadSearch({{"around", "asha"}, {"around.eta", 4}, {"around.late", true}});
   EXPECT_EQ(asha.PluginName("around"), "asha");
   EXPECT_EQ(asha.PluginOptions("around"), (Options{{"eta", 4}, {"late", true}}));
-  EXPECT_EQ(Refusal({{"around", 3}}),
+  EXPECT_EQ(RefusalOfSearch({{"around", 3}}),
             "sampler \"search\": option \"around\" needs the name of one, and options of it, got "
             "3");
   EXPECT_EQ(
-      Refusal({{"sigma.eta", 3}}),
+      RefusalOfSearch({{"sigma.eta", 3}}),
       "sampler \"search\" has no option \"sigma.eta\"; it has margin, restart, sigma, around");
 }
 
@@ -90,7 +91,7 @@ TEST(OptionValue, IsReadFromACommandLineAndWrittenBack) {
 
 TEST(PluginOption, TellsRangeAndDefaultInWords) {
   const auto& [margin, restart, sigma, around] =
-      std::tie(kPlugin.options[0], kPlugin.options[1], kPlugin.options[2], kPlugin.options[3]);
+      std::tie(kSearch.options[0], kSearch.options[1], kSearch.options[2], kSearch.options[3]);
   EXPECT_EQ(margin.DefaultText(), "true");
   EXPECT_EQ(margin.Range(), "true or false");
   EXPECT_EQ(restart.DefaultText(), "ipop");

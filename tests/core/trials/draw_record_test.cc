@@ -20,7 +20,7 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::Pair;
 
-constexpr char kSpace[] = R"({"x": {"_type": "uniform", "_value": [0, 1]},
+constexpr char kSpaceOfRecord[] = R"({"x": {"_type": "uniform", "_value": [0, 1]},
     "y": {"_type": "loguniform", "_value": [0.001, 1]},
     "n": {"_type": "choice", "_value": [{"_name": "a"},
       {"_name": "b", "p": {"_type": "uniform", "_value": [0, 1]}}]}})";
@@ -41,15 +41,15 @@ int ExpectDrawnAgain(const TunerState& state) {
   return drawn;
 }
 
-// Clients that ask, tell, fall silent and come again, in an order that a seed decides, around a
+// BusyClients that ask, tell, fall silent and come again, in an order that a seed decides, around a
 // service that is killed now and then; draws are made aside, and take their time.
-class Clients {
+class BusyClients {
  public:
-  explicit Clients(std::uint64_t seed) : random_(seed) {
+  explicit BusyClients(std::uint64_t seed) : random_(seed) {
     StudySpec spec;
     spec.name = "s";
     spec.kind = StudyKind::kByClients;
-    spec.space = *SearchSpace::FromJson(kSpace);
+    spec.space = *SearchSpace::FromJson(kSpaceOfRecord);
     spec.sampler = {"tpe", {{"candidates", 2000}, {"startup_trials", 3}}};
     spec.seed = seed;
     spec.points = {{{"x", 0.25}}, {{"n", std::string("b")}, {"n/b/p", 0.5}}};
@@ -134,7 +134,7 @@ TEST(DrawRecord, AStudyIsDrawnAgainWhateverHappenedAroundItsDraws) {
   int drawn = 0, aside = 0, restarts = 0;
   for (std::uint64_t seed = 1; seed <= 6; ++seed) {
     SCOPED_TRACE(seed);
-    Clients clients(seed);
+    BusyClients clients(seed);
     clients.Run(250);
     drawn += ExpectDrawnAgain(clients.state());
     aside += clients.aside();
@@ -164,7 +164,7 @@ class DrawRecordOfAPool : public CoreTest {
 
 TEST_F(DrawRecordOfAPool, NamesWhoWasHeldBackAndWithWhichValue) {
   StudySpec spec = Spec(9);
-  spec.space = *SearchSpace::FromJson(kSpace);
+  spec.space = *SearchSpace::FromJson(kSpaceOfRecord);
   spec.sampler = {"tpe", {{"startup_trials", 2}}};
   spec.pruner = {"asha_promote", {{"eta", 2}}};
   spec.max_slots = 1;
@@ -184,7 +184,7 @@ TEST_F(DrawRecordOfAPool, NamesWhoWasHeldBackAndWithWhichValue) {
 
 TEST_F(DrawRecordOfAPool, NamesTrialsThatRunAndParametersThatWereGiven) {
   StudySpec spec = Spec(4);
-  spec.space = *SearchSpace::FromJson(kSpace);
+  spec.space = *SearchSpace::FromJson(kSpaceOfRecord);
   spec.sampler = {"tpe", {}};
   spec.points = {{{"y", 0.5}}, {{"x", 0.5}, {"y", 0.25}, {"n", std::string("a")}}};
   spec.max_slots = 1;
@@ -209,7 +209,7 @@ TEST_F(DrawRecordOfAPool, SaysThatASamplerThatLearnsNothingWasToldNothing) {
 
 TEST_F(DrawRecordOfAPool, FixedParametersAreHeldWhileTheOthersAreSearched) {
   StudySpec spec = Spec(30);
-  spec.space = *SearchSpace::FromJson(kSpace);
+  spec.space = *SearchSpace::FromJson(kSpaceOfRecord);
   spec.sampler = {"tpe", {{"startup_trials", 4}}};
   spec.fixed = {{"y", 0.125}, {"n", std::string("b")}};
   spec.points = {{{"x", 0.75}}};
