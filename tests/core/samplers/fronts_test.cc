@@ -9,11 +9,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/random.h"
-#include "tests/core/samplers/optuna/recorded.h"
+#include "tests/core/samplers/recorded_losses.h"
 
-namespace espalier::samplers {
+namespace espalier::samplers::fronts_test {
 namespace {
 
+using espalier::testing::LossesIn;
+using espalier::testing::RecordedNsga;
 using ::testing::DoubleNear;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
@@ -22,28 +24,15 @@ using ::testing::Pointwise;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 using Rows = std::vector<std::size_t>;
 
-Losses TableOf(const std::vector<double>& numbers, std::size_t objectives) {
-  Losses losses(objectives);
-  for (std::size_t i = 0; i < numbers.size(); i += objectives) {
-    losses.Add(std::span(numbers).subspan(i, objectives));
-  }
-  return losses;
-}
-
-const espalier::testing::Recorded& Optunas() {
-  static const espalier::testing::Recorded recorded(ESPALIER_RECORDED_NSGA);
-  return recorded;
-}
-
 Rows RowsOf(const std::vector<double>& numbers) { return {numbers.begin(), numbers.end()}; }
 
 TEST(Fronts, AreOptunas) {
   for (const std::size_t objectives : {1U, 2U, 3U, 4U}) {
     SCOPED_TRACE(absl::StrCat(objectives, " objectives"));
     const auto recorded = [objectives](const char* what) {
-      return Optunas()[absl::StrCat("fronts.", objectives, ".", what)];
+      return RecordedNsga()[absl::StrCat("fronts.", objectives, ".", what)];
     };
-    const Losses losses = TableOf(recorded("losses"), objectives);
+    const Losses losses = LossesIn(recorded("losses"), objectives);
     EXPECT_EQ(FrontNumbers(losses), RowsOf(recorded("numbers")));
     EXPECT_EQ(FrontNumbers(losses, recorded("violations")), RowsOf(recorded("constrained")));
     EXPECT_EQ(ParetoFront(losses), RowsOf(recorded("front")));
@@ -55,9 +44,9 @@ TEST(Hypervolume, IsOptunasAndSoAreTheRowsThatAddMost) {
   for (const std::size_t objectives : {2U, 3U, 4U, 5U}) {
     SCOPED_TRACE(absl::StrCat(objectives, " objectives"));
     const auto recorded = [objectives](const char* what) {
-      return Optunas()[absl::StrCat("volume.", objectives, ".", what)];
+      return RecordedNsga()[absl::StrCat("volume.", objectives, ".", what)];
     };
-    const Losses losses = TableOf(recorded("losses"), objectives);
+    const Losses losses = LossesIn(recorded("losses"), objectives);
     const double volume = recorded("volume").front();
     EXPECT_NEAR(Hypervolume(losses, recorded("reference")), volume, 1e-12 * volume);
     Losses front(objectives);
@@ -137,12 +126,12 @@ TEST(Fronts, OfManyRows) {
 TEST(Fronts, OfNothingAndOfInfinities) {
   EXPECT_THAT(FrontNumbers(Losses(2)), IsEmpty());
   EXPECT_THAT(FrontNumbers(Losses(3), {}), IsEmpty());
-  const Losses losses = TableOf({kInfinity, 1, -kInfinity, 2, -kInfinity, kInfinity}, 2);
+  const Losses losses = LossesIn({kInfinity, 1, -kInfinity, 2, -kInfinity, kInfinity}, 2);
   EXPECT_THAT(FrontNumbers(losses), ElementsAre(0, 0, 1));
 }
 
 TEST(Fronts, ThoseWhoBreakMoreComeAfterThoseWhoBreakLess) {
-  const Losses losses = TableOf({3, 3, 1, 1, 2, 2, 0, 0, 0, 0}, 2);
+  const Losses losses = LossesIn({3, 3, 1, 1, 2, 2, 0, 0, 0, 0}, 2);
   const std::vector<double> violations = {0, kInfinity, 0.5, 0, 0.5};
   EXPECT_THAT(FrontNumbers(losses, violations), ElementsAre(1, 3, 2, 0, 2));
 }
@@ -154,7 +143,7 @@ TEST(Fronts, ViolationIsOfWhatIsBrokenOrNotKnown) {
 }
 
 TEST(CrowdingDistances, OfExtremesAreInfinite) {
-  const Losses losses = TableOf({0, 8, 1, 4, 3, 3, 4, 0}, 2);
+  const Losses losses = LossesIn({0, 8, 1, 4, 3, 3, 4, 0}, 2);
   EXPECT_THAT(CrowdingDistances(losses),
               Pointwise(DoubleNear(1e-15), {kInfinity, 0.75 + 0.625, 0.75 + 0.5, kInfinity}));
 }
@@ -191,9 +180,9 @@ TEST(Hypervolume, IsWhatOneCounts) {
 }
 
 TEST(Hypervolume, IsInfiniteWithoutBounds) {
-  const Losses losses = TableOf({0, 1, 1, 0}, 2);
+  const Losses losses = LossesIn({0, 1, 1, 0}, 2);
   EXPECT_EQ(Hypervolume(losses, std::vector{kInfinity, 1.0}), kInfinity);
-  EXPECT_EQ(Hypervolume(TableOf({-kInfinity, 1, 1, 0}, 2), std::vector{2.0, 2.0}), kInfinity);
+  EXPECT_EQ(Hypervolume(LossesIn({-kInfinity, 1, 1, 0}, 2), std::vector{2.0, 2.0}), kInfinity);
   EXPECT_EQ(Hypervolume(Losses(2), std::vector{1.0, 1.0}), 0);
 }
 
@@ -222,7 +211,7 @@ TEST(HypervolumeSubset, IsGreedy) {
 }
 
 TEST(HypervolumeSubset, TakesRepetitionsLastAndFirstRowsWithoutBounds) {
-  const Losses losses = TableOf({2, 2, 1, 3, 2, 2, 3, 1}, 2);
+  const Losses losses = LossesIn({2, 2, 1, 3, 2, 2, 3, 1}, 2);
   const std::vector<double> reference = {4, 4};
   EXPECT_THAT(HypervolumeSubset(losses, 4, reference), ElementsAre(1, 0, 3, 2));
   EXPECT_THAT(HypervolumeSubset(losses, 1, reference), ElementsAre(0));
@@ -231,4 +220,4 @@ TEST(HypervolumeSubset, TakesRepetitionsLastAndFirstRowsWithoutBounds) {
 }
 
 }  // namespace
-}  // namespace espalier::samplers
+}  // namespace espalier::samplers::fronts_test

@@ -11,22 +11,19 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "tests/core/samplers/optuna/recorded.h"
+#include "tests/core/samplers/recorded_losses.h"
 #include "tuner/core/samplers/children.h"
 #include "tuner/core/samplers/reference_lines.h"
 
-namespace espalier::samplers {
+namespace espalier::samplers::nsga_test {
 namespace {
 
+using espalier::testing::LossesIn;
+using espalier::testing::RecordedNsga;
 using ::testing::ElementsAre;
 using ::testing::UnorderedElementsAre;
 
 using Numbers = std::vector<std::int64_t>;
-
-const espalier::testing::Recorded& Optunas() {
-  static const espalier::testing::Recorded recorded(ESPALIER_RECORDED_NSGA);
-  return recorded;
-}
 
 SearchSpace SpaceOf(const char* json) { return *SearchSpace::FromJson(json); }
 
@@ -94,14 +91,14 @@ Numbers ParentsAmong(const History& history, std::size_t size) {
 void ExpectOptunasParents(const std::vector<Direction>& directions, std::size_t constraints) {
   constexpr std::size_t kSize = 20;
   const std::string name = absl::StrCat("parents.", directions.size());
-  const std::vector<double>& values = Optunas()[name + ".values"];
-  const std::vector<double>& numbers = Optunas()[name + ".numbers"];
+  const std::vector<double>& values = RecordedNsga()[name + ".values"];
+  const std::vector<double>& numbers = RecordedNsga()[name + ".numbers"];
   History history(SpaceOf(kUnitSpace), directions);
   for (std::size_t trial = 0; trial < values.size() / directions.size(); ++trial) {
     const auto of_trial = std::span(values).subspan(trial * directions.size(), directions.size());
     history.End(0.5, {of_trial.begin(), of_trial.end()});
     if (constraints > 0) {
-      const std::vector<double>& all = Optunas()[name + ".constraints"];
+      const std::vector<double>& all = RecordedNsga()[name + ".constraints"];
       const auto own = std::span(all).subspan(trial * constraints, constraints);
       history.Constrain({own.begin(), own.end()});
     }
@@ -184,35 +181,27 @@ TEST(Parents, KeepToConstraintsBeforeAnythingElse) {
 
 // ---- reference lines ----------------------------------------------------------------------------
 
-Losses TableOf(const std::vector<double>& numbers, std::size_t objectives) {
-  Losses losses(objectives);
-  for (std::size_t i = 0; i < numbers.size(); i += objectives) {
-    losses.Add(std::span(numbers).subspan(i, objectives));
-  }
-  return losses;
-}
-
 TEST(ReferenceLines, AreOptunas) {
   const std::size_t divisions[] = {5, 3, 2};
   for (const std::size_t objectives : {2U, 3U, 4U}) {
     const std::string name = absl::StrCat("lines.", objectives, ".");
     SCOPED_TRACE(name);
-    const Losses points = TableOf(Optunas()[name + "points"], objectives);
+    const Losses points = LossesIn(RecordedNsga()[name + "points"], objectives);
     const Losses ours = ReferencePoints(objectives, divisions[objectives - 2]);
     ASSERT_EQ(ours.size(), points.size());
     for (std::size_t i = 0; i < ours.size(); ++i) {
       EXPECT_TRUE(std::equal(ours[i].begin(), ours[i].end(), points[i].begin())) << i;
     }
-    const Losses normalized = Normalized(TableOf(Optunas()[name + "losses"], objectives));
-    const Losses theirs = TableOf(Optunas()[name + "normalized"], objectives);
+    const Losses normalized = Normalized(LossesIn(RecordedNsga()[name + "losses"], objectives));
+    const Losses theirs = LossesIn(RecordedNsga()[name + "normalized"], objectives);
     const std::vector<NearestLine> lines = NearestLines(normalized, points);
     ASSERT_EQ(lines.size(), theirs.size());
     for (std::size_t i = 0; i < lines.size(); ++i) {
       for (std::size_t k = 0; k < objectives; ++k) {
         EXPECT_NEAR(normalized[i][k], theirs[i][k], 1e-9) << i;
       }
-      EXPECT_EQ(static_cast<double>(lines[i].point), Optunas()[name + "closest"][i]) << i;
-      EXPECT_NEAR(lines[i].distance, Optunas()[name + "distances"][i], 1e-9) << i;
+      EXPECT_EQ(static_cast<double>(lines[i].point), RecordedNsga()[name + "closest"][i]) << i;
+      EXPECT_NEAR(lines[i].distance, RecordedNsga()[name + "distances"][i], 1e-9) << i;
     }
   }
 }
@@ -221,11 +210,11 @@ TEST(ReferenceLines, TakeEachRowAsOftenAsOptuna) {
   constexpr std::size_t kRounds = 4000, kFirst = 10, kCount = 12;
   for (const std::size_t objectives : {2U, 3U, 4U}) {
     const std::string name = absl::StrCat("lines.", objectives, ".");
-    const std::vector<double>& taken = Optunas()[name + "taken"];
+    const std::vector<double>& taken = RecordedNsga()[name + "taken"];
     std::vector<NearestLine> lines;
     for (std::size_t i = 0; i < taken.size(); ++i) {
-      lines.push_back({static_cast<std::size_t>(Optunas()[name + "closest"][i]),
-                       Optunas()[name + "distances"][i]});
+      lines.push_back({static_cast<std::size_t>(RecordedNsga()[name + "closest"][i]),
+                       RecordedNsga()[name + "distances"][i]});
     }
     std::vector<double> ours(taken.size());
     for (std::size_t round = 0; round < kRounds; ++round) {
@@ -241,9 +230,9 @@ TEST(ReferenceLines, TakeEachRowAsOftenAsOptuna) {
 }
 
 TEST(ReferenceLines, StandWhereNothingDiffersOrIsFinite) {
-  const Losses same = Normalized(TableOf({3, 3, 3, 3}, 2));
+  const Losses same = Normalized(LossesIn({3, 3, 3, 3}, 2));
   EXPECT_THAT(std::vector<double>(same[1].begin(), same[1].end()), ElementsAre(0, 0));
-  const Losses infinite = Normalized(TableOf({INFINITY, 1, INFINITY, 2}, 2));
+  const Losses infinite = Normalized(LossesIn({INFINITY, 1, INFINITY, 2}, 2));
   EXPECT_THAT(std::vector<double>(infinite[1].begin(), infinite[1].end()), ElementsAre(0, 1));
   EXPECT_EQ(ReferencePoints(1, 3).size(), 1U);
   EXPECT_EQ(ReferencePoints(3, 12).size(), 91U);
@@ -270,8 +259,8 @@ double NumberIn(const Parameters& parameters, std::string_view name) {
 }
 
 History OptunasParents() {
-  const std::vector<double>& parents = Optunas()["children.parents"];
-  const std::vector<double>& values = Optunas()["children.values"];
+  const std::vector<double>& parents = RecordedNsga()["children.parents"];
+  const std::vector<double>& values = RecordedNsga()["children.values"];
   History history(SpaceOf(kOptunasSpace), {Direction::kMinimize, Direction::kMinimize});
   for (std::size_t i = 0; i < parents.size() / 4; ++i) {
     const auto option = std::string("pqr")[static_cast<std::size_t>(parents[4 * i + 3])];
@@ -287,8 +276,8 @@ History OptunasParents() {
 // The share of them at or below each point of the grid, beside Optuna's. Both are of thousands:
 // four deviations are 0.04.
 void ExpectSpread(const std::vector<double>& places, const std::string& name) {
-  const std::vector<double>& grid = Optunas()["children.grid"];
-  const std::vector<double>& theirs = Optunas()[name];
+  const std::vector<double>& grid = RecordedNsga()["children.grid"];
+  const std::vector<double>& theirs = RecordedNsga()[name];
   for (std::size_t i = 0; i < grid.size(); ++i) {
     const auto below = std::count_if(places.begin(), places.end(),
                                      [&](double place) { return place <= grid[i] + 1e-9; });
@@ -322,7 +311,7 @@ void ExpectOptunasChildren(const Breeding& breeding, const std::string& crossove
   ExpectSpread(difference, name + ".difference");
   if (breeding.mutation == Mutation::kPolynomial) return;  // Optuna draws options anew elsewhere
   for (std::size_t i = 0; i < options.size(); ++i) {
-    EXPECT_NEAR(options[i], Optunas()[name + ".c"][i], 0.04) << name;
+    EXPECT_NEAR(options[i], RecordedNsga()[name + ".c"][i], 0.04) << name;
   }
 }
 
@@ -474,4 +463,4 @@ TEST(GeneticSamplers, TellTheirWork) {
 }
 
 }  // namespace
-}  // namespace espalier::samplers
+}  // namespace espalier::samplers::nsga_test

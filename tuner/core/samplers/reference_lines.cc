@@ -14,7 +14,7 @@ namespace {
 constexpr double kMostPoints = 2000;
 
 // n over k.
-double Combinations(std::size_t n, std::size_t k) {
+double BinomialCoefficient(std::size_t n, std::size_t k) {
   double count = 1;
   for (std::size_t i = 1; i <= k; ++i) {
     count = count * static_cast<double>(n - k + i) / static_cast<double>(i);
@@ -23,7 +23,8 @@ double Combinations(std::size_t n, std::size_t k) {
 }
 
 std::size_t DivisionsThatFit(std::size_t objectives, std::size_t divisions) {
-  while (divisions > 1 && Combinations(objectives + divisions - 1, divisions) > kMostPoints) {
+  while (divisions > 1 &&
+         BinomialCoefficient(objectives + divisions - 1, divisions) > kMostPoints) {
     --divisions;
   }
   return divisions;
@@ -150,7 +151,7 @@ Losses ReferencePoints(std::size_t objectives, std::size_t divisions) {
 
 double ReferencePointCount(std::size_t objectives, std::size_t divisions) {
   const std::size_t fitting = DivisionsThatFit(objectives, divisions);
-  return Combinations(objectives + fitting - 1, fitting);
+  return BinomialCoefficient(objectives + fitting - 1, fitting);
 }
 
 Losses Normalized(const Losses& losses) {
