@@ -268,7 +268,7 @@ WALLS = {
     "linear algebra": {
         "includes": r"^(unsupported/)?Eigen/",
         "sources": ["tuner/core/samplers"],
-        "headers": [],
+        "headers": ["tuner/core/samplers/gp"],
     },
     "log": {
         "includes": r"^(spdlog|fmt)/",

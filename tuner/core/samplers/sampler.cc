@@ -7,8 +7,8 @@ namespace samplers {
 PluginRow<Sampler> RandomRow();
 PluginRow<Sampler> GridRow();
 PluginRow<Sampler> TpeRow();
-PluginRow<Sampler> Nsga2Row();
-PluginRow<Sampler> Nsga3Row();
+PluginRow<Sampler> QmcRow();
+PluginRow<Sampler> GpRow();
 PluginRow<Sampler> QueueRow();
 
 }  // namespace samplers
@@ -20,8 +20,8 @@ const PluginTable<Sampler>& Samplers() {
           samplers::RandomRow(),
           samplers::GridRow(),
           samplers::TpeRow(),
-          samplers::Nsga2Row(),
-          samplers::Nsga3Row(),
+          samplers::QmcRow(),
+          samplers::GpRow(),
           samplers::QueueRow(),
       },
   };

@@ -1,0 +1,110 @@
+// Bayesian optimisation by Gaussian processes.
+
+#include <algorithm>
+#include <memory>
+
+#include "tuner/core/samplers/configurations.h"
+#include "tuner/core/samplers/gp/model.h"
+#include "tuner/core/samplers/gp/search.h"
+#include "tuner/core/samplers/gp/trials.h"
+#include "tuner/core/samplers/sampler.h"
+
+namespace espalier::samplers {
+namespace {
+
+struct GpSettings {
+  std::size_t startup_trials;
+  bool deterministic;
+  gp::SearchSettings search;
+};
+
+class GpSampler final : public Sampler {
+ public:
+  explicit GpSampler(GpSettings settings) : settings_(settings) {}
+
+  bool learns() const override { return true; }
+  bool takes_objectives() const override { return true; }
+  bool takes_constraints() const override { return true; }
+
+  double Work(const SamplerInput& input) const override;
+  std::optional<Parameters> Suggest(const SamplerInput& input, Random& random) const override;
+
+ private:
+  GpSettings settings_;
+};
+
+double GpSampler::Work(const SamplerInput& input) const {
+  if (input.ended.size() < settings_.startup_trials) return 0;
+  constexpr double kOperations = 100;  // in the time of one kernel
+  constexpr double kSteps = 30;        // of a local search, of a fit
+  const auto axes = static_cast<double>(input.space.dimensions().size());
+  const double n = std::min<double>(static_cast<double>(input.ended.size()), gp::kMostTrials);
+  const double leading = std::min<double>(n, gp::kLeadingTrials);
+  const auto preliminary = static_cast<double>(settings_.search.preliminary);
+  const auto starts = static_cast<double>(settings_.search.starts);
+  const double operations = kSteps * leading * leading * (leading + 5 * axes) + n * n * n / 3 +
+                            preliminary * leading * leading +
+                            kSteps * starts * n * (2 * n + 20 * axes);
+  return static_cast<double>(input.objectives()) *
+         (operations / kOperations + preliminary * n * (axes + 1) / 10);
+}
+
+std::optional<Parameters> GpSampler::Suggest(const SamplerInput& input, Random& random) const {
+  const std::optional<TriedConfigurations> tried = TriedConfigurations::Of(input);
+  if (tried && tried->Exhausted()) return std::nullopt;
+  const TriedConfigurations* known = tried ? &*tried : nullptr;
+  const gp::GpSpace space(input.space);
+  if (space.axes() == 0) return DrawNew(input.space, known, random);
+  const std::optional<gp::Trials> trials =
+      gp::TrialsOf(input, space, settings_.startup_trials, settings_.deterministic);
+  if (!trials) return DrawNew(input.space, known, random);
+
+  const gp::Model model = gp::ModelOf(
+      *trials, space,
+      {.deterministic = settings_.deterministic, .most_known = settings_.search.starts / 2}, random,
+      input.stop);
+  for (const gp::Candidate& candidate : gp::SearchMaximum(space, model.acquisition, model.known,
+                                                          settings_.search, random, input.stop)) {
+    Parameters parameters = space.ParametersAt(candidate.point);
+    if (known == nullptr || !known->Contains(parameters)) return parameters;
+  }
+  return DrawNew(input.space, known, random);
+}
+
+}  // namespace
+
+PluginRow<Sampler> GpRow() {
+  return {
+      {.name = "gp",
+       .summary = "Gaussian process: tries where improvement is likeliest and largest",
+       .options = {{.name = "deterministic_objective",
+                    .meaning = "the same parameters give the same value, without noise",
+                    .flag = true},
+                   {.name = "local_searches",
+                    .default_value = 10,
+                    .least = 2,
+                    .most = 1000,
+                    .whole = true,
+                    .meaning = "searches for the maximum of the acquisition function"},
+                   {.name = "preliminary_samples",
+                    .default_value = 2048,
+                    .least = 1,
+                    .most = 100000,
+                    .whole = true,
+                    .meaning = "points of which the searches begin at the most promising"},
+                   {.name = "startup_trials",
+                    .default_value = 10,
+                    .most = 10000,
+                    .whole = true,
+                    .meaning = "trials with a value before the first model; random until then"}}},
+      [](const OptionValues& options) {
+        return std::make_unique<GpSampler>(GpSettings{
+            .startup_trials = static_cast<std::size_t>(options.Whole("startup_trials")),
+            .deterministic = options.Flag("deterministic_objective"),
+            .search = {
+                .preliminary = static_cast<std::size_t>(options.Whole("preliminary_samples")),
+                .starts = static_cast<std::size_t>(options.Whole("local_searches"))}});
+      }};
+}
+
+}  // namespace espalier::samplers

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <Eigen/Core>
+#include <cstddef>
+#include <optional>
+#include <vector>
+
+#include "tuner/core/samplers/gp/gp_space.h"
+#include "tuner/core/samplers/sampler.h"
+
+namespace espalier::samplers::gp {
+
+// Of many trials, so many at most make the model: the best ones, and of the others those that lie
+// farthest from all that are taken (Gonzalez 1985). A model of more would take seconds.
+inline constexpr Eigen::Index kMostTrials = 2000;
+// So many of them, chosen likewise, come first: kernels are fitted to these, and they make the
+// coarse variances.
+inline constexpr Eigen::Index kLeadingTrials = 200;
+
+// Of running trials, the last so many are taken into account.
+inline constexpr std::ptrdiff_t kMostRunning = 100;
+
+// What trials told of one constraint.
+struct ConstraintValues {
+  Points points;           // of the trials that told it
+  Eigen::VectorXd values;  // standardised; those at least at the threshold keep to it
+  double threshold = 0;
+  Eigen::Index leading = 0;  // of the points
+};
+
+// Trials as the model takes them: values are standardised, and larger is better.
+struct Trials {
+  Points points;
+  Eigen::MatrixXd values;      // a row for each trial, a column for each objective
+  std::vector<bool> feasible;  // by trial
+  std::vector<ConstraintValues> constraints;
+  Eigen::Index leading = 0;  // how many come first, see above
+  Points running;
+};
+
+// nullopt if fewer than `least` trials have a value of each objective.
+//
+// A trial that failed, or whose value does not count, counts as bad as the worst that completed;
+// one that was pruned counts with its last value, but never as better than the median of those that
+// completed.
+std::optional<Trials> TrialsOf(const SamplerInput& input, const GpSpace& space, std::size_t least,
+                               bool merge_repeated);
+
+}  // namespace espalier::samplers::gp
