@@ -123,8 +123,9 @@ class OfThisMachine(TuneTest):
         for objective, value in ((["{x}/script.py", "--value", 7], lambda x: 7),
                                  ("{x}/script.py --value {x}", lambda x: x)):
             with self.subTest(objective):
-                result, _ = self.tune(objective, trials=1, metric=metric, show=False)
-                self.assertEqual(result.best_value, value(result.trials[0]["parameters"]["x"]))
+                result, _ = self.tune(objective, trials=1, metric=metric, show=False, points=[{"x": 0.25}])
+                self.assertEqual(result.trials[0]["parameters"], {"x": 0.25})
+                self.assertEqual(result.best_value, value(0.25))
 
     def test_an_earlier_run_is_taken_up_by_its_name(self):
         program = self.program()
