@@ -19,7 +19,7 @@ from bench_run import SMOKE, usual_or_smoke
 from sampler_calls import PROGRAM, SAME, call, call_peers, call_sampler, in_table
 from sampler_picture import draw
 from sampler_speed import speed
-from sampler_statistics import p_of_larger, ranks, regret_ratio, rejected
+from sampler_statistics import levels, p_of_larger, ranks, rejected
 
 HERE = pathlib.Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "suite"))
@@ -70,8 +70,9 @@ def compare(ours, record, names, functions):
         ours.run(name, list(theirs))
         for function, regrets in theirs.items():
             nothing = NO_REGRET * statistics.median(r for r in record["random"][function] if r is not None)
-            cells.append({"sampler": name, "function": function, "p": p_of_larger(ours.last(name, function), regrets),
-                          "ratio": regret_ratio(ours.last(name, function), regrets, nothing), "seeds": len(regrets)})
+            mine, regrets = levels(ours.last(name, function), nothing), levels(regrets, nothing)
+            cells.append({"sampler": name, "function": function, "p": p_of_larger(mine, regrets),
+                          "ratio": statistics.median(mine) / statistics.median(regrets), "seeds": len(regrets)})
     for cell, worse in zip(cells, rejected([c["p"] for c in cells])):
         cell["worse"] = worse
         print(f"{cell['sampler']:14} {cell['function']:16} regret over Optuna's {cell['ratio']:.3f}, "
