@@ -74,4 +74,29 @@ double NormalMass(double low, double high) {
   return NormalCdf(high) - NormalCdf(low);
 }
 
+// The density's series of even derivatives, phi(m) h (1 + He2(m) h^2/24 + He4(m) h^4/1920 + ...),
+// of which the next term is below 1 in 10^11.
+double LogNarrowMass(double middle, double width, double log_width) {
+  const double square = middle * middle;
+  const double h = width * width;
+  const double more = h * ((square - 1) / 24 + h * ((square - 6) * square + 3) / 1920);
+  const double log_one_more = more * (1 - more * (0.5 - more * (1.0 / 3 - more / 4)));
+  constexpr double kLogRoot = 0.91893853320467274;  // ln sqrt(2 pi)
+  return log_one_more - 0.5 * square - kLogRoot + log_width;
+}
+
+double LogNormalMass(double low, double high) {
+  if (low > 0) return LogNormalMass(-high, -low);
+  const double middle = 0.5 * (low + high);
+  const double width = high - low;
+  if (IsNarrow(middle, width)) return LogNarrowMass(middle, width, QuickLog(width));
+  // Some share of it lies where a double can hold it.
+  constexpr double kNear = -30;
+  if (high > kNear) return QuickLog(NormalMass(low, high));
+  // In the far tail: ln(a - b) = ln a + ln(1 - b / a), with a wide interval's b far below a.
+  const double a = QuickLogErfc(-high / std::numbers::sqrt2);
+  const double b = QuickLogErfc(-low / std::numbers::sqrt2);
+  return a + QuickLog(0.5 * (1 - QuickExp(b - a)));
+}
+
 }  // namespace espalier

@@ -78,6 +78,7 @@ TEST(PortableMath, QuickOnesAreNearTheLibrarys) {
     const double z = random.Uniform(0, 6);
     EXPECT_TRUE(near(QuickErfc(z), std::erfc(z), 1e-14)) << z;
     EXPECT_TRUE(near(QuickErfc(4 * z), std::erfc(4 * z), 2e-13)) << 4 * z;
+    EXPECT_NEAR(QuickLogErfc(z), std::log(std::erfc(z)), 2e-13) << z;
   }
   const double infinity = std::numeric_limits<double>::infinity();
   EXPECT_EQ(QuickErfc(infinity), 0);
@@ -92,6 +93,7 @@ TEST(PortableMath, QuickOnesGiveTheseBits) {
   EXPECT_EQ(QuickExp(-1.25), 0x1.25618372a585p-2);
   EXPECT_EQ(QuickLog(0.3), -0x1.34378fcbda72p+0);
   EXPECT_EQ(QuickErfc(1.7), 0x1.0993be8f17095p-6);
+  EXPECT_NEAR(QuickLogErfc(100), -10005.177573662266, 1e-11);
 }
 
 TEST(PortableMath, HasTheEndsOfTheLibrary) {
