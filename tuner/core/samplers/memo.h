@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <mutex>
+#include <utility>
 
 namespace espalier::samplers {
 
@@ -25,6 +26,27 @@ class Memo {
  private:
   mutable std::mutex mutex_;  // guards what follows
   mutable std::shared_ptr<const Value> last_;
+};
+
+// The same of a value that follows the trials by small changes. One call at a time has it; those
+// that come meanwhile begin with none, and what is kept last stays.
+template <typename Value>
+class LentMemo {
+ public:
+  // Null: none was kept, or another call has it.
+  std::unique_ptr<Value> Take() const {
+    const std::lock_guard lock(mutex_);
+    return std::move(kept_);
+  }
+
+  void Keep(std::unique_ptr<Value> value) const {
+    const std::lock_guard lock(mutex_);
+    kept_.swap(value);  // what it held is freed once the lock is
+  }
+
+ private:
+  mutable std::mutex mutex_;  // guards what follows
+  mutable std::unique_ptr<Value> kept_;
 };
 
 }  // namespace espalier::samplers
