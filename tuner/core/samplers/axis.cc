@@ -3,13 +3,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include "search_spaces/portable_math.h"
+
 namespace espalier::samplers {
 namespace {
 
-// Past this many values a discrete axis is as good as continuous, and its cells cost time.
-constexpr std::uint64_t kMostCells = 256;
-
-bool IsOrdered(const Choice& choice) {
+bool AreInOrder(const Choice& choice) {
   std::vector<double> numbers;
   for (const ParameterValue& option : choice.options) {
     if (const auto* i = std::get_if<std::int64_t>(&option)) {
@@ -26,37 +25,72 @@ bool IsOrdered(const Choice& choice) {
 
 }  // namespace
 
-Axis::Axis(const Distribution& distribution) : distribution_(&distribution) {
-  const auto* choice = std::get_if<Choice>(&distribution);
-  if (choice != nullptr && !IsOrdered(*choice)) {
-    unordered_ = true;
-    options_ = choice->options.size();
-    return;
-  }
-  const std::uint64_t count = Cardinality(distribution).value_or(0);
-  if (choice != nullptr) {
-    const auto n = static_cast<double>(count);
-    for (std::uint64_t i = 0; i < count; ++i) {
-      cells_.push_back({static_cast<double>(i) / n, static_cast<double>(i + 1) / n});
-    }
-  } else if (count <= kMostCells) {
-    for (std::uint64_t i = 0; i < count; ++i) {
-      cells_.push_back(ToUnit(distribution, ValueAt(distribution, i)));
-    }
+Axis::Axis(const Distribution& distribution, bool order_numbers)
+    : distribution_(&distribution), count_(Cardinality(distribution).value_or(0)) {
+  if (const auto* choice = std::get_if<Choice>(&distribution)) {
+    unordered_ = !order_numbers || !AreInOrder(*choice);
+  } else if (const auto* d = std::get_if<QUniform>(&distribution)) {
+    steps_ = StepsOf(*d, false);
+  } else if (const auto* log = std::get_if<QLogUniform>(&distribution)) {
+    steps_ = StepsOf(*log, true);
   }
 }
 
+template <typename Rounded>
+Axis::Steps Axis::StepsOf(const Rounded& distribution, bool log) const {
+  Steps steps{.first = std::floor(distribution.low / distribution.q + 0.5),
+              .q = distribution.q,
+              .low = distribution.low,
+              .high = distribution.high,
+              .log = log};
+  const double last = steps.first + static_cast<double>(count_ - 1);
+  const double begin = (steps.first - 0.5) * steps.q;
+  const double end = (last + 0.5) * steps.q;
+  // In the logarithm there is nothing at or below 0.
+  steps.begin = log ? QuickLog(begin > 0 ? begin : steps.low) : begin;
+  steps.width = (log ? QuickLog(end) : end) - steps.begin;
+  return steps;
+}
+
+double Axis::EdgeBefore(std::uint64_t i) const {
+  if (i == 0) return 0;
+  if (i == count_) return 1;
+  const auto n = static_cast<double>(i);
+  if (steps_.q == 0) return n / static_cast<double>(count_);
+  const double edge = (steps_.first + n - 0.5) * steps_.q;
+  return ((steps_.log ? QuickLog(edge) : edge) - steps_.begin) / steps_.width;
+}
+
+double Axis::MiddleOf(std::uint64_t i) const {
+  const auto n = static_cast<double>(i);
+  if (steps_.q == 0) return (n + 0.5) / static_cast<double>(count_);
+  const double value = std::clamp((steps_.first + n) * steps_.q, steps_.low, steps_.high);
+  return ((steps_.log ? QuickLog(value) : value) - steps_.begin) / steps_.width;
+}
+
+UnitCell Axis::cell(std::uint64_t i) const { return {EdgeBefore(i), EdgeBefore(i + 1)}; }
+
 Coordinate Axis::Place(const ParameterValue& value) const {
   if (continuous()) return {ToUnit(*distribution_, value).Middle(), 0};
-  const auto cell = static_cast<std::size_t>(*IndexOf(*distribution_, value));
-  return {unordered_ ? 0 : cells_[cell].Middle(), cell};
+  const std::uint64_t cell = *IndexOf(*distribution_, value);
+  return {unordered_ ? 0 : MiddleOf(cell), cell};
 }
 
 Coordinate Axis::PlaceAt(double u) const {
   if (continuous()) return {u, 0};
-  const auto after = std::upper_bound(cells_.begin(), cells_.end() - 1, u,
-                                      [](double x, const UnitCell& cell) { return x < cell.high; });
-  return {after->Middle(), static_cast<std::size_t>(after - cells_.begin())};
+  double at = u * static_cast<double>(count_);
+  if (steps_.q > 0) {
+    const double x = steps_.begin + u * steps_.width;
+    at = std::nearbyint((steps_.log ? QuickExp(x) : x) / steps_.q) - steps_.first;
+  }
+  // Beyond 2^53 values some of those between are never met.
+  std::uint64_t cell = 0;
+  if (at >= static_cast<double>(count_)) {
+    cell = count_ - 1;
+  } else if (at > 0) {
+    cell = static_cast<std::uint64_t>(at);
+  }
+  return {MiddleOf(cell), cell};
 }
 
 ParameterValue Axis::ValueOf(const Coordinate& coordinate) const {

@@ -1,0 +1,264 @@
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "tuner/core/samplers/configurations.h"
+#include "tuner/core/samplers/memo.h"
+#include "tuner/core/samplers/sampler.h"
+#include "tuner/core/samplers/tpe/densities.h"
+
+namespace espalier::samplers {
+namespace {
+
+// What the option `multivariate` may be.
+enum class Joint : std::int64_t { kNever, kAlways, kForOneObjective };
+
+struct TpeSettings {
+  std::size_t startup_trials;
+  std::size_t candidates;
+  Joint joint;
+  bool group;
+  bool constant_liar;
+  bool ordered;
+  SplitSettings split;
+  ParzenSettings parzen;
+};
+
+// To find a configuration that was not tried, where their number is finite.
+constexpr int kAttempts = 8;
+
+// Dimensions of the space that are modelled together.
+using Group = std::vector<std::size_t>;
+
+std::vector<Group> EachAlone(const SearchSpace& space) {
+  std::vector<Group> groups;
+  for (std::size_t i = 0; i < space.dimensions().size(); ++i) groups.push_back({i});
+  return groups;
+}
+
+// Those without a condition together. `group`: those with the same condition too; otherwise each by
+// itself. In the space's order, so that what a group depends on comes before it.
+std::vector<Group> Together(const SearchSpace& space, bool group) {
+  std::vector<Group> groups;
+  std::vector<std::optional<SearchSpace::Condition>> conditions;
+  for (std::size_t i = 0; i < space.dimensions().size(); ++i) {
+    const auto& condition = space.dimensions()[i].condition;
+    auto known = conditions.end();
+    if (group || !condition) known = std::find(conditions.begin(), conditions.end(), condition);
+    const auto at = static_cast<std::size_t>(known - conditions.begin());
+    if (known == conditions.end()) {
+      conditions.push_back(condition);
+      groups.emplace_back();
+    }
+    groups[at].push_back(i);
+  }
+  return groups;
+}
+
+// Tree-structured Parzen estimator (Bergstra et al. 2011) as Optuna 5.0 has it: of all parameters
+// that are always there together, of those with a condition each by itself or by conditions
+// (`group`), or of each parameter by itself. For several objectives and under constraints, too
+// (split.h).
+class TpeSampler final : public Sampler {
+ public:
+  explicit TpeSampler(const TpeSettings& settings) : settings_(settings) {}
+
+  bool learns() const override { return true; }
+  bool takes_objectives() const override { return true; }
+  bool takes_constraints() const override { return true; }
+
+  double Work(const SamplerInput& input) const override;
+  std::optional<Parameters> Suggest(const SamplerInput& input, Random& random) const override;
+
+ private:
+  bool IsJoint(const SamplerInput& input) const {
+    if (settings_.joint == Joint::kForOneObjective) {
+      return settings_.group || input.objectives() == 1;
+    }
+    return settings_.joint == Joint::kAlways;
+  }
+  std::vector<Group> GroupsOf(const SamplerInput& input) const {
+    return IsJoint(input) ? Together(input.space, settings_.group) : EachAlone(input.space);
+  }
+
+  const TpeSettings settings_;
+  LentMemo<PlacedTrials> placed_;
+};
+
+// One suggestion: densities are made of groups that become active.
+class Suggestion {
+ public:
+  Suggestion(const SamplerInput& input, std::vector<Group> groups, const TpeTrials& trials,
+             const TpeSettings& settings)
+      : input_(input),
+        groups_(std::move(groups)),
+        trials_(trials),
+        settings_(settings),
+        densities_(groups_.size()) {}
+
+  // Group by group, those that the choices made so far activate; in the space's order.
+  Parameters Draw(Random& random) {
+    const auto& dimensions = input_.space.dimensions();
+    Parameters chosen;
+    for (std::size_t g = 0; g < groups_.size(); ++g) {
+      const Group& group = groups_[g];
+      if (!input_.space.IsActive(group.front(), chosen)) continue;
+      if (!densities_[g]) densities_[g] = DensitiesOf(trials_, group, settings_.parzen);
+      const Point point = densities_[g]->Best(settings_.candidates, input_.stop, random);
+      for (std::size_t i = 0; i < group.size(); ++i) {
+        const Axis& axis = trials_.ended.axes()[group[i]];
+        chosen.push_back({dimensions[group[i]].name, axis.ValueOf(point[i])});
+      }
+    }
+    if (groups_.size() == 1) return chosen;
+    Parameters ordered;
+    for (const auto& dimension : dimensions) {
+      const ParameterValue* value = Find(chosen, dimension.name);
+      if (value != nullptr) ordered.push_back({dimension.name, *value});
+    }
+    return ordered;
+  }
+
+ private:
+  const SamplerInput& input_;
+  const std::vector<Group> groups_;
+  const TpeTrials& trials_;
+  const TpeSettings& settings_;
+  std::vector<std::optional<TpeDensities>> densities_;
+};
+
+std::optional<Parameters> TpeSampler::Suggest(const SamplerInput& input, Random& random) const {
+  const std::optional<TriedConfigurations> tried = TriedConfigurations::Of(input);
+  if (tried && tried->Exhausted()) return std::nullopt;
+  const TriedConfigurations* known = tried ? &*tried : nullptr;
+  const TpeSplit split = SplitTrials(input, settings_.split);
+  // A program may have no parameters.
+  if (split.results < std::max<std::size_t>(settings_.startup_trials, 1) ||
+      input.space.dimensions().empty()) {
+    return DrawNew(input.space, known, random);
+  }
+  std::unique_ptr<PlacedTrials> placed = placed_.Take();
+  if (!placed || !placed->IsOf(input.space)) {
+    placed = std::make_unique<PlacedTrials>(input.space, settings_.ordered);
+  }
+  placed->Follow(input.ended);
+  TpeTrials trials{
+      .ended = *placed, .split = split, .running = {}, .good_are_even = input.objectives() > 1};
+  if (settings_.constant_liar) {
+    for (const Parameters* parameters : input.running) {
+      trials.running.push_back(placed->PlacesOf(*parameters));
+    }
+  }
+  Suggestion suggestion(input, GroupsOf(input), trials, settings_);
+  std::optional<Parameters> suggested;
+  for (int attempt = 0; attempt < kAttempts && !suggested; ++attempt) {
+    Parameters parameters = suggestion.Draw(random);
+    if (known == nullptr || !known->Contains(parameters)) suggested = std::move(parameters);
+  }
+  placed_.Keep(std::move(placed));
+  return suggested ? suggested : DrawNew(input.space, known, random);
+}
+
+double TpeSampler::Work(const SamplerInput& input) const {
+  // A candidate takes a draw for each axis; a kernel a place on each, and for each candidate an
+  // exponential, and for each axis a distance that is one of several abreast. A parameter that is
+  // modelled by itself has kernels of its own.
+  constexpr double kDraw = 6;
+  constexpr double kToPlace = 0.5;
+  constexpr double kExponential = 0.1;
+  constexpr double kDistance = 0.05;
+  const auto kernels = static_cast<double>(input.ended.size() + input.running.size() + 2);
+  const auto axes = static_cast<double>(input.space.dimensions().size());
+  const double exponentials = IsJoint(input) ? 1 : axes;
+  const double attempts = input.space.Cardinality() ? kAttempts : 1;
+  const double for_candidates =
+      attempts * static_cast<double>(settings_.candidates) *
+      (axes * kDraw + kernels * (exponentials * kExponential + axes * kDistance));
+  // Fronts, and the choice among the trials of one.
+  constexpr double kPairOfTwo = 0.003;
+  constexpr double kPairOfMore = 0.06;
+  const double pair = input.objectives() == 1   ? 0
+                      : input.objectives() == 2 ? kPairOfTwo
+                                                : kPairOfMore;
+  return kernels * axes * kToPlace + for_candidates + kernels * kernels * pair;
+}
+
+// One that is 0 or 1.
+PluginOption Switch(std::string_view name, bool on, std::string_view meaning) {
+  return {
+      .name = name, .default_value = on ? 1.0 : 0.0, .most = 1, .whole = true, .meaning = meaning};
+}
+
+std::vector<PluginOption> TpeOptions() {
+  return std::vector<PluginOption>{
+      {.name = "candidates",
+       .default_value = 24,
+       .least = 1,
+       .most = 10000,
+       .whole = true,
+       .meaning = "draws from the density of good trials; the best one is taken"},
+      {.name = "gamma",
+       .default_value = 0.1,
+       .least = 0.001,
+       .most = 1,
+       .meaning = "share of the trials that count as good"},
+      {.name = "most_good",
+       .default_value = 25,
+       .least = 1,
+       .most = 10000,
+       .whole = true,
+       .meaning = "most trials that count as good, with one objective"},
+      {.name = "multivariate",
+       .default_value = 2,
+       .most = 2,
+       .whole = true,
+       .meaning = "1: models parameters together; 0: each alone; 2: 1 with one objective"},
+      Switch("group", false, "1: models the parameters of an option together, too"),
+      {.name = "startup_trials",
+       .default_value = 10,
+       .most = 10000,
+       .whole = true,
+       .meaning = "trials with a result before the first estimate; random until then"},
+      Switch("constant_liar", true, "1: running trials count as bad; 0: not at all"),
+      Switch("failed", true, "1: failed trials count as bad; 0: not at all"),
+      Switch("ordered", true, "1: choices of numbers in order are ordered; 0: names"),
+      {.name = "prior_weight",
+       .default_value = 1,
+       .most = 1000,
+       .meaning = "weight of the whole space beside trials, which weigh up to 1"},
+      Switch("magic_clip", true, "1: no kernel is much narrower than the space"),
+      Switch("endpoints", false, "1: the outermost kernels reach to the bounds")};
+}
+
+absl::StatusOr<std::unique_ptr<Sampler>> MakeTpe(const OptionValues& options) {
+  const auto joint = static_cast<Joint>(options.Whole("multivariate"));
+  const bool group = options["group"] > 0;
+  if (group && joint == Joint::kNever) {
+    return OptionNeeds("multivariate", "1 or 2 with group", 0);
+  }
+  return std::make_unique<TpeSampler>(
+      TpeSettings{.startup_trials = static_cast<std::size_t>(options.Whole("startup_trials")),
+                  .candidates = static_cast<std::size_t>(options.Whole("candidates")),
+                  .joint = joint,
+                  .group = group,
+                  .constant_liar = options["constant_liar"] > 0,
+                  .ordered = options["ordered"] > 0,
+                  .split = {.gamma = options["gamma"],
+                            .most_good = static_cast<std::size_t>(options.Whole("most_good")),
+                            .failed = options["failed"] > 0},
+                  .parzen = {.prior_weight = options["prior_weight"],
+                             .magic_clip = options["magic_clip"] > 0,
+                             .endpoints = options["endpoints"] > 0}});
+}
+
+}  // namespace
+
+PluginRow<Sampler> TpeRow() {
+  return {{.name = "tpe",
+           .summary = "tree-structured Parzen estimator: draws where good trials are dense",
+           .options = TpeOptions()},
+          MakeTpe};
+}
+
+}  // namespace espalier::samplers
