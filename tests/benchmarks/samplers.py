@@ -4,8 +4,8 @@
 """14 functions of tests/core/samplers, 20 seeds each. Optuna's results are in data/samplers_optuna.json, by seed; --peers
 runs what is missing there. A cell is a function under a sampler that both have. Ours is worse there if a one-sided
 test of Mann and Whitney says so at 0.05, by Holm over all cells. NAME_regret_ratio is the median over a sampler's
-cells of our median regret over Optuna's; a regret below a billionth of random search's is none. `auto` is compared
-with our own.
+cells, of five at least, of our median regret over Optuna's; a regret below a billionth of random search's is none.
+`auto` is compared with our own.
 
 --speed: a study of floats to which so many random trials were told, in the process and the memory of each library, one
 thread; then suggestions, each told before the next: the mean of their processor times, and the longest."""
@@ -30,6 +30,7 @@ TRIALS = usual_or_smoke(100, 12)
 SEEDS = usual_or_smoke(20, 2)
 RATIO_BAR = 1.05
 AUTO_BARS = {"auto_worse_cells": 0, "auto_mean_rank": 2.5}
+FEWEST_CELLS = 5  # of a sampler with a ratio
 NO_REGRET = 1e-9  # of random search's
 EVERYTHING = ("grid", "brute_force")  # is what these try; they have no place among those that search
 
@@ -109,7 +110,7 @@ def quality(chosen, chosen_functions):
     figures = {"cells": len(cells), "worse_cells": sum(c["worse"] for c in cells)}
     for name in names:
         ratios = [c["ratio"] for c in cells if c["sampler"] == name]
-        if ratios:
+        if len(ratios) >= FEWEST_CELLS:
             figures[f"{name}_regret_ratio"] = round(statistics.median(ratios), 3)
     misses = [f"{c['sampler']} on {c['function']}" for c in cells if c["worse"]]
     misses += [key for key, value in figures.items() if key.endswith("_regret_ratio") and value > RATIO_BAR]
