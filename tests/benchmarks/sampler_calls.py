@@ -15,8 +15,8 @@ SAME = {
     "brute_force": ("brute_force", {}),
     "qmc": ("qmc", {}),
     "tpe": ("tpe", {}),
-    "tpe_univariate": ("tpe", {"multivariate": "false"}),
-    "tpe_group": ("tpe", {"group": "true"}),
+    "tpe_univariate": ("tpe", {"multivariate": 0}),
+    "tpe_group": ("tpe", {"group": 1}),
     "cmaes": ("cmaes", {}),
     "nsga2": ("nsga2", {}),
     "nsga3": ("nsga3", {}),
@@ -25,7 +25,7 @@ SAME = {
 
 
 # Optuna's is told, too, that the same parameters give the same value.
-WITHOUT_NOISE = {"gp": {"deterministic_objective": "true"}}
+WITHOUT_NOISE = {"gp": {"deterministic_objective": 1}}
 
 
 def ours(name, noisy=True):
