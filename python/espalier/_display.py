@@ -41,12 +41,40 @@ def figure(value):
     return "" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
+def metric_of(study):
+    """The name of its metric, or the names of all."""
+    return ", ".join(study["metrics"]) or study["metric"]
+
+
+def values_of(trial):
+    """Its value, or the values of all metrics."""
+    return ", ".join(figure(value) for value in (trial["value"], *trial["other_values"]) if value is not None)
+
+
+def front(details):
+    """The complete trials that no other one dominates, of a study of several metrics."""
+    signs = [-1 if word == "maximize" else 1 for word in details["study"]["directions"]]
+    complete = [(trial, [sign * value for sign, value in zip(signs, (trial["value"], *trial["other_values"]))])
+                for trial in details["trials"]
+                if trial["state"] == "TRIAL_COMPLETE" and len(trial["other_values"]) + 1 == len(signs)]
+    complete = [(trial, costs) for trial, costs in complete if not any(math.isnan(cost) for cost in costs)]
+
+    def dominates(a, b):
+        return a != b and all(x <= y for x, y in zip(a, b))
+
+    return [trial for trial, costs in complete if not any(dominates(other, costs) for _, other in complete)]
+
+
 def headline(details):
     study = details["study"]
     counts = {state.lower(): count for state, count in study["trials_by_state"].items() if count}
     told = ", ".join(f"{count} {state}" for state, count in counts.items()) or "no trial yet"
     if study["max_trials"]:
         told = f"{sum(has_ended(trial) for trial in details['trials'])} of {study['max_trials']} ended: {told}"
+    if study["metrics"]:
+        numbers = ", ".join(str(trial["number"]) for trial in front(details))
+        best = f"; Pareto front of {metric_of(study)}: trials {numbers}" if numbers else ""
+        return f"{study['name']}: {plain_state(study['state']).lower()}, {told}{best}"
     best = "" if study["best_trial"] is None else \
         f"; best {study['metric']} {figure(study['best_value'])} of trial {study['best_trial']}"
     return f"{study['name']}: {plain_state(study['state']).lower()}, {told}{best}"
@@ -85,12 +113,12 @@ def table(details, most=_MOST_ROWS):
     shown = sorted(trials, key=place)[:most]
     names = list(dict.fromkeys(name for trial in shown for name in trial["parameters"]))
     rows = [[str(trial["number"]), plain_state(trial["state"]).lower(), str(trial["slots"] or ""),
-             str(trial["step"] or ""), figure(trial["value"]), *(figure(trial["parameters"].get(n)) for n in names)]
+             str(trial["step"] or ""), values_of(trial), *(figure(trial["parameters"].get(n)) for n in names)]
             for trial in shown]
     reasons = [why(trial) if trial["state"] == "TRIAL_FAIL" else "" for trial in shown]
     if any(reasons):
-        return [*_ROUTINE, study["metric"], *names, "why"], [[*row, reason] for row, reason in zip(rows, reasons)]
-    return [*_ROUTINE, study["metric"], *names], rows
+        return [*_ROUTINE, metric_of(study), *names, "why"], [[*row, reason] for row, reason in zip(rows, reasons)]
+    return [*_ROUTINE, metric_of(study), *names], rows
 
 
 def as_html(details, most=_MOST_ROWS):
@@ -171,7 +199,7 @@ class _Lines(_Display):
     @staticmethod
     def _line(details, trial):
         study = details["study"]
-        value = f" {study['metric']} {figure(trial['value'])}" if trial["value"] is not None else ""
+        value = f" {metric_of(study)} {values_of(trial)}" if trial["value"] is not None else ""
         given = " ".join(f"{name}={figure(value)}" for name, value in trial["parameters"].items())
         reason = why(trial)
         told = f" ({reason})" if reason else ""

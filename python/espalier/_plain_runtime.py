@@ -107,11 +107,11 @@ class _Library:
             figures = "".join(f" {name}={number:.9g}" for name, number in extra.items())
             print(f"report step={step} value={value:.9g}{figures}", flush=True)
             return
-        if extra:
-            remedy = ("are of programs whose only process is the trial's: report the value alone" if is_rank() else
-                      "need torch, by which trials speak with their agent: pip install torch, or report the value alone")
-            raise UsageError(f"report(..., {next(iter(extra))}=...): figures beside the value {remedy}")
-        tell("--step", str(step), "--value", repr(value))
+        if extra and is_rank():
+            raise UsageError(f"report(..., {next(iter(extra))}=...): figures beside the value are of programs whose only "
+                             "process is the trial's: report the value alone")
+        figures = [word for name, number in extra.items() for word in ("--figure", f"{name}={number!r}")]
+        tell("--step", str(step), "--value", repr(value), *figures)
 
     def should_stop(self, step):
         self._check()

@@ -47,6 +47,12 @@ class Result:
         return self.study["best_value"]
 
     @property
+    def front(self) -> list[dict]:
+        """Of a study of several metrics, which has no best trial: the complete trials that no other one is at least as good as in
+        all metrics and better in one (the Pareto front), by number."""
+        return _display.front(self._details)
+
+    @property
     def best_parameters(self) -> dict | None:
         """The best trial's parameters by name; None if no trial has a value."""
         best = self.best_trial

@@ -41,10 +41,13 @@ def _rows(details, parts, own, figures):
     created, trials, last = details["study"]["created_at"], details["trials"], _last_moment(details)
     names = dict.fromkeys(name for trial in trials for name in trial["parameters"])
     columns = {name: f"parameter.{name}" if name in _OWN else name for name in names}
+    further = max((len(trial["other_values"]) for trial in trials), default=0)
     rows = []
     for trial in trials:
         given = {column: trial["parameters"].get(name) for name, column in columns.items()}
+        others = trial["other_values"] if has_ended(trial) else []
         end = {"final_value": trial["value"] if has_ended(trial) else None,
+               **{f"final_value_{i + 2}": others[i] if i < len(others) else None for i in range(further)},
                "started_s": trial["started_at"] - created if trial["started_at"] else None,
                "ended_s": trial["ended_at"] - created if trial["ended_at"] else None,
                "slot_seconds": sum(((span["to"] or last) - span["from"]) * len(span["slots"])

@@ -25,7 +25,7 @@ class _Name(typing.NamedTuple):
 
 
 def tune(objective: typing.Callable | str | os.PathLike | list[str], space: dict | str | os.PathLike, *,
-         metric: str | dict = "value", direction: str = "minimize", trials: int | None = None,
+         metric: str | dict | list = "value", direction: str = "minimize", trials: int | None = None,
          time_limit_s: float | None = None, target: float | None = None, sampler: str | dict | None = None,
          pruner: str | dict | None = None, policy: str | dict | None = None, seed: int | None = None,
          points: list[dict] | None = None, fixed: dict | None = None,
@@ -41,7 +41,9 @@ def tune(objective: typing.Callable | str | os.PathLike | list[str], space: dict
     space: {"lr": space.loguniform(1e-5, 1), ...}, in NNI's format (docs/search_spaces.md); or the path of such a JSON
         file.
     metric, direction: the name of what is reported, and whether to "minimize" or "maximize" it. Of a command, metric
-        may be {"name": "loss", "from_output": "loss=([0-9.]+)"}: values are read from what it prints.
+        may be {"name": "loss", "from_output": "loss=([0-9.]+)"}: values are read from what it prints. A list of metrics,
+        by names or as {"name": ..., "direction": ...}, is several objectives (docs/objectives.md): trials report the
+        first as the value and the others as figures beside it, and the Result has a `front`.
     trials, time_limit_s, target: what ends the study.
     sampler, pruner, policy: a name, or {"name": ..., option: value} (`tuner plugins` lists them).
     points: [{"lr": 1e-3}, ...]: parameters of the first trials, before the sampler is asked; what one does not name is
@@ -125,8 +127,14 @@ def _finish(run, display, earlier):
 
 
 def _study(space, metric, direction, min_slots, max_slots, keys, **absent_or_given):
-    told = metric if isinstance(metric, dict) else {"name": metric}
-    spec = {"metric": {"direction": direction, **told}, **keys, "search_space": space,
+    if isinstance(metric, list):
+        if direction != "minimize":
+            raise UsageError(f'direction {direction!r}: is of one metric; in a list each has its own: {{"name": ..., '
+                             f'"direction": {direction!r}}}')
+        told = metric
+    else:
+        told = {"direction": direction, **(metric if isinstance(metric, dict) else {"name": metric})}
+    spec = {"metric": told, **keys, "search_space": space,
             **{key: value for key, value in absent_or_given.items() if value is not None}}
     if isinstance(space, (str, os.PathLike)):
         spec["search_space"] = os.path.abspath(space)
@@ -142,7 +150,7 @@ def _study(space, metric, direction, min_slots, max_slots, keys, **absent_or_giv
 def _raise_failure(result, had_ended):
     """Where the study has failed, or all of its trials have."""
     failed = [trial for trial in result.trials if trial["state"] == "TRIAL_FAIL"]
-    none_has_a_value = result.state == "COMPLETE" and result.best_trial is None and failed
+    none_has_a_value = result.state == "COMPLETE" and result.best_trial is None and not result.front and failed
     if result.state != "FAILED" and not none_has_a_value:
         return
     told = result.study["reason"] if result.state == "FAILED" else "none of its trials came to a value"

@@ -219,14 +219,18 @@ class Client:
         return self._make(["studies", study, "ask"], {"parameters": parameters} if parameters else {})
 
     def report(self, trial_id: int, step: int, value: float | None = None, rank: int | None = None,
-               ranks: int | None = None, should_save: bool = False) -> dict:
+               ranks: int | None = None, should_save: bool = False,
+               extra: dict[str, float] | None = None) -> dict:
         """Reports an intermediate value, and returns the pruner's decision: {"prune": bool, "reason": ..., "note": ...}.
         The first value of a step stands; where another one is told, "note" says so.
+
+        `extra` has further figures of the step by name, of a trial that the pool runs: other metrics of its study.
 
         Where several processes run the trial, each says which it is, `rank` of `ranks`: equal values count once, and all get
         the same decision at a step. Without a value it only asks for that or, with `should_save`, for "save": whether a
         program of the pool saves and ends, as its trial goes on elsewhere or later."""
-        given = {"step": step, "value": value, "rank": rank, "ranks": ranks, "should_save": should_save or None}
+        given = {"step": step, "value": value, "rank": rank, "ranks": ranks, "should_save": should_save or None,
+                 "extra": extra or None}
         return self._call("POST", ["trials", trial_id, "report"], {k: v for k, v in given.items() if v is not None})
 
     def should_prune(self, trial_id: int) -> dict:

@@ -19,7 +19,7 @@ TEST(MessageToJson, PrintsEveryFieldWithNumbersAsNumbers) {
   tell.set_value(0.1);
   EXPECT_EQ(
       MessageToJson(tell),
-      R"({"trial_id":1152921504606846976,"step":null,"value":0.1,"final":false,"state":"TRIAL_STATE_UNSPECIFIED","values":[],"rank":null,"ranks":null})");
+      R"({"trial_id":1152921504606846976,"step":null,"value":0.1,"final":false,"state":"TRIAL_STATE_UNSPECIFIED","values":[],"rank":null,"ranks":null,"extra":{}})");
   tell.set_step(0);
   EXPECT_NE(MessageToJson(tell).find("\"step\":0"), std::string::npos);
 }
@@ -145,9 +145,10 @@ TEST(MessageFromJson, NamesTheKeyAndWhatItNeeds) {
   EXPECT_EQ(
       ErrorOf(R"({"valu": 1})", tell),
       "\"valu\": unknown key, did you mean \"value\"? Known: trial_id, step, value, final, state, "
-      "values, rank, ranks");
-  EXPECT_EQ(ErrorOf(R"({"trial_id": 1})", tell, {"trial_id"}),
-            "\"trial_id\": unknown key. Known: step, value, final, state, values, rank, ranks");
+      "values, rank, ranks, extra");
+  EXPECT_EQ(
+      ErrorOf(R"({"trial_id": 1})", tell, {"trial_id"}),
+      "\"trial_id\": unknown key. Known: step, value, final, state, values, rank, ranks, extra");
   EXPECT_THAT(ErrorOf(R"({"step": 1.5})", tell), HasSubstr("\"step\": needs an integer"));
   EXPECT_THAT(ErrorOf(R"({"step": "1"})", tell), HasSubstr("got \"1\""));
   EXPECT_THAT(ErrorOf(R"({"value": "1"})", tell), HasSubstr("\"value\": needs a number"));

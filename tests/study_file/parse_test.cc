@@ -45,6 +45,38 @@ TEST(ParseStudy, TakesDefaultsForWhatIsNotSaid) {
   EXPECT_EQ(spec.timeouts, kNoTimeouts) << "those of the pool";
 }
 
+TEST(ParseStudy, ReadsSeveralMetrics) {
+  const auto with = [](const std::string& metric) {
+    return std::string(R"({"command": "x", "search_space": {"a": {"_type": "uniform",)") +
+           R"("_value": [0, 1]}}, "sampler": "random", "trials": 1, "metric": )" + metric + "}";
+  };
+  const StudySpec spec =
+      MustParse(with(R"([{"name": "accuracy", "direction": "maximize"}, "latency_ms"])"));
+  EXPECT_EQ(spec.metric, "accuracy");
+  EXPECT_THAT(spec.other_metrics, ElementsAre("latency_ms"));
+  EXPECT_THAT(spec.directions, ElementsAre(Direction::kMaximize, Direction::kMinimize));
+  EXPECT_TRUE(Validate(spec).ok()) << Validate(spec);
+  StudySpec rewritten = spec;
+  rewritten.wording = {};
+  const StudySpec again = MustParse(WriteStudy(rewritten));
+  EXPECT_EQ(again.other_metrics, spec.other_metrics);
+  EXPECT_EQ(again.directions, spec.directions);
+  const StudySpec one = MustParse(with(R"(["loss"])"));
+  EXPECT_EQ(one.metric, "loss");
+  EXPECT_THAT(one.other_metrics, testing::IsEmpty());
+  for (const auto& [metric, problem] : std::vector<std::pair<std::string, std::string>>{
+           {"[]", "a list of 1 to 8 metrics"},
+           {R"(["a", "a"])", "names that are different"},
+           {R"(["a", 3])", "metrics in the list as names"},
+           {R"(["a", {"direction": "minimize"}])", "metrics in the list as names"},
+           {R"(["a", {"name": "b", "direction": "up"}])", "\"metric.direction\""},
+           {R"(["a", {"name": "b", "from_output": "x"}])", "from_output"}}) {
+    const auto refused = ParseStudy(with(metric), "x.json", "/home/me/work");
+    ASSERT_FALSE(refused.ok()) << metric;
+    EXPECT_THAT(std::string(refused.status().message()), HasSubstr(problem)) << metric;
+  }
+}
+
 TEST(ParseStudy, ReadsEveryKey) {
   const StudySpec spec = MustParse(R"({
     "name": "all-of.it_2",

@@ -8,6 +8,8 @@
 namespace espalier {
 
 Reliability PromiseReliability(const StudySpec& spec, const std::vector<Trial>& trials) {
+  if (spec.directions.size() > 1)
+    return MeasureReliability({});  // promise is of one objective here
   EqualProgress equal;
   const bool adaptive = spec.batch_mode == BatchMode::kAdaptive;
   for (const Trial& trial : trials) {

@@ -265,6 +265,10 @@ v1::Study ToProto(const Study& study, const View& view) {
   for (const Direction direction : study.spec.directions) {
     out.add_directions(std::string(ToString(direction)));
   }
+  if (!study.spec.other_metrics.empty()) {
+    out.add_metrics(study.spec.metric);
+    for (const std::string& metric : study.spec.other_metrics) out.add_metrics(metric);
+  }
   AddAttributes(ShownAttributes(study), out);
   const TrialTally& tally = state.TallyOf(study);
   for (const TrialState of : {TrialState::kWaiting, TrialState::kRunning, TrialState::kPaused,
@@ -297,7 +301,10 @@ v1::Trial ToProto(const Trial& trial, const View& view, bool with_curves) {
   out.mutable_other_values()->Add(trial.other_values.begin(), trial.other_values.end());
   if (with_curves) AddAttributes(ShownAttributes(trial, view.shows_secrets), out);
   const Direction direction = study.spec.direction();
-  if (const auto value = BestValue(trial, direction)) out.set_value(*value);
+  const auto value = study.spec.other_metrics.empty() || trial.value || trial.values.empty()
+                         ? BestValue(trial, direction)
+                         : std::optional(trial.values.back().value);  // of a step, as the others
+  if (value) out.set_value(*value);
   out.set_created_at(SecondsOrZero(trial.created));
   out.set_started_at(SecondsOrZero(trial.started));
   out.set_ended_at(SecondsOrZero(trial.ended));

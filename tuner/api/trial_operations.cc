@@ -214,6 +214,7 @@ absl::StatusOr<v1::Verdict> Report(Tuner& tuner, const v1::ReportRequest& reques
   if (request.has_value()) {
     ReportValue report{.trial = trial, .step = {}, .value = request.value(), .from = from};
     if (request.has_step()) report.step = request.step();
+    report.extra.insert(request.extra().begin(), request.extra().end());
     event = report;
   } else if (request.has_step()) {
     event = AskVerdict{trial, request.step()};
@@ -262,6 +263,7 @@ absl::StatusOr<v1::TellResponse> Tell(Tuner& tuner, const v1::TellRequest& reque
     TellValue value{TrialId(request.trial_id()), std::nullopt, request.value(), request.final()};
     ESPALIER_ASSIGN_OR_RETURN(value.from, RankOf(request));
     if (request.has_step()) value.step = request.step();
+    value.extra.insert(request.extra().begin(), request.extra().end());
     event = value;
   }
   Reply reply;

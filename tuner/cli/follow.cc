@@ -66,6 +66,19 @@ bool HoldsSlots(const v1::StudyDetails& details) {
   return false;
 }
 
+// Of a study with several directions: each trial of its front, with parameters.
+std::string FrontText(const v1::StudyDetails& details) {
+  const std::vector<const v1::Trial*> front = ParetoFront(details);
+  if (front.empty()) return "no trial is complete\n";
+  std::string text = fmt::format("Pareto front of {}: {}\n", MetricNames(details.study()),
+                                 Count(front.size(), "trial"));
+  for (const v1::Trial* trial : front) {
+    text += fmt::format("  trial {}: {}: {}\n", trial->number(), ValuesText(*trial),
+                        DisplayParameters(*trial));
+  }
+  return text;
+}
+
 }  // namespace
 
 absl::StatusOr<v1::StudyDetails> Glance(Client& client, const std::string& name) {
@@ -173,6 +186,7 @@ std::string ResultText(const v1::StudyDetails& details) {
   if (!study.reason().empty()) text += ": " + study.reason();
   if (!study.notice().empty()) text += "\nnote: " + study.notice();
   text += "\n" + TrialCounts(study) + "\n";
+  if (study.directions_size() > 1) return text + FrontText(details);
   if (!study.has_best_trial()) return text + "no trial has a value\n";
   text += fmt::format("best trial {}: {} {} {}\n", study.best_trial(), BestIs(study),
                       study.metric(), FormatExactly(study.best_value()));

@@ -268,9 +268,10 @@ class Session {
     std::fflush(stdout);
   }
 
-  // Of a study with several directions, or of a job, nothing.
+  // Of a job, nothing.
   std::string Aim() const {
-    if (study_.directions_size() > 1 || !plan_.spec.has_metric) return "";
+    if (!plan_.spec.has_metric) return "";
+    if (study_.metrics_size() > 1) return ", for the Pareto front of " + MetricNames(study_);
     return fmt::format(", {} {}", study_.maximize() ? "maximizing" : "minimizing",
                        MetricName(study_));
   }

@@ -115,6 +115,11 @@ absl::Status CheckCanRun(const StudySpec& spec, const VirtualPoolOptions& pool) 
         absl::StrCat("study \"", spec.name, "\" has its trials from clients, and a simulation has ",
                      "none: want a sampler, e.g. random"));
   }
+  if (!spec.other_metrics.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("study \"", spec.name, "\" has ", spec.directions.size(),
+                     " metrics, and simulated trials tell of one: want one \"metric\""));
+  }
   if (spec.sampler.name == kQueueSampler) {
     return absl::InvalidArgumentError(
         absl::StrCat("study \"", spec.name, "\" has its trials from a queue, and a simulation has ",

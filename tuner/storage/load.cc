@@ -10,6 +10,7 @@
 #include "absl/strings/cord.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "tuner/core/state/study_facts.h"
 #include "tuner/storage/rows.h"
 #include "tuner/study_file/study_file.h"
 
@@ -59,6 +60,7 @@ class Loader {
     ESPALIER_RETURN_IF_ERROR(LoadAttributes());
     ESPALIER_RETURN_IF_ERROR(LoadSuggestions());
     ESPALIER_RETURN_IF_ERROR(LoadOtherValues());
+    FollowOtherMetrics();
     state_.Recount();
     return std::move(state_);
   }
@@ -457,6 +459,16 @@ class Loader {
                              trial.other_values.push_back(row.Double(1));
                              return absl::OkStatus();
                            });
+  }
+
+  // Of trials that the pool runs, which have these in their figures.
+  void FollowOtherMetrics() {
+    for (const auto& [id, study] : state_.studies) {
+      if (study.spec.other_metrics.empty()) continue;
+      for (const TrialId trial : study.trials) {
+        TakeOtherMetrics(study.spec, state_.trials.at(trial));
+      }
+    }
   }
 
   Database& database_;

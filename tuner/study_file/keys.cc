@@ -329,8 +329,9 @@ constexpr std::array<StudyKey, 40> kStudyKeys = {{
      {R"(its name, which is then minimized, or `{"name": ..., "direction": "minimize"` or )"
       "`\"maximize\"}`; with `\"from_output\": \"val_loss=([0-9.e+-]+)\"` in it, values are read "
       "from what trials print, with `\"from_file\"` or `\"from_tensorboard\"` from what they "
-      "write, see [existing scripts](../../docs/existing_scripts.md#values-from-the-output); "
-      "`false` for jobs, which need no `search_space` and are then one trial: a "
+      "write, see [existing scripts](../../docs/existing_scripts.md#values-from-the-output). A "
+      "list of metrics, by names or with directions: [several objectives](../../docs/objectives.md"
+      "). `false` for jobs, which need no `search_space` and are then one trial: a "
       "trial that exits with 0 is complete, whether or not it has reported",
       "`value`, minimized"}},
     {"ranks",

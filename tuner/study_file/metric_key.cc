@@ -1,7 +1,10 @@
 #include "tuner/study_file/metric_key.h"
 
+#include <algorithm>
 #include <array>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/patterns/output_pattern.h"
@@ -14,6 +17,8 @@ namespace {
 
 using search_spaces_json::Json;
 using search_spaces_json::Quote;
+
+constexpr std::size_t kMostMetrics = 8;
 
 // Of which a metric has one at most.
 constexpr std::array<const char*, 3> kSources = {"from_output", "from_file", "from_tensorboard"};
@@ -97,17 +102,65 @@ absl::Status ReadSource(const KeyValue& metric, StudySpec& spec) {
   return ReadTensorBoard(value, spec.from_files);
 }
 
+// One of several metrics: a name, or a name with a direction.
+absl::Status ReadOneOfSeveral(const KeyValue& value, std::string& name, Direction& direction) {
+  constexpr std::array<std::string_view, 2> kKnown = {"name", "direction"};
+  const Json& json = value.json();
+  if (json.is_string()) return value.Text(kMaxNameBytes, name);
+  if (!json.is_object() || !json.contains("name")) {
+    return value.Needs(
+        R"(metrics in the list as names, or {"name": ..., "direction": "minimize" or "maximize"})");
+  }
+  ESPALIER_RETURN_IF_ERROR(value.CheckKeys(kKnown));
+  ESPALIER_RETURN_IF_ERROR(
+      KeyValue(value.file(), "metric.name", json["name"]).Text(kMaxNameBytes, name));
+  if (!json.contains("direction")) return absl::OkStatus();
+  const KeyValue word(value.file(), "metric.direction", json["direction"]);
+  const std::optional<Direction> told = DirectionOf(word.Word());
+  if (!told) return word.Needs("\"minimize\" or \"maximize\"");
+  direction = *told;
+  return absl::OkStatus();
+}
+
+absl::Status ReadSeveral(const KeyValue& value, StudySpec& spec) {
+  if (value.file().ByClients()) {
+    return value.Bad(
+        "is one metric with \"ask_and_tell\"; give \"directions\", one for each value");
+  }
+  if (value.json().empty() || value.json().size() > kMostMetrics) {
+    return value.Needs(absl::StrCat("a list of 1 to ", kMostMetrics, " metrics"));
+  }
+  spec.directions.clear();
+  std::vector<std::string> names;
+  for (const Json& each : value.json()) {
+    std::string name;
+    Direction direction = Direction::kMinimize;
+    ESPALIER_RETURN_IF_ERROR(
+        ReadOneOfSeveral(KeyValue(value.file(), "metric", each), name, direction));
+    if (name.empty() || std::find(names.begin(), names.end(), name) != names.end()) {
+      return value.Needs("names that are different from each other, and not empty");
+    }
+    names.push_back(name);
+    spec.directions.push_back(direction);
+  }
+  spec.metric = names.front();
+  spec.other_metrics.assign(names.begin() + 1, names.end());
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status ReadMetric(const KeyValue& value, StudySpec& spec) {
   const Json& json = value.json();
+  if (json.is_array()) return ReadSeveral(value, spec);
   if (json.is_string()) return value.Text(kMaxNameBytes, spec.metric);
   if (json == false) {
     spec.has_metric = false;
     return absl::OkStatus();
   }
   if (!json.is_object()) {
-    return value.Needs(R"(a name, {"name": ..., "direction": "minimize" or "maximize"}, or false)");
+    return value.Needs(
+        R"(a name, {"name": ..., "direction": "minimize" or "maximize"}, a list of these, or false)");
   }
   constexpr std::array<std::string_view, 6> kKnown = {
       "name", "direction", "step", "from_output", "from_file", "from_tensorboard"};
@@ -127,6 +180,14 @@ absl::Status ReadMetric(const KeyValue& value, StudySpec& spec) {
 
 Json MetricJson(const StudySpec& spec) {
   if (!spec.has_metric) return false;
+  if (!spec.other_metrics.empty()) {
+    Json all = Json::array();
+    for (std::size_t i = 0; i < spec.directions.size(); ++i) {
+      const std::string& name = i == 0 ? spec.metric : spec.other_metrics.at(i - 1);
+      all.push_back({{"name", name}, {"direction", ToString(spec.directions[i])}});
+    }
+    return all;
+  }
   if (spec.reads_values()) {
     Json json;
     json["name"] = spec.metric;

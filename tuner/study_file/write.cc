@@ -120,7 +120,7 @@ std::string DirectionNote(const StudySpec& spec) {
   const Json json = ParseJson<Json>(spec.wording.text, kMaxRecordDepth);
   const auto metric = json.find("metric");
   if (metric == json.end() || json.contains("directions")) return "";
-  if (metric->is_object() && metric->contains("direction")) return "";
+  if (metric->is_array() || (metric->is_object() && metric->contains("direction"))) return "";
   const std::string name = Json(spec.metric).dump();
   return absl::StrCat(name, " is minimized, as \"metric\" gives no direction; to maximize it: ",
                       "\"metric\": {\"name\": ", name, ", \"direction\": \"maximize\"}");

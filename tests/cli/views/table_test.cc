@@ -140,10 +140,32 @@ TEST(BestSoFar, NamesTheDirection) {
   EXPECT_EQ(BestSoFar(details).find("best (lowest) accuracy 0.9123, trial 0: lr=0.01 "), 0u);
   details.mutable_study()->clear_best_trial();
   EXPECT_EQ(BestSoFar(details), "best (lowest) accuracy: no value yet");
-  for (const char* direction : {"minimize", "maximize"}) {
+}
+
+TEST(BestSoFar, IsAFrontWhereThereAreSeveralDirections) {
+  v1::StudyDetails details;
+  for (const char* direction : {"maximize", "minimize"}) {
     details.mutable_study()->add_directions(direction);
   }
-  EXPECT_EQ(BestSoFar(details), "best: none, as there are several directions");
+  EXPECT_EQ(BestSoFar(details), "Pareto front: no trial is complete yet");
+  details.mutable_study()->add_metrics("accuracy");
+  details.mutable_study()->add_metrics("latency_ms");
+  const auto add = [&details](v1::TrialState state, double accuracy, double latency) {
+    v1::Trial& trial = *details.add_trials();
+    trial.set_number(details.trials_size() - 1);
+    trial.set_state(state);
+    trial.set_value(accuracy);
+    trial.add_other_values(latency);
+  };
+  add(v1::TRIAL_COMPLETE, 0.5, 3);
+  add(v1::TRIAL_COMPLETE, 0.9, 8);
+  add(v1::TRIAL_COMPLETE, 0.4, 4);
+  add(v1::TRIAL_PRUNED, 0.99, 1);
+  EXPECT_EQ(BestSoFar(details),
+            "Pareto front (accuracy, latency_ms): 2 trials: 0 (0.5, 3), 1 (0.9, 8)");
+  for (int i = 0; i < 9; ++i) add(v1::TRIAL_COMPLETE, 0.91 + 0.01 * i, 9 + i);
+  EXPECT_NE(BestSoFar(details).find(": 11 trials: 0 (0.5, 3), "), std::string::npos);
+  EXPECT_NE(BestSoFar(details).find("9 (0.96, 14), ..."), std::string::npos) << BestSoFar(details);
 }
 
 }  // namespace

@@ -159,6 +159,7 @@ class World:
         study = self.studies[id - 1]
         return self.answer(
             id=id, name=study["name"], state=study["state"], metric=study["metric"], direction=study["direction"], directions=[study["direction"]],
+            metrics=[],
             definition={"command": ["python3", "train.py"], "metric": {"name": study["metric"]}, "trials": study["total"]},
             parameters=[{"name": "lr", "kind": "float", "low": 1e-5, "high": 0.1, "log": True, "choices": []},
                         {"name": "layers", "kind": "int", "low": 1, "high": 8, "log": False, "choices": []},

@@ -15,7 +15,9 @@
 #include <string_view>
 #include <thread>
 #include <utility>
+#include <vector>
 
+#include "absl/strings/numbers.h"
 #include "tuner/cli/client.h"
 #include "tuner/cli/options/service_options.h"
 #include "tuner/cli/verb.h"
@@ -34,6 +36,7 @@ struct TellArguments {
   std::int64_t trial = 0;
   std::optional<int> rank;
   std::optional<int> ranks;
+  std::vector<std::string> figures;  // NAME=VALUE
   double timeout_s = 30;
 };
 
@@ -119,12 +122,31 @@ absl::StatusOr<bool> Ask(ClientOptions options, const v1::ReportRequest& request
   return request.should_save() ? verdict.save() : verdict.prune();
 }
 
+// NAME=VALUE, each name once.
+absl::Status ReadFigures(const std::vector<std::string>& given,
+                         google::protobuf::Map<std::string, double>& figures) {
+  for (const std::string& text : given) {
+    const std::size_t equals = text.rfind('=');
+    double value = 0;
+    if (equals == std::string::npos || equals == 0 ||
+        !absl::SimpleAtod(text.substr(equals + 1), &value)) {
+      return absl::InvalidArgumentError("--figure \"" + text +
+                                        "\": needs NAME=VALUE, such as latency_ms=3.5");
+    }
+    if (!figures.insert({text.substr(0, equals), value}).second) {
+      return absl::InvalidArgumentError("--figure \"" + text + "\": this name was given before");
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<bool> SendValue(ClientOptions options, const v1::ReportRequest& report,
                                const TellArguments& arguments) {
   v1::TellRequest request;
   request.set_trial_id(report.trial_id());
   request.set_value(*arguments.value);
   request.set_final(arguments.final);
+  ESPALIER_RETURN_IF_ERROR(ReadFigures(arguments.figures, *request.mutable_extra()));
   if (report.has_step()) request.set_step(report.step());
   if (report.has_rank()) {
     request.set_rank(report.rank());
@@ -144,6 +166,9 @@ absl::Status Tell(const TellArguments& arguments) {
   if (arguments.should_save && (arguments.value || !arguments.step || arguments.final)) {
     return absl::InvalidArgumentError(
         "--should-save asks at a step, without a value: give --step N --should-save");
+  }
+  if (!arguments.value && !arguments.figures.empty()) {
+    return absl::InvalidArgumentError("--figure goes with a value: give --value V");
   }
   if (!arguments.value && (!arguments.step || arguments.final)) {
     return absl::InvalidArgumentError(
@@ -179,6 +204,9 @@ VerbAction AddTell(CliCommand& command) {
   command.AddOption("--step", a->step,
                     "Step that the value belongs to, 0 or more (default: the next one, from 1). "
                     "Without --value: asks whether to go on at the step");
+  command.AddOption("--figure", a->figures,
+                    "NAME=VALUE beside the value: another metric of the study, or whatever else is "
+                    "to be kept of the step. May be given several times");
   command.AddFlag("--final", a->final, "The value is the trial's result");
   command.AddFlag("--should-save", a->should_save,
                   "With --step alone: asks whether to save and end. The answer is \"save\" or "

@@ -1,6 +1,7 @@
 #include "tuner/cli/views/study_text.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -8,6 +9,7 @@
 
 #include "base/json/parse_json.h"
 #include "search_spaces/parameter.h"
+#include "tuner/analysis/best_trials.h"
 #include "tuner/cli/views/text.h"
 
 namespace espalier {
@@ -77,6 +79,38 @@ absl::StatusOr<v1::Trial> NamedTrial(const v1::StudyDetails& details, std::int64
 
 std::string MetricName(const v1::Study& study) {
   return study.metric().empty() ? "value" : study.metric();
+}
+
+std::string MetricNames(const v1::Study& study) {
+  if (study.metrics().empty()) return MetricName(study);
+  return fmt::format("{}", fmt::join(study.metrics(), ", "));
+}
+
+std::string ValuesText(const v1::Trial& trial) {
+  std::string text = trial.has_value() ? FormatValue(trial.value()) : "";
+  for (const double value : trial.other_values()) text += ", " + FormatValue(value);
+  return text;
+}
+
+std::vector<const v1::Trial*> ParetoFront(const v1::StudyDetails& details) {
+  std::vector<Direction> directions;
+  for (const std::string& word : details.study().directions()) {
+    directions.push_back(DirectionOf(word).value_or(Direction::kMinimize));
+  }
+  std::vector<TrialCopy> copies;
+  for (const v1::Trial& trial : details.trials()) {
+    if (trial.state() != v1::TRIAL_COMPLETE || !trial.has_value()) continue;
+    TrialCopy& copy = copies.emplace_back();
+    copy.number = trial.number();
+    copy.state = TrialState::kComplete;
+    copy.values = {trial.value()};
+    copy.values.insert(copy.values.end(), trial.other_values().begin(), trial.other_values().end());
+  }
+  std::vector<const v1::Trial*> front;
+  for (const std::int64_t number : BestTrials(copies, directions)) {
+    front.push_back(FindTrial(details, number));
+  }
+  return front;
 }
 
 std::string_view BestIs(const v1::Study& study) { return study.maximize() ? "highest" : "lowest"; }

@@ -36,6 +36,15 @@ std::string MetricName(const v1::Study& study);
 // "lowest" or "highest": which value is the best for the study.
 std::string_view BestIs(const v1::Study& study);
 
+// The metrics of a study of several, or the one of another: "loss, latency_ms".
+std::string MetricNames(const v1::Study& study);
+
+// The trial's newest value, or values, for people: "0.12, 3.4". Empty: it has none.
+std::string ValuesText(const v1::Trial& trial);
+
+// Of a study with several directions: the complete trials that no other one dominates, by number.
+std::vector<const v1::Trial*> ParetoFront(const v1::StudyDetails& details);
+
 // True if a is the better value for the study. NaN is worse than every number.
 bool BetterFor(const v1::Study& study, double a, double b);
 

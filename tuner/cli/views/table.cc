@@ -80,15 +80,8 @@ std::string SlotsText(const v1::StudyDetails& details, const v1::Trial& trial, d
 
 std::string Known(double value) { return value > 0 ? FormatValue(value) : ""; }
 
-// Of all directions.
-std::string ValuesText(const v1::Trial& trial) {
-  std::string text = trial.has_value() ? FormatValue(trial.value()) : "";
-  for (const double value : trial.other_values()) text += ", " + FormatValue(value);
-  return text;
-}
-
 std::vector<Column> AllColumns(const v1::StudyDetails& details, double now) {
-  const std::string metric = details.study().metric();
+  const std::string metric = details.study().metric().empty() ? "" : MetricNames(details.study());
   return {
       {.heading = "trial",
        .width = 5,
@@ -264,6 +257,19 @@ std::string HiddenLine(const std::vector<const v1::Trial*>& trials, std::size_t 
   return line;
 }
 
+// As many of its trials as a line shows to advantage.
+std::string FrontSoFar(const v1::StudyDetails& details) {
+  constexpr std::size_t kMost = 8;
+  const std::vector<const v1::Trial*> front = ParetoFront(details);
+  if (front.empty()) return "Pareto front: no trial is complete yet";
+  std::string line = fmt::format("Pareto front ({}): {}: ", MetricNames(details.study()),
+                                 Count(front.size(), "trial"));
+  for (std::size_t i = 0; i < std::min(front.size(), kMost); ++i) {
+    line += fmt::format("{}{} ({})", i == 0 ? "" : ", ", front[i]->number(), ValuesText(*front[i]));
+  }
+  return front.size() > kMost ? line + ", ..." : line;
+}
+
 }  // namespace
 
 std::string TrialCounts(const v1::Study& study) {
@@ -286,7 +292,7 @@ std::string TrialCounts(const v1::Study& study) {
 
 std::string BestSoFar(const v1::StudyDetails& details) {
   const v1::Study& study = details.study();
-  if (study.directions_size() > 1) return "best: none, as there are several directions";
+  if (study.directions_size() > 1) return FrontSoFar(details);
   std::string line = fmt::format("best ({}) {}", BestIs(study), MetricName(study));
   if (!study.has_best_trial()) return line + ": no value yet";
   line += fmt::format(" {}, trial {}", FormatValue(study.best_value()), study.best_trial());

@@ -188,7 +188,7 @@ std::vector<std::string> TrialText(const v1::StudyDetails& details, const v1::Tr
   if (trial.has_value()) {
     std::string values = FormatExactly(trial.value());
     for (const double value : trial.other_values()) values += ", " + FormatExactly(value);
-    lines.Add(details.study().metric(), values);
+    lines.Add(MetricNames(details.study()), values);
   }
   for (const v1::Parameter& parameter : trial.parameters()) {
     lines.Add("  " + parameter.name(), Cut(ExactParameter(parameter), 1000));

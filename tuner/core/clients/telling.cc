@@ -12,6 +12,7 @@
 #include "tuner/core/clients/client_trials.h"
 #include "tuner/core/state/refusals.h"
 #include "tuner/core/state/study_facts.h"
+#include "tuner/messages/replica_messages.h"
 
 namespace espalier {
 
@@ -97,6 +98,32 @@ absl::Status CheckEnd(const Study& study, const TellEnd& told) {
   return absl::OkStatus();
 }
 
+// Figures beside a value, whoever tells it.
+absl::Status CheckExtra(const StudySpec& spec, const ProgramRank& from,
+                        const std::map<std::string, double>& extra) {
+  if (extra.empty()) return absl::OkStatus();
+  if (spec.by_clients()) {
+    return absl::InvalidArgumentError(
+        "\"extra\": figures beside the value are of trials that the pool runs: tell the value "
+        "alone");
+  }
+  if (from.of_several()) {
+    return absl::InvalidArgumentError(
+        "\"extra\": figures beside the value are of programs whose only process is the trial's: "
+        "tell the value alone");
+  }
+  if (extra.size() > kMaxExtraFigures) {
+    return absl::InvalidArgumentError(absl::StrCat("\"extra\": at most ", kMaxExtraFigures,
+                                                   " further figures, got ", extra.size()));
+  }
+  for (const auto& [name, value] : extra) {
+    if (!name.empty() && name.size() <= kMaxFigureName) continue;
+    return absl::InvalidArgumentError(absl::StrCat("\"extra\": the name of a figure has 1 to ",
+                                                   kMaxFigureName, " bytes, got ", name.size()));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 void ClientTrials::On(const TellValue& event) {
@@ -105,9 +132,11 @@ void ClientTrials::On(const TellValue& event) {
     turn_.reply().status = NoTrial(event.trial);
     return;
   }
-  turn_.reply().status = RankReports::Check(event.from);
-  if (!turn_.reply().status.ok()) return;
   const Trial& trial = it->second;
+  absl::Status& status = turn_.reply().status;
+  status = RankReports::Check(event.from);
+  if (status.ok()) status = CheckExtra(turn_.StudyAt(trial.study).spec, event.from, event.extra);
+  if (!status.ok()) return;
   const bool stopped = turn_.StudyAt(trial.study).state != StudyState::kRunning;
   if (Ended(trial.state) || (stopped && trial.state != TrialState::kRunning)) {
     AnswerAfterTheEnd(trial, event);
@@ -146,7 +175,8 @@ void ClientTrials::On(const TellValue& event) {
   }
   std::string note = IgnoredAtItsStep(trial, *step, event.value, event.final);
   const IntermediateValue value = {.step = *step, .value = event.value, .at = turn_.now()};
-  event.final ? trials_.TakeFinalValue(trial.id, value) : trials_.TakeValue(trial.id, value);
+  event.final ? trials_.TakeFinalValue(trial.id, value, event.extra)
+              : trials_.TakeValue(trial.id, value, event.extra);
   turn_.reply().content =
       ValueReply{stopped || (Ended(trial.state) && !event.final), std::move(note)};
 }
@@ -229,13 +259,16 @@ void ClientTrials::On(const ReportValue& event) {
                  .step = event.step,
                  .value = event.value,
                  .final = false,
-                 .from = event.from});
+                 .from = event.from,
+                 .extra = event.extra});
     return;
   }
   turn_.reply().status = RankReports::Check(event.from);
   if (!turn_.reply().status.ok()) return;
   const Trial* trial = RunningTrial(event.trial);
   if (trial == nullptr) return;
+  turn_.reply().status = CheckExtra(turn_.StudyAt(trial->study).spec, event.from, event.extra);
+  if (!turn_.reply().status.ok()) return;
   const absl::StatusOr<std::int64_t> step = StepOf(*trial, event.step);
   if (!step.ok()) {
     turn_.reply().status = step.status();
@@ -245,7 +278,8 @@ void ClientTrials::On(const ReportValue& event) {
   } else {
     turn_.reply().content =
         ValueReply{false, IgnoredAtItsStep(*trial, *step, event.value, /*final=*/false)};
-    trials_.TakeValue(trial->id, {.step = *step, .value = event.value, .at = turn_.now()});
+    trials_.TakeValue(trial->id, {.step = *step, .value = event.value, .at = turn_.now()},
+                      event.extra);
   }
 }
 

@@ -1,9 +1,24 @@
 #include "tuner/core/estimates/compared_curves.h"
 
+#include <algorithm>
 #include <type_traits>
 #include <variant>
 
 namespace espalier {
+
+namespace {
+
+// Whether each final value says how good the trial is.
+bool EndsWithNumbers(const StudySpec& spec, const Trial& trial) {
+  if (!Counts(spec.direction(), *trial.value)) return false;
+  const std::span<const Direction> others = spec.other_directions();
+  for (std::size_t i = 0; i < std::min(others.size(), trial.other_values.size()); ++i) {
+    if (!Counts(others[i], trial.other_values[i])) return false;
+  }
+  return true;
+}
+
+}  // namespace
 
 std::span<Curve> ComparedCurves::Of(const TunerState& state, const Study& study) {
   adaptive_ = study.spec.batch_mode == BatchMode::kAdaptive;
@@ -16,9 +31,12 @@ std::span<Curve> ComparedCurves::Of(const TunerState& state, const Study& study)
   };
   const auto read = [&](std::size_t n) {
     const Trial& trial = trial_at(n);
-    const bool diverged = trial.value && !Counts(study.spec.direction(), *trial.value);
-    curves_[n] = {trial.number, trial.values, Ended(trial.state),
-                  trial.state == TrialState::kComplete && !diverged};
+    const bool diverged = trial.value && !EndsWithNumbers(study.spec, trial);
+    curves_[n] = {.trial_number = trial.number,
+                  .points = trial.values,
+                  .ended = Ended(trial.state),
+                  .complete = trial.state == TrialState::kComplete && !diverged,
+                  .others = *trial.other_curves};
     if (adaptive_) curves_[n].points = equal_progress_.Points(trial);
   };
   if (adaptive_) {

@@ -5,6 +5,7 @@
 
 #include "tuner/core/promise/continuation.h"
 #include "tuner/core/promise/extrapolation.h"
+#include "tuner/core/promise/front.h"
 #include "tuner/core/promise/top_k.h"
 
 namespace espalier {
@@ -15,10 +16,16 @@ namespace {
 constexpr double kLeast = 1e-6;
 constexpr std::size_t kMostLearnt = 48;  // curves that the extrapolation learns from
 
+bool MayEndWell(std::span<const IntermediateValue> points, bool ended) {
+  return points.empty() ? !ended : std::isfinite(points.back().value);
+}
+
 bool CanEndWell(const Curve& curve) {
   if (curve.ended && !curve.complete) return false;
-  if (curve.points.empty()) return !curve.ended;
-  return std::isfinite(curve.points.back().value);
+  return MayEndWell(curve.points, curve.ended) &&
+         std::ranges::all_of(curve.others, [&curve](const auto& points) {
+           return MayEndWell(points, curve.ended);
+         });
 }
 
 std::vector<CurvePoint> PointsOf(const Curve& curve, const Continuation& study) {
@@ -62,6 +69,26 @@ Forecast Join(const Forecast& a, const Forecast& b) {
           share * a.variance + (1 - share) * b.variance + share * (1 - share) * apart * apart};
 }
 
+// The curves of a further objective, as if they were those of the first.
+std::vector<Curve> CurvesOf(std::span<const Curve> curves, std::size_t other) {
+  std::vector<Curve> result(curves.begin(), curves.end());
+  for (Curve& curve : result) {
+    curve.points =
+        other < curve.others.size() ? curve.others[other] : std::span<const IntermediateValue>();
+    curve.others = {};
+  }
+  return result;
+}
+
+std::vector<double> OnTheFront(Direction direction, std::span<const Curve> curves,
+                               std::span<const std::size_t> rivals, const PromiseOptions& options) {
+  CostsByObjective ends{ForecastEnds(direction, curves, rivals, options)};
+  for (std::size_t k = 0; k < options.other_directions.size(); ++k) {
+    ends.push_back(ForecastEnds(options.other_directions[k], CurvesOf(curves, k), rivals, options));
+  }
+  return FrontProbability(ends);
+}
+
 }  // namespace
 
 std::vector<Forecast> ForecastEnds(Direction direction, std::span<const Curve> curves,
@@ -101,8 +128,10 @@ std::vector<double> Promise(Direction direction, std::span<const Curve> curves,
   for (std::size_t i = 0; i < curves.size(); ++i) {
     if (CanEndWell(curves[i])) rivals.push_back(i);
   }
-  const std::vector<Forecast> ends = ForecastEnds(direction, curves, rivals, options);
-  const std::vector<double> among = TopKProbability(ends, options.best_k);
+  const std::vector<double> among =
+      options.other_directions.empty()
+          ? TopKProbability(ForecastEnds(direction, curves, rivals, options), options.best_k)
+          : OnTheFront(direction, curves, rivals, options);
   std::vector<double> promise(curves.size(), 0.0);
   for (std::size_t r = 0; r < rivals.size(); ++r) {
     const double least = curves[rivals[r]].ended ? 0 : kLeast;

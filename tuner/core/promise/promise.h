@@ -15,11 +15,16 @@ inline constexpr int kMostBestK = 1000;  // the time of a top-k probability grow
 struct PromiseOptions {
   int best_k = 1;
   std::int64_t max_step = 0;  // where a trial's curve ends; 0: unknown, the longest curve's end
+  // Of further objectives, which curves have as `others`.
+  std::vector<Direction> other_directions{};
 };
 
 // For each curve the probability that its trial ends among the study's best k by final value, all
 // given trials that can still end well being its rivals. In [0, 1]; the sum is k, up to the error
 // of a numerical integral, when at least k trials can still end well.
+//
+// With several objectives it is the probability to end on their Pareto front (front.h), each
+// objective's end being forecast by itself, and best_k is of no account.
 //
 // A trial that was pruned, failed or last reported what is not finite has 0; a complete one ends at
 // its last value for certain. The end of any other is forecast twice: from its own curve
@@ -32,7 +37,7 @@ std::vector<double> Promise(Direction direction, std::span<const Curve> curves,
                             const PromiseOptions& options);
 
 // The forecasts behind it, of the curves that `wanted` names by index. Costs are relative to one
-// another: only differences count.
+// another: only differences count. Of the first objective alone.
 std::vector<Forecast> ForecastEnds(Direction direction, std::span<const Curve> curves,
                                    std::span<const std::size_t> wanted,
                                    const PromiseOptions& options);

@@ -8,6 +8,7 @@ namespace {
 class None : public Pruner {
  public:
   PruneVerdict Judge(const PrunerInput&) const override { return {}; }
+  bool takes_objectives() const override { return true; }
 };
 
 }  // namespace

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -76,6 +79,10 @@ double TogetherUpTo(double own, std::span<const Curve> curves, std::span<const d
 // to that step, and any trial while fewer than min_trials have reported. A trial is judged at its
 // first report, and again each time that its step has grown by a sixteenth. Values that are not
 // numbers are passed over, until three in a row end it.
+//
+// With several objectives a trial's promise is the chance that it ends on their Pareto front, and
+// the k best together are as many as the front is expected to have. Never ended is then a trial
+// that no other one dominates by the values of a step up to that one.
 class PromisePruner : public Pruner {
  public:
   explicit PromisePruner(PromiseSettings settings) : settings_(settings) {}
@@ -86,7 +93,10 @@ class PromisePruner : public Pruner {
       return {PruneAction::kPrune, *std::move(reason)};
     }
     const IntermediateValue& last = input.trial.points.back();
-    if (!std::isfinite(last.value)) return OfNoNumber(input);
+    if (!std::isfinite(last.value)) return OfNoNumber(input.trial.points);
+    for (const std::vector<IntermediateValue>& points : input.trial.others) {
+      if (!points.empty() && !std::isfinite(points.back().value)) return OfNoNumber(points);
+    }
     if (last.step < settings_.min_steps || !IsDue(input.trial)) return {};
     if (!EnoughReported(input) || IsBestSoFar(input)) return {};
     // In order of trials, so that rounding does not depend on the order of `others`.
@@ -97,6 +107,7 @@ class PromisePruner : public Pruner {
     PromiseOptions options;
     options.best_k = settings_.best_k > 0 ? static_cast<int>(settings_.best_k) : input.best_k;
     options.max_step = input.max_step;
+    options.other_directions.assign(input.other_directions.begin(), input.other_directions.end());
     const std::vector<double> promise = Promise(input.direction, curves, options);
     const double own = promise.back();
     const auto leader = std::max_element(promise.begin(), promise.end()) - promise.begin();
@@ -104,8 +115,18 @@ class PromisePruner : public Pruner {
     const double together = TogetherUpTo(own, curves, promise);
     const double lenience = Lenience(input, curves[static_cast<std::size_t>(leader)]);
     const double alone_needed = settings_.threshold / lenience;
-    const double together_needed = settings_.risk * BySize(input) * options.best_k / lenience;
+    const bool of_front = !options.other_directions.empty();
+    const double best = of_front ? std::accumulate(promise.begin(), promise.end(), 0.0)
+                                 : static_cast<double>(options.best_k);
+    const double together_needed = settings_.risk * BySize(input) * best / lenience;
     if (own >= alone_needed || together >= together_needed) return {};
+    if (of_front) {
+      return {PruneAction::kPrune,
+              absl::StrFormat("%s at step %d has %.2g %% chance to end on the Pareto front (needs "
+                              "%.2g %%), with all that have less %.2g %% (need %.2g %%)",
+                              NewestValues(input.trial), last.step, 100 * own, 100 * alone_needed,
+                              100 * together, 100 * together_needed)};
+    }
     return {PruneAction::kPrune,
             absl::StrFormat("%.4g at step %d has %.2g %% chance to end among the best %d "
                             "(needs %.2g %%), with all that have less %.2g %% (need %.2g %%)",
@@ -113,9 +134,11 @@ class PromisePruner : public Pruner {
                             100 * together, 100 * together_needed)};
   }
 
+  bool takes_objectives() const override { return true; }
+
  private:
-  static PruneVerdict OfNoNumber(const PrunerInput& input) {
-    const auto latest = input.trial.points.last(std::min(kDiverged, input.trial.points.size()));
+  static PruneVerdict OfNoNumber(std::span<const IntermediateValue> points) {
+    const auto latest = points.last(std::min(kDiverged, points.size()));
     const auto finite = [](const auto& point) { return std::isfinite(point.value); };
     if (latest.size() < kDiverged || std::ranges::any_of(latest, finite)) return {};
     return {PruneAction::kPrune,
@@ -147,6 +170,7 @@ class PromisePruner : public Pruner {
   // No trial has had a better value up to the step of its newest one.
   static bool IsBestSoFar(const PrunerInput& input) {
     const IntermediateValue& last = input.trial.points.back();
+    if (!input.other_directions.empty()) return IsUndominatedSoFar(input, last.step);
     for (const Curve& other : input.others) {
       for (const IntermediateValue& point : other.points) {
         if (point.step > last.step) break;
@@ -154,6 +178,52 @@ class PromisePruner : public Pruner {
       }
     }
     return true;
+  }
+
+  // All that the trial has told of the step; none where it lacks one of the objectives.
+  static std::optional<std::vector<double>> ValuesAt(const Curve& curve, std::int64_t step) {
+    const IntermediateValue* first = PointAt(curve, step);
+    if (first == nullptr) return std::nullopt;
+    std::vector<double> values{first->value};
+    for (const std::vector<IntermediateValue>& points : curve.others) {
+      const IntermediateValue* other = PointAt(Curve{.points = points}, step);
+      if (other == nullptr) return std::nullopt;
+      values.push_back(other->value);
+    }
+    return values;
+  }
+
+  // No worse in any objective: what dominates, and what is equal.
+  static bool NoWorse(const PrunerInput& input, const std::vector<double>& a,
+                      const std::vector<double>& b) {
+    if (a.size() != b.size()) return false;
+    for (std::size_t k = 0; k < a.size(); ++k) {
+      const Direction direction = k == 0 ? input.direction : input.other_directions[k - 1];
+      if (Better(direction, b[k], a[k])) return false;
+    }
+    return true;
+  }
+
+  static bool IsUndominatedSoFar(const PrunerInput& input, std::int64_t step) {
+    const std::optional<std::vector<double>> own = ValuesAt(input.trial, step);
+    if (!own) return false;
+    for (const Curve& other : input.others) {
+      for (const IntermediateValue& point : other.points) {
+        if (point.step > step) break;
+        if (Better(input.direction, own->front(), point.value)) continue;
+        const auto theirs = ValuesAt(other, point.step);
+        if (theirs && NoWorse(input, *theirs, *own)) return false;
+      }
+    }
+    return true;
+  }
+
+  static std::string NewestValues(const Curve& trial) {
+    std::string text = absl::StrFormat("%.4g", trial.points.back().value);
+    for (const std::vector<IntermediateValue>& points : trial.others) {
+      if (!points.empty()) absl::StrAppendFormat(&text, ", %.4g", points.back().value);
+    }
+    return text;
   }
 
   PromiseSettings settings_;

@@ -26,6 +26,8 @@ struct PrunerInput {
   int best_k = 1;             // how many best trials the study is after
   // The least share of the pool's slots that the trial holds: what keeping it costs the others.
   double pool_share = kUsualPoolShare;
+  // Of further objectives, which curves have as `others`.
+  std::span<const Direction> other_directions{};
 };
 
 enum class PruneAction {
@@ -45,6 +47,9 @@ class Pruner {
  public:
   virtual ~Pruner() = default;
   virtual PruneVerdict Judge(const PrunerInput& input) const = 0;
+
+  // Whether it can judge trials of several objectives.
+  virtual bool takes_objectives() const { return false; }
 
   // Whether the pruner ever pauses a trial. MayGoOn is called only if so.
   virtual bool pauses() const { return false; }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <optional>
 #include <string>
@@ -31,6 +32,7 @@ struct StudyCurves {
   std::vector<TrialId> trials;
   std::vector<Curve> curves;
   std::vector<IntermediateValue> points{};  // of all curves; empty: they lie elsewhere
+  std::deque<std::vector<std::vector<IntermediateValue>>> other_points{};  // likewise, by curve
 };
 
 // All that a plan is made of: the pool as it is at this moment. A value of its own, so that it can

@@ -32,6 +32,8 @@ void KeepPoints(StudyCurves& study) {
     const auto from =
         study.points.insert(study.points.end(), curve.points.begin(), curve.points.end());
     curve.points = {from, curve.points.size()};
+    if (curve.others.empty()) continue;
+    curve.others = study.other_points.emplace_back(curve.others.begin(), curve.others.end());
   }
 }
 

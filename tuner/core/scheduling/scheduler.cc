@@ -221,7 +221,10 @@ StudyCurves Scheduler::CurvesToForecast(const Study& study) {
   StudyCurves forecast;
   forecast.study = study.id;
   forecast.direction = study.spec.direction();
-  forecast.options = {study.spec.best_k, pool_.LastStepOf(study)};
+  const std::span<const Direction> others = study.spec.other_directions();
+  forecast.options = {.best_k = study.spec.best_k,
+                      .max_step = pool_.LastStepOf(study),
+                      .other_directions = {others.begin(), others.end()}};
   forecast.trials = study.trials;
   const std::span<const Curve> curves = curves_.Of(turn_.state(), study);
   forecast.curves.assign(curves.begin(), curves.end());

@@ -47,6 +47,7 @@ struct TellValue {
   double value = 0;
   bool final = false;
   ProgramRank from{};
+  std::map<std::string, double> extra{};  // further figures of the step
 };
 struct PinTrial {
   std::string study;
@@ -170,6 +171,7 @@ struct ReportValue {
   std::optional<std::int64_t> step;  // absent: the one after the last
   double value = 0;
   ProgramRank from{};
+  std::map<std::string, double> extra{};  // further figures of the step
 };
 // Whether the ranks of a trial's program stop at the step, or save and end at it: all that ask at
 // it are answered alike.

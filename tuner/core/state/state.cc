@@ -186,7 +186,7 @@ class Applier {
 
   void operator()(const ValueReported& c) {
     bool replaces = false;
-    const Trial& changed = Tallied(c.id, [&c, &replaces](Trial& trial) {
+    const Trial& changed = Tallied(c.id, [&](Trial& trial) {
       std::vector<IntermediateValue>& values = trial.values;
       const auto at = PlaceOf(values, c.value.step);
       replaces = at != values.end() && at->step == c.value.step;
@@ -197,7 +197,9 @@ class Applier {
                        absl::StrCat("trial ", c.id.value, " has step ", c.value.step, " already"));
         *at = c.value;
       }
-      if (!c.extra.empty()) trial.extra[c.value.step] = c.extra;
+      if (c.extra.empty()) return;
+      trial.extra[c.value.step] = c.extra;
+      TakeOtherMetrics(StudyAt(trial.study).spec, c.value.step, trial);
     });
     if (replaces || Ended(changed.state)) {
       Rank(changed);

@@ -107,13 +107,16 @@ struct MetricFiles {
 
 struct StudySpec {
   std::string name;
-  std::string metric = "value";  // only shown; a trial reports one metric
+  std::string metric = "value";  // only shown; what trials report is its value
+  // Of a study that the pool runs with several directions: the metrics of the second and of further
+  // ones. Trials report them as figures of these names beside the first one's value.
+  std::vector<std::string> other_metrics;
   MetricPatterns from_output;
   MetricFiles from_files;
   bool mean_of_ranks = false;  // else ranks of one program have to report alike
   bool has_metric = true;      // false: jobs, which may end well without having reported anything
   StudyKind kind = StudyKind::kTuned;
-  std::vector<Direction> directions{Direction::kMinimize};  // several: of a study of clients
+  std::vector<Direction> directions{Direction::kMinimize};  // several: several objectives
   SearchSpace space;
   std::vector<Parameters> points;  // of the first trials; what one does not name is drawn
   Parameters fixed;                // of all trials: the sampler searches the others
@@ -401,8 +404,13 @@ struct Trial {
   std::vector<Resize> resizes;
   TrainingFigures figures;       // as of its newest value or its end
   ProcessVariables environment;  // of queued studies only
+  // Of the second direction and of further ones, final. Of a trial that the pool runs they follow
+  // from its curves: the newest ones, once it has told of all metrics.
+  std::vector<double> other_values;
+  // What it has told of the study's other metrics, one after the other, each ascending by step.
+  // Those of `extra`, as curves; only step, value and time are set.
+  Rarely<std::vector<std::vector<IntermediateValue>>> other_curves;
   // Only trials of ask-and-tell studies have these, but for the attributes.
-  std::vector<double> other_values;       // final, of the second direction and further ones
   std::vector<SuggestedValue> suggested;  // in the order in which they were drawn
   Attributes attributes;
   Rarely<std::string> draw;  // what its parameters were drawn from (TrialDraw); empty: nothing was

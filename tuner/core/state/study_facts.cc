@@ -68,6 +68,43 @@ const IntermediateValue* ValueAt(const Trial& trial, std::int64_t step) {
   return at != trial.values.end() && at->step == step ? &*at : nullptr;
 }
 
+void TakeOtherMetrics(const StudySpec& spec, std::int64_t step, Trial& trial) {
+  const auto told = trial.extra.find(step);
+  const IntermediateValue* value = ValueAt(trial, step);
+  if (spec.other_metrics.empty() || told == trial.extra.end() || value == nullptr) return;
+  std::vector<std::vector<IntermediateValue>>& curves = trial.other_curves.edit();
+  curves.resize(spec.other_metrics.size());
+  for (std::size_t i = 0; i < curves.size(); ++i) {
+    const auto figure = told->second.find(spec.other_metrics[i]);
+    if (figure == told->second.end()) continue;
+    const auto at =
+        std::lower_bound(curves[i].begin(), curves[i].end(), step,
+                         [](const IntermediateValue& v, std::int64_t s) { return v.step < s; });
+    const IntermediateValue point{.step = step, .value = figure->second, .at = value->at};
+    if (at != curves[i].end() && at->step == step) {
+      *at = point;
+    } else {
+      curves[i].insert(at, point);
+    }
+  }
+  if (!UntoldMetric(spec, trial).empty()) return;
+  trial.other_values.clear();
+  for (const auto& curve : curves) trial.other_values.push_back(curve.back().value);
+}
+
+void TakeOtherMetrics(const StudySpec& spec, Trial& trial) {
+  if (spec.other_metrics.empty()) return;
+  for (const auto& [step, figures] : trial.extra) TakeOtherMetrics(spec, step, trial);
+}
+
+std::string UntoldMetric(const StudySpec& spec, const Trial& trial) {
+  const std::vector<std::vector<IntermediateValue>>& curves = *trial.other_curves;
+  for (std::size_t i = 0; i < spec.other_metrics.size(); ++i) {
+    if (i >= curves.size() || curves[i].empty()) return spec.other_metrics[i];
+  }
+  return "";
+}
+
 bool HasProvenInelastic(const TunerState& state, const Study& study) {
   const TrialTally& tally = state.TallyOf(study);
   return !study.spec.by_clients() && tally.any_at_work() && !tally.any_in_group();

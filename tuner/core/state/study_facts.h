@@ -40,6 +40,14 @@ bool CompleteWithoutValue(const Study& study, const Trial& trial);
 // What the trial has told of the step; null: nothing.
 const IntermediateValue* ValueAt(const Trial& trial, std::int64_t step);
 
+// What has become of the trial's other metrics (Trial::other_curves, other_values), by the figures
+// that it told with the value of `step`, or with each of its values.
+void TakeOtherMetrics(const StudySpec& spec, std::int64_t step, Trial& trial);
+void TakeOtherMetrics(const StudySpec& spec, Trial& trial);
+
+// The first metric of the study that the trial has not told of; empty: it has told of all.
+std::string UntoldMetric(const StudySpec& spec, const Trial& trial);
+
 // Whether trials of the study have told values or come to their end without ever having been in a
 // group of replicas: then its program cannot be resized.
 bool HasProvenInelastic(const TunerState& state, const Study& study);

@@ -55,46 +55,56 @@ std::vector<std::string> SamplersOfObjectives() {
 
 void Quoted(std::string* out, const std::string& name) { absl::StrAppend(out, "\"", name, "\""); }
 
-// What a person knows of parameters, and the space that is left to the sampler.
-absl::Status ValidatePoints(const StudySpec& spec) {
-  if (spec.points.empty() && spec.fixed.empty()) return absl::OkStatus();
-  if (spec.queued()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        spec.points.empty() ? "\"fixed\"" : "\"points\"",
-        ": has no place beside the sampler \"queue\", whose trials clients enqueue whole"));
-  }
-  ESPALIER_RETURN_IF_ERROR(InKey("fixed", spec.space.ValidateSome(spec.fixed)));
-  if (!spec.fixed.empty() && spec.space.Validate(spec.fixed).ok()) {
-    return absl::InvalidArgumentError("\"fixed\": leaves no parameter to search");
-  }
-  if (spec.points.size() > kMaxPoints ||
-      (spec.max_trials > 0 && std::ssize(spec.points) > spec.max_trials)) {
+// Trials that the pool runs tell of several metrics at each step.
+absl::Status ValidateMetrics(const StudySpec& spec) {
+  const auto refuse = [&spec](std::string_view key, std::string_view why) {
+    return absl::InvalidArgumentError(absl::StrCat("\"", std::string(key), "\": a study of ",
+                                                   spec.directions.size(), " metrics ",
+                                                   std::string(why)));
+  };
+  if (spec.other_metrics.size() + 1 != spec.directions.size()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("\"points\": at most ",
-                     spec.max_trials > 0 ? std::min<std::int64_t>(spec.max_trials, kMaxPoints)
-                                         : static_cast<std::int64_t>(kMaxPoints),
-                     ", as there are trials, got ", spec.points.size()));
+        absl::StrCat("\"metric\": needs a direction for each metric, got ", spec.directions.size(),
+                     " directions for ", spec.other_metrics.size() + 1, " metrics"));
   }
-  for (std::size_t i = 0; i < spec.points.size(); ++i) {
-    const std::string place = absl::StrCat("points[", i, "]");
-    ESPALIER_RETURN_IF_ERROR(InKey(place, spec.space.ValidateSome(spec.points[i])));
-    for (const auto& [name, value] : spec.points[i]) {
-      const ParameterValue* const held = Find(spec.fixed, name);
-      if (held == nullptr || SameValue(*held, value)) continue;
-      return InKey(place, absl::InvalidArgumentError(
-                              absl::StrCat("parameter \"", name, "\" is ", ToDisplay(value),
-                                           ", and \"fixed\" holds it at ", ToDisplay(*held))));
-    }
+  if (spec.queued()) return refuse("metric", "draws its trials: a queue has one metric");
+  if (spec.reads_values()) {
+    return refuse("metric", "has programs that report them: one alone can be read elsewhere");
+  }
+  if (!spec.launch.empty() && spec.mean_of_ranks) {
+    return refuse("ranks", "needs \"same\": the mean is of one value");
+  }
+  if (spec.target) return refuse("target", "has no one value that could reach it");
+  if (spec.best_k > 1) return refuse("promise", "goes by their Pareto front: leave out \"best_k\"");
+  if (spec.batch_mode == BatchMode::kAdaptive) {
+    return refuse("batch_mode", "compares trials step by step: it needs \"fixed\"");
   }
   return absl::OkStatus();
 }
 
+// The pruners that can judge trials of several objectives, by name.
+std::vector<std::string> PrunersOfObjectives() {
+  std::vector<std::string> names;
+  for (const std::string& name : Pruners().Names()) {
+    const auto pruner = MakePruner(name, {});
+    if (pruner.ok() && (*pruner)->takes_objectives()) names.push_back(name);
+  }
+  return names;
+}
+
 // What goes by one value has no place where trials have several.
 absl::Status ValidateForSeveralDirections(const StudySpec& spec) {
-  if (spec.pruner.name != "none") {
-    return absl::InvalidArgumentError(
-        absl::StrCat("\"pruner\": a study of ", spec.directions.size(),
-                     " directions prunes nothing, got \"", spec.pruner.name, "\""));
+  if (!spec.by_clients()) ESPALIER_RETURN_IF_ERROR(ValidateMetrics(spec));
+  const auto pruner = MakePruner(spec.pruner.name, spec.pruner.options);
+  if (spec.by_clients() && spec.pruner.name != "none") {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "\"pruner\": a study of ", spec.directions.size(),
+        " directions whose trials clients run prunes nothing, got \"", spec.pruner.name, "\""));
+  }
+  if (pruner.ok() && !(*pruner)->takes_objectives()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "\"pruner\": \"", spec.pruner.name, "\" goes by one direction, and there are ",
+        spec.directions.size(), ": give ", absl::StrJoin(PrunersOfObjectives(), ", ", Quoted)));
   }
   const auto sampler = MakeSampler(spec.sampler.name, spec.sampler.options);
   if (!sampler.ok() || (*sampler)->takes_objectives() || spec.space.dimensions().empty()) {
@@ -137,7 +147,9 @@ absl::Status Validate(const StudySpec& spec) {
         spec.sampler.name, "\" for a study that is ", spec.queued() ? "" : "not ", "queued"));
   }
   if (!spec.by_clients()) ESPALIER_RETURN_IF_ERROR(ValidateForPool(spec));
-  if (spec.directions.size() > 1) ESPALIER_RETURN_IF_ERROR(ValidateForSeveralDirections(spec));
+  if (spec.directions.size() > 1 || !spec.other_metrics.empty()) {
+    ESPALIER_RETURN_IF_ERROR(ValidateForSeveralDirections(spec));
+  }
   const auto sampler = MakeSampler(spec.sampler.name, spec.sampler.options);
   ESPALIER_RETURN_IF_ERROR(InKey("sampler", sampler.status()));
   ESPALIER_RETURN_IF_ERROR(ValidatePoints(spec));

@@ -50,10 +50,21 @@ std::optional<std::string> AllFailed(const Study& study, const TunerState& state
   return text;
 }
 
+bool EndedWithNumbers(const Trial& trial) {
+  const auto is_number = [](double value) { return std::isfinite(value); };
+  return trial.state == TrialState::kComplete && trial.value && is_number(*trial.value) &&
+         std::ranges::all_of(trial.other_values, is_number);
+}
+
 // Where trials of the study ran to their end and none has a value that can be compared: that.
 std::optional<std::string> NoneHasANumber(const Study& study, const TunerState& state) {
   if (study.spec.kind != StudyKind::kTuned || !study.spec.has_metric) return std::nullopt;
   if (BestTrial(state, study)) return std::nullopt;
+  if (!study.spec.other_metrics.empty() && std::ranges::any_of(study.trials, [&state](TrialId id) {
+        return EndedWithNumbers(state.trials.at(id));
+      })) {
+    return std::nullopt;
+  }
   const Trial* last = nullptr;
   bool on_its_way = false;
   for (const TrialId id : study.trials) {
@@ -83,6 +94,16 @@ void Trials::EndTrial(TrialId id, TrialState state, const std::string& reason,
                       std::optional<double> value, const std::string& last_output, bool cancelled) {
   const Trial& trial = turn_.TrialAt(id);
   if (Ended(trial.state)) return;
+  if (state == TrialState::kComplete) {
+    const std::string untold = UntoldMetric(turn_.StudyAt(trial.study).spec, trial);
+    if (!untold.empty()) {
+      EndTrial(id, TrialState::kFail,
+               absl::StrCat(reason, " and has not told of metric \"", untold,
+                            "\": programs report it beside the value, as a figure of that name"),
+               std::nullopt, last_output, cancelled);
+      return;
+    }
+  }
   // A trial that never ran cannot be COMPLETE: only RUNNING leads there.
   ESPALIER_CHECK(MayFollow(trial.state, state, StateSource::kPool),
                  std::string(ToString(trial.state)) + " to " + std::string(ToString(state)));
@@ -233,8 +254,9 @@ void Trials::TakeValue(TrialId id, IntermediateValue value, std::map<std::string
   if (RecordValue(id, value, std::move(extra))) JudgeTrial(id);
 }
 
-void Trials::TakeFinalValue(TrialId id, const IntermediateValue& value) {
-  RecordValue(id, value, {});
+void Trials::TakeFinalValue(TrialId id, const IntermediateValue& value,
+                            std::map<std::string, double> extra) {
+  RecordValue(id, value, std::move(extra));
   if (Ended(turn_.TrialAt(id).state)) return;  // with its study
   EndTrial(id, TrialState::kComplete, "told its final value", value.value);
 }

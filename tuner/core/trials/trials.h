@@ -49,7 +49,8 @@ class Trials {
   // Takes a reported value, and judges the trial by it.
   void TakeValue(TrialId id, IntermediateValue value, std::map<std::string, double> extra = {});
   // Takes a value with which the trial is COMPLETE: its pruner is not asked any more.
-  void TakeFinalValue(TrialId id, const IntermediateValue& value);
+  void TakeFinalValue(TrialId id, const IntermediateValue& value,
+                      std::map<std::string, double> extra = {});
   // Ends a running study, and its trials of the pool with it.
   void EndStudy(StudyId id, StudyState state, const std::string& reason);
   // The same for a study that has reached its own end: FAILED if all of its trials failed, or none

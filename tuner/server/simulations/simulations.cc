@@ -165,6 +165,11 @@ absl::StatusOr<Simulations::Order> Simulations::OrderOf(Tuner& tuner, const std:
           absl::StrCat("study \"", study, "\": its clients run its trials, and no policy gives ",
                        "them slots: there is nothing to simulate"));
     }
+    if (!found->spec.other_metrics.empty()) {
+      status = absl::FailedPreconditionError(
+          absl::StrCat("study \"", study, "\" has ", found->spec.directions.size(),
+                       " metrics, and simulated trials tell of one"));
+    }
     order.goes_on = found->state == StudyState::kRunning;
     order.as_it_was.policy = TextOf(view.core.PoolPolicy().value_or(found->spec.policy));
     if (!wanted.slots) order.slots = view.core.SlotsTotal();

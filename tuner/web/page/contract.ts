@@ -127,6 +127,8 @@ export interface Study extends Versioned {
   metric: string | null;
   direction: Direction;
   directions: Direction[];
+  /** Names of several metrics, one a direction; empty where there is one, or clients run the trials. */
+  metrics: string[];
   policy: string;
   sampler: string;
   pruner: string;

@@ -21,6 +21,16 @@ namespace espalier::view {
 
 namespace {
 
+// Names of several metrics, one a direction; none where there is one, or clients run the trials.
+void PutMetrics(JsonText& json, const StudySpec& spec) {
+  std::vector<std::string> names;
+  if (!spec.other_metrics.empty()) names.push_back(spec.metric);
+  names.insert(names.end(), spec.other_metrics.begin(), spec.other_metrics.end());
+  json.Key("metrics");
+  json.Array(names, [&json](const std::string& name) { json.Value(name); });
+}
+
+
 constexpr std::ptrdiff_t kSuggestionsOfStudy = 4096;
 
 // A study without its trials and its record, copied.
@@ -96,6 +106,7 @@ std::string ToJson(const StudyFacts& facts) {
     json.Key("metric");
     spec.has_metric ? json.Value(spec.metric) : json.Null();
     PutDirections(json, spec.directions);
+    PutMetrics(json, spec);
     json.Member("policy", TextOf(facts.policy.value_or(spec.policy)));
     json.Member("sampler", TextOf(spec.sampler));
     json.Member("pruner", TextOf(spec.pruner));

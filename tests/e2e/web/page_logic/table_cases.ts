@@ -1,4 +1,4 @@
-import {columnsOf, formatColumns, labelOf, moved, parseColumns, toggled, usualColumns} from "../../../../tuner/web/page/table/columns";
+import {columnsOf, formatColumns, labelOf, objectiveNames, moved, parseColumns, toggled, usualColumns} from "../../../../tuner/web/page/table/columns";
 import {type Condition, formatCondition, formatConditions, parseCondition, parseConditions} from "../../../../tuner/web/page/table/conditions";
 import {csv, csvCell} from "../../../../tuner/web/page/table/csv";
 import {ROW, anchored, rowsWindow, scrolledTo} from "../../../../tuner/web/page/table/rows_window";
@@ -151,7 +151,11 @@ test("the usual columns suit the study", () => {
 
 test("heads say what stands below them", () => {
   equal([labelOf("value", "loss"), labelOf("p:lr", "loss"), labelOf("batch_size", "loss"), labelOf("u:p:x", "")], ["loss", "lr", "batch", "p:x"]);
-  equal([labelOf("value", "loss", 2), labelOf("values:1", "loss", 2)], ["value 1", "value 2"]);
+  equal([labelOf("value", "loss", ["value 1", "value 2"]), labelOf("values:1", "loss", ["value 1", "value 2"])], ["value 1", "value 2"]);
+  const two = {metric: "loss", metrics: ["loss", "latency_ms"], directions: ["minimize" as const, "minimize" as const]};
+  equal(objectiveNames(two), ["loss", "latency_ms"]);
+  equal(labelOf("values:1", "loss", objectiveNames(two)), "latency_ms");
+  equal(objectiveNames({...two, metrics: []}), ["value 1", "value 2"]);
 });
 
 test("columns are chosen and moved", () => {

@@ -1,5 +1,5 @@
 // Which columns a table of trials shows, in which order, and what stands above them. Pure.
-import type {Parameter} from "../contract";
+import type {Parameter, Study} from "../contract";
 
 export interface ColumnChoice {
   /** All that can be shown. */
@@ -31,10 +31,19 @@ export function isTime(column: string): boolean {
   return TIMES.has(column);
 }
 
-export function labelOf(column: string, metric: string, objectives = 1): string {
+/** What the objective of that place, from 0, is called. */
+export function objectiveName(study: Pick<Study, "metric" | "metrics" | "directions">, place: number): string {
+  return study.metrics[place] ?? (study.directions.length > 1 ? `value ${place + 1}` : study.metric || "value");
+}
+
+export function objectiveNames(study: Pick<Study, "metric" | "metrics" | "directions">): string[] {
+  return study.directions.map((_, place) => objectiveName(study, place));
+}
+
+export function labelOf(column: string, metric: string, objectives: readonly string[] = []): string {
   const further = /^values:(\d+)$/.exec(column);
-  if (further !== null) return `value ${Number(further[1]) + 1}`;
-  if (column === "value" && objectives > 1) return "value 1";
+  if (further !== null) return objectives[Number(further[1])] ?? `value ${Number(further[1]) + 1}`;
+  if (column === "value" && objectives.length > 1) return objectives[0] ?? "value 1";
   if (column === "value" && metric !== "") return metric;
   const label = LABELS[column];
   if (label !== undefined) return label;

@@ -44,7 +44,7 @@ export function CurvesPanel({study, row, hovered, onHover, onOpen}: CurvesPanelP
   const possible = canBeLog(curves.map((curve) => curve.y));
   const ylog = logs.includes("y") && possible;
   const toggleLog = (of: string) => setLogs(logs.includes(of) ? logs.replace(of, "") : [...logs, of].sort().join(""));
-  const none = study.directions.length > 1
+  const none = study.directions.length > 1 && study.metrics.length === 0
     ? "Trials of several objectives report no values on the way: their values are in the table."
     : study.metric === null ? "Its trials have no metric, and so no curves." : null;
   const topIds = (k: number) => curves.slice(0, k).map((curve) => curve.id);

@@ -17,7 +17,10 @@ export function DefinitionTab({study}: {study: Study}) {
         <h2>How it is run</h2>
         <dl className="facts">
           <Fact name={study.directions.length > 1 ? "objectives" : "metric"}>
-            {study.metric === null ? "none" : <><Name of={study.metric} />, {study.directions.join(", ")}</>}
+            {study.metric === null ? "none"
+              : study.metrics.length > 1
+                ? study.metrics.map((name, place) => <div key={name}><Name of={name} />, {study.directions[place]}</div>)
+                : <><Name of={study.metric} />, {study.directions.join(", ")}</>}
           </Fact>
           <Fact name="sampler">{visible(study.sampler)}</Fact>
           <Fact name="pruner">{visible(study.pruner)}</Fact>

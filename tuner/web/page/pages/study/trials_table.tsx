@@ -11,7 +11,7 @@ import {store as service} from "../../store";
 import {Swatch, cellOf} from "../../table/cells";
 import {Chips} from "../../table/chips";
 import {ColumnChooser} from "../../table/column_chooser";
-import {labelOf, widthOf} from "../../table/columns";
+import {labelOf, objectiveNames, widthOf} from "../../table/columns";
 import {csv} from "../../table/csv";
 import {type TrialsView, useTrialsView} from "../../table/trials_view";
 import type {TrialsStore} from "../../table/trials_store";
@@ -46,8 +46,7 @@ export function TrialsTable(props: TrialsTableProps) {
   const acted = actedRow === undefined ? null : actedOn(trials.store, actedRow);
   const [choosing, setChoosing] = useState(false);
   const [copy, copied] = useCopy();
-  const label = useCallback((column: string) => labelOf(column, study.metric ?? "value", study.directions.length),
-                            [study.metric, study.directions.length]);
+  const label = useCallback((column: string) => labelOf(column, study.metric ?? "value", objectiveNames(study)), [study]);
   const idOf = useCallback((at: number) => trials.store.number("id", at), [trials.store]);
   const numberOf = useCallback((at: number) => trials.store.number("number", at), [trials.store]);
   const acts = mayAct(props.role) && row.kind !== "ask";

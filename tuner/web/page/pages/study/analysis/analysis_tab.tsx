@@ -5,7 +5,7 @@ import {useCallback, useMemo} from "react";
 import type {Importances, Study, StudyRow} from "../../../contract";
 import {count} from "../../../format";
 import {Chips} from "../../../table/chips";
-import {labelOf} from "../../../table/columns";
+import {labelOf, objectiveNames} from "../../../table/columns";
 import {useTrialsView} from "../../../table/trials_view";
 import type {Trials} from "../../../table/use_trials";
 import {record} from "../../../record/record";
@@ -45,7 +45,7 @@ export function AnalysisTab({study, row, trials}: AnalysisTabProps) {
   const value = useMemo(() => valueDimension(study, store, all, objective), [study, store, all, objective]);
   const ranked = useMemo(() => rankedDimensions(study, trials, all, importances.data, objective),
                          [study, trials, all, importances.data, objective]);
-  const label = useCallback((column: string) => labelOf(column, study.metric ?? "value", study.directions.length), [study]);
+  const label = useCallback((column: string) => labelOf(column, study.metric ?? "value", objectiveNames(study)), [study]);
   const maximize = study.directions[objective] === "maximize";
   const open = (trial: number) => go(addressOf.trial(study.id, trial));
   const axes = useMemo(() => (value === null ? [] : [...ranked.slice(0, MOST_AXES), value]), [ranked, value]);

@@ -1,6 +1,7 @@
 // A study's parameters and its value as axes from 0 to 1, whatever they are, and parts of them as conditions of the table. Pure.
 
 import type {Study} from "../../../contract";
+import {objectiveName} from "../../../table/columns";
 import type {Condition} from "../../../table/conditions";
 import type {TrialsStore} from "../../../table/trials_store";
 
@@ -27,8 +28,7 @@ export function dimensionsOf(study: Study, trials: TrialsStore, rows: ArrayLike<
 
 export function valueDimension(study: Study, trials: TrialsStore, rows: ArrayLike<number>, objective: number): Dimension | null {
   const column = objective === 0 ? "value" : `values:${objective}`;
-  const label = study.directions.length > 1 ? `value ${objective + 1}` : study.metric || "value";
-  return dimensionOf(trials, rows, column, label, null, {log: false, whole: false, low: null, high: null});
+  return dimensionOf(trials, rows, column, objectiveName(study, objective), null, {log: false, whole: false, low: null, high: null});
 }
 
 /** Null: no trial has it. Without bounds it is as long as what is there. */

@@ -9,6 +9,7 @@ import {Problem} from "../../../parts/problem";
 import {DataTable} from "../../../plot/data_table";
 import {useWidth} from "../../../plot/plot";
 import {AnswerError} from "../../../store";
+import {objectiveName} from "../../../table/columns";
 
 const ROW_PX = 26;
 const NAME_PX = 120;
@@ -28,7 +29,7 @@ interface ImportancePanelProps {
 export function ImportancePanel({study, importances, error, objective, onObjective}: ImportancePanelProps) {
   const [asTable, setAsTable] = useState(false);
   const of = importances?.objectives[objective]?.parameters ?? [];
-  const objectives = study.directions.map((_, place) => [String(place), `value ${place + 1}`] as const);
+  const objectives = study.directions.map((_, place) => [String(place), visible(objectiveName(study, place))] as const);
   return (
     <section className="panel" aria-label="Importance">
       <header className="panel-head">
