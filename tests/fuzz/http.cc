@@ -13,6 +13,7 @@
 #include "tuner/server/http/http_listener.h"
 #include "tuner/server/http/http_request_server.h"
 #include "tuner/server/http/http_routes.h"
+#include "tuner/server/http/library_server.h"
 
 namespace espalier {
 namespace {
@@ -68,8 +69,7 @@ class FuzzedServer final : public HttpRequestServer {
         request.method == "POST" || request.method == "PUT" || request.method == "PATCH";
     if (!read || request.has_header("Transfer-Encoding") || request.is_multipart_form_data())
       return;
-    ESPALIER_CHECK(std::to_string(request.body.size()) ==
-                       std::to_string(request.get_header_value<std::uint64_t>("Content-Length")),
+    ESPALIER_CHECK(request.body.size() == ContentLength(request),
                    "a body is as long as its head says");
   }
 

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -77,8 +76,7 @@ class HttpRequestServer : public LibraryServer {
     connection.BeginBody(most);
     if (!request.has_header("Content-Length")) {
       request.headers.emplace("Content-Length", "0");
-    } else if (std::strtoull(request.get_header_value("Content-Length").c_str(), nullptr, 10) >
-               most) {
+    } else if (ContentLength(request) > most) {
       connection.RefuseRest();
     }
   }

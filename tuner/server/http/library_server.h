@@ -3,6 +3,8 @@
 // Where releases of cpp-httplib differ in what this folder uses: 0.11.4 (Debian 12) to 0.18.7
 // (Debian 13). Which one it is shows in what compiles.
 
+#include <cstdint>
+#include <cstdlib>
 #include <functional>
 #include <string>
 #include <utility>
@@ -15,6 +17,11 @@ namespace espalier {
 // static_cast<QueueAnswer>(true).
 using QueueAnswer =
     decltype(std::declval<httplib::TaskQueue&>().enqueue(std::declval<std::function<void()>>()));
+
+// What the header "Content-Length" says; 0: nothing, or no number.
+inline std::uint64_t ContentLength(const httplib::Request& request) {
+  return std::strtoull(request.get_header_value("Content-Length").c_str(), nullptr, 10);
+}
 
 // The library's server, for classes that read their connections themselves.
 class LibraryServer : public httplib::Server {
