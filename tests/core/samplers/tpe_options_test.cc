@@ -138,6 +138,10 @@ TEST(Tpe, DrawsAlikeWhateverItWasAskedBefore) {
   std::reverse(ended.begin(), ended.end());
   expect_alike(history.Input());
   expect_alike(DrawnTrials(40, 2).Input());
+  const DrawnTrials many(500);
+  expect_alike(many.Input(100));
+  expect_alike(many.Input(120));
+  expect_alike(many.Input());
   const SearchSpace other =
       *SearchSpace::FromJson(R"({"u": {"_type": "uniform", "_value": [0, 2]}})");
   SamplerInput input{.space = other,
@@ -153,6 +157,26 @@ TEST(Tpe, TakesTrialsInAnyOrder) {
   const std::vector<std::string> in_order = Suggestions(Options{}, history.Input());
   std::reverse(history.ended().begin(), history.ended().end());
   EXPECT_EQ(Suggestions(Options{}, history.Input()), in_order);
+}
+
+TEST(Tpe, PutsUpWithRepeatedPointsAndOutliers) {
+  DrawnTrials drawn(200);
+  std::vector<Observation>& ended = drawn.ended();
+  for (std::size_t i = 0; i < ended.size(); ++i) {
+    if (i % 3 != 0) ended[i].parameters = ended[0].parameters;
+    if (i % 4 == 0) ended[i].value = i % 8 == 0 ? 1e300 : -1e300;
+  }
+  const SamplerInput input = drawn.Input();
+  for (const Options& options :
+       {Options{}, Options{{"magic_clip", 0}}, Options{{"prior_weight", 0}},
+        Options{{"multivariate", 0}, {"magic_clip", 0}}}) {
+    const std::unique_ptr<Sampler> tpe = *MakeSampler("tpe", options);
+    for (std::uint64_t seed = 0; seed < 20; ++seed) {
+      Random random(seed);
+      const auto suggested = tpe->Suggest(input, random);
+      ASSERT_TRUE(input.space.Validate(*suggested).ok()) << input.space.Validate(*suggested);
+    }
+  }
 }
 
 // Where the loss is least, and where it is least of what is allowed.

@@ -75,29 +75,30 @@ void PutOnOrdered(const TpeTrials& trials, const Kernels& kernels, std::size_t a
                   TpeDensities& densities) {
   PlacedTrials::Column& column = trials.ended.columns()[axis];
   std::vector<KernelPlace> good;
-  std::vector<KernelPlace> bad;
-  bad.reserve(kernels.bad);
+  std::vector<KernelPlace> bad(kernels.bad);
+  std::size_t ended = 0;
   for (const PlacedTrials::Slot slot : column.ascending) {
-    if (kernels.side[slot] == Side::kNeither) continue;
-    KernelPlace place{.at = column.at[slot], .kernel = kernels.number[slot]};
-    if (kernels.side[slot] == Side::kGood) {
-      good.push_back(place);  // few, and soon others: what is kept is of the bad
-      continue;
+    const Side side = kernels.side[slot];
+    if (side == Side::kNeither) continue;
+    const KernelPlace place{.at = column.at[slot], .kernel = kernels.number[slot], .kept = slot};
+    if (side == Side::kGood) {
+      good.push_back(place);
+    } else {
+      bad[ended++] = place;
     }
-    place.width = &column.width[slot];
-    place.constant = &column.constant[slot];
-    bad.push_back(place);
   }
-  const auto ended = static_cast<std::ptrdiff_t>(bad.size());
+  // Good ones are few, and soon others: what is kept is of the bad.
+  for (KernelPlace& place : good) place.kept = KernelPlace::kNotKept;
+  const auto first_running = bad.begin() + static_cast<std::ptrdiff_t>(ended);
   std::uint32_t kernel = kernels.first_running();
   for (const std::size_t running : kernels.running) {
-    bad.push_back({.at = trials.running[running][axis], .kernel = kernel++});
+    bad[ended++] = {.at = trials.running[running][axis], .kernel = kernel++};
   }
   const auto before = [](const KernelPlace& a, const KernelPlace& b) { return a.at < b.at; };
-  std::stable_sort(bad.begin() + ended, bad.end(), before);
-  std::inplace_merge(bad.begin(), bad.begin() + ended, bad.end(), before);
+  std::stable_sort(first_running, bad.end(), before);
+  std::inplace_merge(bad.begin(), first_running, bad.end(), before);
   densities.good.Put(i, good);
-  densities.bad.Put(i, bad);
+  densities.bad.Put(i, bad, {.width = column.width, .constant = column.constant});
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ TwoDoubles Larger(TwoDoubles a, TwoDoubles b) { return a > b ? a : b; }
 
 // For x <= 0. As QuickExp, but that 2^k is added to the exponent's bits: k stands in the last bits
 // of what x / ln 2 becomes beside so large a number that nothing after the point is left.
-TwoDoubles ExpOfNegative(TwoDoubles x) {
+[[gnu::always_inline]] inline TwoDoubles ExpOfNegative(TwoDoubles x) {
   constexpr double kLeast = -700;
   constexpr double kRounding = 0x1.8p52;
   constexpr int kMantissaBits = 52;
@@ -89,8 +89,12 @@ double WeightedSum(const double* term, const double* weight, double largest, std
   TwoDoubles second = TwiceThe(0);
   const TwoDoubles shift = TwiceThe(largest);
   for (std::size_t k = 0; k < terms; k += kKernelsAbreast) {
-    first += LoadTwo(weight + k) * ExpOfNegative(LoadTwo(term + k) - shift);
-    second += LoadTwo(weight + k + 2) * ExpOfNegative(LoadTwo(term + k + 2) - shift);
+    const TwoDoubles one = LoadTwo(term + k) - shift;
+    const TwoDoubles other = LoadTwo(term + k + 2) - shift;
+    const TwoDoubles most = Larger(one, other);
+    if (most[0] < -kNegligibleTerm && most[1] < -kNegligibleTerm) continue;
+    first += LoadTwo(weight + k) * ExpOfNegative(one);
+    second += LoadTwo(weight + k + 2) * ExpOfNegative(other);
   }
   const TwoDoubles both = first + second;
   return both[0] + both[1];

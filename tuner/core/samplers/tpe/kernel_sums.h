@@ -23,8 +23,12 @@ void SubtractSquares(const KernelBlock* blocks, std::size_t axes, const double* 
 
 double LargestTerm(const double* term, std::size_t terms);  // requires four at least
 
-// The sum of weight e^(term - largest), where what is below e^-700 of the largest counts as that.
-// To about 1 part in 10^15.
+// What a term may be below the largest to be nothing beside it, however many there are and
+// whatever they weigh: e^-50 is 2 10^-22.
+inline constexpr double kNegligibleTerm = 50;
+
+// The sum of weight e^(term - largest), to about 1 part in 10^15. Four that are negligible may be
+// left out.
 double WeightedSum(const double* term, const double* weight, double largest, std::size_t terms);
 
 }  // namespace espalier::samplers

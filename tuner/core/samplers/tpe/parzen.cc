@@ -94,17 +94,18 @@ std::vector<double> ParzenEstimator::Widths(std::span<const KernelPlace> ascendi
   return widths;
 }
 
-void ParzenEstimator::Put(std::size_t axis, std::span<const KernelPlace> ascending) {
+void ParzenEstimator::Put(std::size_t axis, std::span<const KernelPlace> ascending,
+                          KeptConstants kept) {
   const std::vector<double> widths = Widths(ascending);
   if (line_axes_.size() == 1 && axes_.size() == 1) {
-    PutContinuous(0, InOrder(ascending), widths);
+    PutContinuous(0, InOrder(ascending), widths, kept);
     return;
   }
   const auto line = std::find(line_axes_.begin(), line_axes_.end(), axis);
   if (line == line_axes_.end()) {
     PutBells(axis, ascending, widths);
   } else {
-    PutContinuous(static_cast<std::size_t>(line - line_axes_.begin()), ascending, widths);
+    PutContinuous(static_cast<std::size_t>(line - line_axes_.begin()), ascending, widths, kept);
   }
 }
 
@@ -121,7 +122,7 @@ std::vector<KernelPlace> ParzenEstimator::InOrder(std::span<const KernelPlace> a
 }
 
 void ParzenEstimator::PutContinuous(std::size_t column, std::span<const KernelPlace> ascending,
-                                    const std::vector<double>& widths) {
+                                    const std::vector<double>& widths, KeptConstants kept) {
   constexpr double kLogRoot = 0.91893853320467274;  // ln sqrt(2 pi)
   const auto put = [&](std::size_t kernel, double at, double width, double constant) {
     KernelBlock& block = BlockOf(kernel, column);
@@ -135,15 +136,15 @@ void ParzenEstimator::PutContinuous(std::size_t column, std::span<const KernelPl
   };
   for (std::size_t i = 0; i < ascending.size(); ++i) {
     const KernelPlace& place = ascending[i];
-    if (place.width == nullptr) {
+    if (place.kept == KernelPlace::kNotKept) {
       put(place.kernel, place.at, widths[i], constant_of(place.at, widths[i]));
       continue;
     }
-    if (*place.width != widths[i]) {
-      *place.width = widths[i];
-      *place.constant = constant_of(place.at, widths[i]);
+    if (kept.width[place.kept] != widths[i]) {
+      kept.width[place.kept] = widths[i];
+      kept.constant[place.kept] = constant_of(place.at, widths[i]);
     }
-    put(place.kernel, place.at, widths[i], *place.constant);
+    put(place.kernel, place.at, widths[i], kept.constant[place.kept]);
   }
   if (HasPrior()) put(observed_, kPriorAt, kPriorWidth, constant_of(kPriorAt, kPriorWidth));
 }
@@ -157,7 +158,7 @@ void ParzenEstimator::PutBells(std::size_t axis, std::span<const KernelPlace> as
   Cells cells{.axis = axis, .bells = {}, .bell_of = std::vector<std::uint32_t>(kernels_)};
   std::size_t first = 0;  // bell at this place
   for (std::size_t i = 0; i < ascending.size(); ++i) {
-    const auto& [at, kernel, width, constant] = ascending[i];
+    const auto& [at, kernel, kept] = ascending[i];
     if (i > 0 && at != ascending[i - 1].at) first = cells.bells.size();
     const auto here = cells.bells.begin() + static_cast<std::ptrdiff_t>(first);
     const auto same = std::find_if(here, cells.bells.end(),
@@ -262,8 +263,7 @@ std::vector<double> ParzenEstimator::LogDensities(std::span<const Point> points,
       }
       AddOptionTerms(points[i], begin, end, term);
       const double most = LargestTerm(term, terms);
-      constexpr double kNegligible = 60;
-      if (most < largest[i] - kNegligible) continue;
+      if (most < largest[i] - kNegligibleTerm) continue;
       if (most > largest[i]) {
         sums[i] *= QuickExp(largest[i] - most);
         largest[i] = most;

@@ -19,12 +19,18 @@ struct ParzenSettings {
 
 // One kernel on an ordered axis.
 struct KernelPlace {
+  static constexpr std::uint32_t kNotKept = 0xffffffff;
+
   double at;
   std::uint32_t kernel;
-  // Where its width, and what follows from the two, stand from an earlier estimator, if they are
-  // the same still, and are put.
-  double* width = nullptr;
-  double* constant = nullptr;
+  std::uint32_t kept = kNotKept;  // which of what is kept is this kernel's
+};
+
+// Widths of kernels, and what was worked out of place and width, from one estimator to the next: it
+// is used where the width is the same still, and put there otherwise.
+struct KeptConstants {
+  std::span<double> width;
+  std::span<double> constant;
 };
 
 // A density estimated from trials, as in Optuna 5.0: a mixture of one kernel a trial, and one for
@@ -41,7 +47,7 @@ class ParzenEstimator {
 
   // Puts all kernels in their places on one axis after the other, each once, before anything else
   // is asked. Ordered axes: by place, ascending. Unordered ones: which option each kernel has.
-  void Put(std::size_t axis, std::span<const KernelPlace> ascending);
+  void Put(std::size_t axis, std::span<const KernelPlace> ascending, KeptConstants kept = {});
   void PutOptions(std::size_t axis, std::vector<std::uint32_t> options);
 
   Point Sample(Random& random) const;
@@ -78,7 +84,7 @@ class ParzenEstimator {
   std::vector<double> Widths(std::span<const KernelPlace> ascending) const;
   std::vector<KernelPlace> InOrder(std::span<const KernelPlace> ascending);
   void PutContinuous(std::size_t column, std::span<const KernelPlace> ascending,
-                     const std::vector<double>& widths);
+                     const std::vector<double>& widths, KeptConstants kept);
   void PutBells(std::size_t axis, std::span<const KernelPlace> ascending,
                 const std::vector<double>& widths);
   KernelBlock& BlockOf(std::size_t kernel, std::size_t column) {

@@ -23,6 +23,46 @@ std::uint64_t BitsOf(const Distribution& distribution, const ParameterValue& val
   return std::bit_cast<std::uint64_t>(*NumberOf(value));
 }
 
+struct SortedPlace {
+  double at;
+  std::uint32_t i;
+};
+
+// Sorts by place, none of which is negative, equal ones as they stand: digit by digit of the bits,
+// the last one first, in which doubles of one sign are ordered as numbers are. Thousands take a
+// fifth of the time that comparisons take.
+void SortByDigits(std::vector<SortedPlace>& places, std::vector<SortedPlace>& spare) {
+  constexpr int kDigitBits = 11;
+  constexpr std::size_t kDigits = 6;
+  constexpr std::size_t kValues = std::size_t{1} << kDigitBits;
+  const auto digit_of = [](double at, std::size_t digit) {
+    return (std::bit_cast<std::uint64_t>(at) >> (digit * kDigitBits)) % kValues;
+  };
+  std::vector<std::uint32_t> counts(kDigits * kValues);
+  for (const SortedPlace& place : places) {
+    for (std::size_t digit = 0; digit < kDigits; ++digit) {
+      ++counts[digit * kValues + digit_of(place.at, digit)];
+    }
+  }
+  spare.resize(places.size());
+  for (std::size_t digit = 0; digit < kDigits; ++digit) {
+    std::uint32_t* const next = counts.data() + digit * kValues;
+    std::uint32_t before = 0;
+    for (std::size_t value = 0; value < kValues; ++value) {
+      before += std::exchange(next[value], before);
+    }
+    for (const SortedPlace& place : places) spare[next[digit_of(place.at, digit)]++] = place;
+    places.swap(spare);
+  }
+}
+
+void SortPlaces(std::vector<SortedPlace>& places, std::vector<SortedPlace>& spare) {
+  constexpr std::size_t kFew = 256;
+  if (places.size() > kFew) return SortByDigits(places, spare);
+  std::stable_sort(places.begin(), places.end(),
+                   [](const SortedPlace& a, const SortedPlace& b) { return a.at < b.at; });
+}
+
 }  // namespace
 
 PlacedTrials::PlacedTrials(SearchSpace space, bool order_numbers) : space_(std::move(space)) {
@@ -119,25 +159,20 @@ void PlacedTrials::Remove(const std::vector<Slot>& slots) {
 
 // `added` is in the order of the trials' numbers.
 void PlacedTrials::Order(const std::vector<Slot>& added) {
-  struct Place {
-    double at;
-    std::uint32_t i;  // in `added`
-  };
-  std::vector<Place> places;
+  std::vector<SortedPlace> places;
+  std::vector<SortedPlace> spare;
   for (std::size_t axis = 0; axis < axes_.size(); ++axis) {
     if (axes_[axis].unordered()) continue;
     Column& column = columns_[axis];
     places.clear();
     for (std::uint32_t i = 0; i < added.size(); ++i) {
       const double at = column.at[added[i]];
-      if (!std::isnan(at)) places.push_back({at, i});
+      if (!std::isnan(at)) places.push_back({at + 0.0, i});  // no negative zero
     }
-    std::sort(places.begin(), places.end(), [](const Place& a, const Place& b) {
-      return a.at != b.at ? a.at < b.at : a.i < b.i;
-    });
+    SortPlaces(places, spare);
     std::vector<Slot>& ascending = column.ascending;
     const auto old = static_cast<std::ptrdiff_t>(ascending.size());
-    for (const Place& place : places) ascending.push_back(added[place.i]);
+    for (const SortedPlace& place : places) ascending.push_back(added[place.i]);
     if (old == 0) continue;
     std::inplace_merge(ascending.begin(), ascending.begin() + old, ascending.end(),
                        [&](Slot a, Slot b) {

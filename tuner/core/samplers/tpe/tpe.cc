@@ -160,28 +160,37 @@ std::optional<Parameters> TpeSampler::Suggest(const SamplerInput& input, Random&
   return suggested ? suggested : DrawNew(input.space, known, random);
 }
 
+// What it takes to tell how far a kernel is along one axis, for one candidate: a distance that is
+// one of several abreast, or of many steps a probability.
+double WorkOfDistance(const Distribution& distribution) {
+  constexpr std::uint64_t kMany = 256;
+  return Cardinality(distribution).value_or(0) > kMany ? 0.35 : 0.05;
+}
+
 double TpeSampler::Work(const SamplerInput& input) const {
-  // A candidate takes a draw for each axis; a kernel a place on each, and for each candidate an
-  // exponential, and for each axis a distance that is one of several abreast. A parameter that is
-  // modelled by itself has kernels of its own.
+  // A candidate takes a draw for each axis; a kernel a place on each, and an exponential for each
+  // candidate. A parameter that is modelled by itself has kernels of its own.
   constexpr double kDraw = 6;
   constexpr double kToPlace = 0.5;
   constexpr double kExponential = 0.1;
-  constexpr double kDistance = 0.05;
   const auto kernels = static_cast<double>(input.ended.size() + input.running.size() + 2);
   const auto axes = static_cast<double>(input.space.dimensions().size());
-  const double exponentials = IsJoint(input) ? 1 : axes;
-  const double attempts = input.space.Cardinality() ? kAttempts : 1;
-  const double for_candidates =
-      attempts * static_cast<double>(settings_.candidates) *
-      (axes * kDraw + kernels * (exponentials * kExponential + axes * kDistance));
+  double distances = 0;
+  for (const auto& dimension : input.space.dimensions()) {
+    distances += WorkOfDistance(dimension.distribution);
+  }
+  const double exponentials = IsJoint(input) ? kExponential : axes * kExponential;
+  const double candidates =
+      static_cast<double>(settings_.candidates) * (input.space.Cardinality() ? kAttempts : 1);
   // Fronts, and the choice among the trials of one.
   constexpr double kPairOfTwo = 0.003;
-  constexpr double kPairOfMore = 0.06;
+  constexpr double kPairOfMore = 0.01;
   const double pair = input.objectives() == 1   ? 0
                       : input.objectives() == 2 ? kPairOfTwo
                                                 : kPairOfMore;
-  return kernels * axes * kToPlace + for_candidates + kernels * kernels * pair;
+  return kernels * axes * kToPlace +
+         candidates * (axes * kDraw + kernels * (exponentials + distances)) +
+         kernels * kernels * pair;
 }
 
 // One that is 0 or 1.
