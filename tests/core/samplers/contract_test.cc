@@ -55,10 +55,7 @@ std::vector<Case> Cases() {
     if ((*MakeSampler(name, {}))->draws()) cases.push_back({name, {}});
   }
   cases.push_back({"tpe", {{"multivariate", 0}, {"startup_trials", 3}}});
-  // By their defaults they learn only after 50 trials.
-  cases.push_back({"nsga2", {{"population_size", 4}}});
-  cases.push_back(
-      {"nsga3", {{"population_size", 4}, {"crossover", "spx"}, {"mutation", "polynomial"}}});
+  cases.push_back({"qmc", {{"type", "halton"}, {"scramble", false}}});
   return cases;
 }
 

@@ -8,7 +8,6 @@ PluginRow<Sampler> RandomRow();
 PluginRow<Sampler> GridRow();
 PluginRow<Sampler> TpeRow();
 PluginRow<Sampler> QmcRow();
-PluginRow<Sampler> GpRow();
 PluginRow<Sampler> QueueRow();
 
 }  // namespace samplers
@@ -21,7 +20,6 @@ const PluginTable<Sampler>& Samplers() {
           samplers::GridRow(),
           samplers::TpeRow(),
           samplers::QmcRow(),
-          samplers::GpRow(),
           samplers::QueueRow(),
       },
   };
