@@ -8,6 +8,7 @@ PluginRow<Sampler> RandomRow();
 PluginRow<Sampler> GridRow();
 PluginRow<Sampler> TpeRow();
 PluginRow<Sampler> QmcRow();
+PluginRow<Sampler> BruteForceRow();
 PluginRow<Sampler> QueueRow();
 
 }  // namespace samplers
@@ -20,6 +21,7 @@ const PluginTable<Sampler>& Samplers() {
           samplers::GridRow(),
           samplers::TpeRow(),
           samplers::QmcRow(),
+          samplers::BruteForceRow(),
           samplers::QueueRow(),
       },
   };
