@@ -268,7 +268,7 @@ WALLS = {
     "linear algebra": {
         "includes": r"^(unsupported/)?Eigen/",
         "sources": ["tuner/core/samplers"],
-        "headers": ["tuner/core/samplers/gp"],
+        "headers": ["tuner/core/samplers/cma_es.h", "tuner/core/samplers/cma_margin.h"],
     },
     "log": {
         "includes": r"^(spdlog|fmt)/",

@@ -55,6 +55,9 @@ std::vector<Case> Cases() {
     if ((*MakeSampler(name, {}))->draws()) cases.push_back({name, {}});
   }
   cases.push_back({"tpe", {{"multivariate", 0}, {"startup_trials", 3}}});
+  cases.push_back({"cmaes", {{"with_margin", true}, {"restart", "ipop"}}});
+  cases.push_back({"cmaes", {{"separable", true}, {"startup_trials", 0}}});
+  cases.push_back({"cmaes", {{"lr_adapt", true}, {"popsize", 3}}});
   cases.push_back({"qmc", {{"type", "halton"}, {"scramble", false}}});
   return cases;
 }

@@ -7,6 +7,7 @@ namespace samplers {
 PluginRow<Sampler> RandomRow();
 PluginRow<Sampler> GridRow();
 PluginRow<Sampler> TpeRow();
+PluginRow<Sampler> CmaEsRow();
 PluginRow<Sampler> QmcRow();
 PluginRow<Sampler> BruteForceRow();
 PluginRow<Sampler> QueueRow();
@@ -20,6 +21,7 @@ const PluginTable<Sampler>& Samplers() {
           samplers::RandomRow(),
           samplers::GridRow(),
           samplers::TpeRow(),
+          samplers::CmaEsRow(),
           samplers::QmcRow(),
           samplers::BruteForceRow(),
           samplers::QueueRow(),
