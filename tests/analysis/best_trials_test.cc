@@ -40,6 +40,18 @@ TEST(BestTrials, EqualPointsOfAFrontAreAllOnIt) {
   EXPECT_EQ(BestTrials(Complete({{1, 1}, {1, 1}, {2, 1}, {0, 2}}), {kMax, kMin}), (Numbers{2}));
 }
 
+TEST(BestTrials, KeepToTheirConstraints) {
+  std::vector<TrialCopy> trials = Complete({{1}, {2}, {3}, {0}});
+  trials[0].constraints = {-1, 0.5};
+  trials[1].constraints = {-1, 0};
+  trials[3].constraints = {NAN};
+  EXPECT_EQ(BestTrials(trials, {kMin}), Numbers{1});
+  for (TrialCopy& trial : trials) trial.values.push_back(1);
+  EXPECT_EQ(BestTrials(trials, {kMin, kMin}), Numbers{1});
+  for (TrialCopy& trial : trials) trial.constraints = {1};
+  EXPECT_EQ(BestTrials(trials, {kMin, kMin}), Numbers{});
+}
+
 // As Optuna compares: its clients and its dashboard take infinities for numbers.
 bool Less(Direction direction, double a, double b) {
   return direction == Direction::kMinimize ? a < b : a > b;

@@ -1,9 +1,11 @@
-// JSON as Python writes it: Optuna's distributions, the values of its parameters, attributes.
+// JSON as Python writes it: Optuna's distributions, the values of its parameters, attributes,
+// constraints.
 
 #include <limits>
 
 #include "base/json/json_depth.h"
 #include "base/json/python_json.h"
+#include "search_spaces/formats/optuna/constraints.h"
 #include "search_spaces/formats/optuna/distribution.h"
 #include "tests/fuzz/input.h"
 
@@ -41,6 +43,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view text = espalier::fuzz::TextOf(data, size);
   espalier::ReadAsDistribution(text);
   espalier::ReadAsJson(text);
+  const std::string constraint(text);
+  espalier::ConstraintsIn({{"constraints", constraint}, {"constraints:0", constraint}});
   static_cast<void>(espalier::CheckPythonJson(text));
   return 0;
 }

@@ -231,6 +231,11 @@ std::optional<Change> ChangeSource::Make(Draw<ParameterSuggested>) {
 std::optional<Change> ChangeSource::Make(Draw<TrialAttributeSet>) {
   const Trial* trial = AnyTrial();
   if (trial == nullptr) return std::nullopt;
+  static const char* const kConstraints[] = {"0.5", "-1", "NaN", "[1, -2, null]"};
+  if (Small(4) == 0) {
+    return TrialAttributeSet{trial->id, true, Small(2) == 0 ? "constraints" : "constraints:a",
+                             kConstraints[Small(4)]};
+  }
   return TrialAttributeSet{trial->id, Small(2) > 0, ReadableText(), AnyText()};
 }
 

@@ -36,6 +36,7 @@ std::vector<std::uint64_t> TakeDoubles(Trial& trial) {
     }
   }
   for (double& value : trial.other_values) bits.push_back(TakeBits(value));
+  for (double& value : trial.constraints.edit()) bits.push_back(TakeBits(value));
   for (SuggestedValue& suggested : trial.suggested) bits.push_back(TakeBits(suggested.value));
   for (const FigureRow& row : kFigureRows) bits.push_back(TakeBits(trial.figures[row.figure]));
   for (Parameter& parameter : trial.parameters) {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <tuple>
 
+#include "search_spaces/formats/optuna/constraints.h"
 #include "tuner/core/samplers/fronts.h"
 
 namespace espalier {
@@ -20,6 +21,7 @@ std::vector<Point> Comparable(const std::vector<TrialCopy>& trials,
   std::vector<Point> points;
   for (const TrialCopy& trial : trials) {
     if (trial.state != TrialState::kComplete || trial.values.size() != directions.size()) continue;
+    if (!KeepsTo(trial.constraints)) continue;
     Point point{trial.values, trial.number};
     bool comparable = true;
     for (std::size_t i = 0; i < directions.size(); ++i) {

@@ -19,6 +19,7 @@ TrialCopy CopyOf(const Trial& trial, bool full) {
   }
   copy.parameters = trial.parameters;
   copy.suggested = trial.suggested;
+  copy.constraints = *trial.constraints;
   copy.attributes.user = trial.attributes.user;
   copy.reported = !trial.values.empty();
   if (!full) return copy;

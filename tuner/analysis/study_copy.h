@@ -20,6 +20,7 @@ struct TrialCopy {
   std::vector<double> values;             // final, one a direction; empty: none
   Parameters parameters;                  // drawn by the tuner
   std::vector<SuggestedValue> suggested;  // drawn by clients
+  std::vector<double> constraints;  // what it has to keep, as far as it has told
   Attributes attributes;
   bool reported = false;                                 // has intermediate values
   std::vector<std::pair<std::int64_t, double>> reports;  // by step

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "search_spaces/formats/optuna/constraints.h"
 #include "search_spaces/parameter.h"
 #include "tuner/api/convert.h"
 #include "tuner/messages/wire/figures_wire.h"
@@ -134,6 +135,7 @@ Trial TrialOf(const v1::Trial& told, StudyId study) {
   trial.checkpoint = told.checkpoint();
   trial.figures = FiguresIn(told);
   trial.attributes = AttributesOf(told);
+  trial.constraints = ConstraintsIn(trial.attributes.system);
   return trial;
 }
 

@@ -10,7 +10,7 @@
 #include "absl/strings/cord.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "tuner/core/state/study_facts.h"
+#include "search_spaces/formats/optuna/constraints.h"
 #include "tuner/storage/rows.h"
 #include "tuner/study_file/study_file.h"
 
@@ -423,6 +423,9 @@ class Loader {
                            "SELECT trial, system, key, value FROM trial_attributes",
                            ", system, key", [](const Statement& row, Trial& trial) {
                              TakeAttribute(row, trial.attributes);
+                             if (row.Integer(1) != 0 && IsConstraintKey(row.Text(2))) {
+                               trial.constraints = ConstraintsIn(trial.attributes.system);
+                             }
                              return absl::OkStatus();
                            });
   }

@@ -253,6 +253,7 @@ TEST_F(AskAndTell, ALostTrialIsQueuedAgainWithItsParametersSoOften) {
   const TrialId first = Create();
   ASSERT_TRUE(Suggest(first, "x", 0.5).ok());
   Step(SetTrialAttribute{first, true, "fixed_params", "{}"});
+  Step(SetTrialAttribute{first, true, "constraints:a", "1"});
   Core core(core_.state(), WithLease(60, 2));
   TrialId running = first;
   for (int lost = 0; lost < 4; ++lost) {
@@ -268,6 +269,19 @@ TEST_F(AskAndTell, ALostTrialIsQueuedAgainWithItsParametersSoOften) {
   const std::map<std::string, std::string> wanted = {
       {"failed_trial", "0"}, {"fixed_params", "{}"}, {"retry_history", "[0, 1]"}};
   EXPECT_EQ(last.attributes.system, wanted);
+}
+
+TEST_F(AskAndTell, ConstraintsThatAreNoNumbersAreSaid) {
+  const TrialId id = Create();
+  const std::size_t notes = core_.state().studies.at(study_).decisions.size();
+  ASSERT_TRUE(Step(SetTrialAttribute{id, true, "constraints", "[-1, 0.5]"}).status.ok());
+  EXPECT_EQ(*At(id).constraints, (std::vector<double>{-1, 0.5}));
+  EXPECT_EQ(core_.state().studies.at(study_).decisions.size(), notes);
+  ASSERT_TRUE(Step(SetTrialAttribute{id, true, "constraints:size", "NaN"}).status.ok());
+  ASSERT_EQ(At(id).constraints->size(), 3U);
+  EXPECT_EQ(core_.state().studies.at(study_).decisions.back().reason,
+            "\"constraints:size\" needs a number for each constraint, got NaN: the trial counts as "
+            "one that breaks them");
 }
 
 }  // namespace

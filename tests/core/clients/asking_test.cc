@@ -528,5 +528,29 @@ TEST_F(Asking, AStudyIsMadeOnceWithAKey) {
   EXPECT_TRUE(absl::IsAlreadyExists(Step(CreateStudy{spec, false}).status));
 }
 
+// Of two generations those two become parents that keep to what the study's clients told, though
+// others are better in both objectives; children that are neither crossed nor mutated repeat them.
+TEST_F(Asking, WhatTrialsTellOfConstraintsReachesTheSampler) {
+  StudySpec spec = AskSpec(R"({"x": {"_type": "uniform", "_value": [0, 1]}})");
+  spec.directions = {Direction::kMinimize, Direction::kMaximize};
+  spec.sampler = {
+      "nsga2",
+      {{"population_size", 2}, {"crossover_probability", 0}, {"mutation_probability", 1e-300}}};
+  Create(spec);
+  const auto run = [this](double x, std::vector<double> values, const std::string& constraint) {
+    const TrialId id = Ask({{"x", x}}).trial();
+    Step(SetTrialAttribute{id, true, "constraints:a", constraint});
+    Step(SetTrialState{id, TrialState::kComplete, std::move(values)});
+  };
+  run(0.1, {5, 5}, "-1");
+  run(0.2, {0, 9}, "0.5");
+  run(0.3, {0, 9}, "NaN");
+  run(0.4, {6, 6}, "0");
+  for (int i = 0; i < 8; ++i) {
+    const double x = std::get<double>(Of(Ask().trial())["x"]);
+    EXPECT_TRUE(x == 0.1 || x == 0.4) << x;
+  }
+}
+
 }  // namespace
 }  // namespace espalier

@@ -33,6 +33,8 @@ std::optional<TrialTally::Best> BestByWalk(const TunerState& state, const Study&
       if ((trial.state == TrialState::kComplete) != complete) return;
       const std::optional<double> value = BestValue(trial, study.spec.direction());
       if (!value || !std::isfinite(*value)) return;
+      const auto broken = trial.attributes.system.find("constraints:a");
+      if (broken != trial.attributes.system.end() && broken->second == "1") return;
       if (!best || Better(study.spec.direction(), *value, best->value)) {
         best = {trial.number, *value, complete};
       }
@@ -176,6 +178,8 @@ class Changes {
     } else if (kind == 6 && Draw(2) == 0) {
       state.Apply(
           TrialAttributeSet{trial.id, true, UnreadAttribute(Draw(2) == 0 ? "x" : "y"), "true"});
+    } else if (kind == 6 && Draw(3) == 0) {
+      state.Apply(TrialAttributeSet{trial.id, true, "constraints:a", Draw(2) == 0 ? "1" : "0"});
     } else if (kind == 6 && Draw(4) == 0) {
       state.Apply(GenerationAdvanced{trial.id, trial.generation + 1});
     } else {

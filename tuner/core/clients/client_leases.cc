@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "search_spaces/formats/optuna/constraints.h"
 #include "tuner/core/clients/client_trials.h"
 
 namespace espalier {
@@ -90,6 +91,9 @@ void ClientTrials::QueueAgain(const Trial& lost) {
   // Whoever repeats a request is answered with the trial that it made.
   again.attributes.system.erase(kCreationKey);
   again.attributes.system.erase(kAskKey);
+  // It has yet to be seen whether it keeps to them.
+  std::erase_if(again.attributes.system,
+                [](const auto& one) { return IsConstraintKey(one.first); });
   again.attributes.system.try_emplace(kFailedTrial, absl::StrCat(lost.number));
   again.attributes.system[kRetryHistory] = absl::StrCat("[", absl::StrJoin(history, ", "), "]");
   CreateFrom(lost.study, again);

@@ -1,13 +1,22 @@
 #include "tuner/core/clients/client_trials.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 #include <variant>
 
 #include "absl/strings/str_cat.h"
+#include "base/shortened.h"
+#include "search_spaces/formats/optuna/constraints.h"
 #include "tuner/core/state/refusals.h"
 
 namespace espalier {
+
+namespace {
+
+constexpr std::size_t kMostQuotedBytes = 100;  // of a value in a note
+
+}  // namespace
 
 void ClientTrials::TakeUp(const Trial& trial) {
   request_keys_.Take(trial);
@@ -74,12 +83,7 @@ TrialId ClientTrials::CreateFrom(StudyId study, const TrialTemplate& content) {
   for (const auto& [step, value] : content.intermediate_values) {
     turn_.Emit(ValueReported{id, {.step = step, .value = value, .at = turn_.now()}});
   }
-  for (const auto& [key, value] : content.attributes.user) {
-    turn_.Emit(TrialAttributeSet{id, false, key, value});
-  }
-  for (const auto& [key, value] : content.attributes.system) {
-    turn_.Emit(TrialAttributeSet{id, true, key, value});
-  }
+  SetAttributes(id, content.attributes);
   turn_.Emit(TrialTold{.id = id,
                        .state = content.state,
                        .values = content.values,
@@ -170,9 +174,27 @@ void ClientTrials::Suggest(const Trial& trial, const Suggestion& suggestion, dou
   turn_.Emit(ParameterSuggested{trial.id, position, {index, value}});
 }
 
+void ClientTrials::SetAttribute(TrialId id, bool system, const std::string& key,
+                                const std::string& value) {
+  turn_.Emit(TrialAttributeSet{id, system, key, value});
+  if (!system || !IsConstraintKey(key)) return;
+  const std::vector<double> constraints = ConstraintsIn({{key, value}});
+  const auto is_nan = [](double constraint) { return std::isnan(constraint); };
+  if (std::none_of(constraints.begin(), constraints.end(), is_nan)) return;
+  turn_.Decide(turn_.TrialAt(id), DecisionKind::kStudy, 0, 0,
+               absl::StrCat("\"", key, "\" needs a number for each constraint, got ",
+                            Shortened(value, kMostQuotedBytes),
+                            ": the trial counts as one that breaks them"));
+}
+
+void ClientTrials::SetAttributes(TrialId id, const Attributes& attributes) {
+  for (const auto& [key, value] : attributes.user) SetAttribute(id, false, key, value);
+  for (const auto& [key, value] : attributes.system) SetAttribute(id, true, key, value);
+}
+
 void ClientTrials::On(const SetTrialAttribute& event) {
   if (OpenTrial(event.trial) == nullptr) return;
-  turn_.Emit(TrialAttributeSet{event.trial, event.system, event.key, event.value});
+  SetAttribute(event.trial, event.system, event.key, event.value);
   HeardOf(event.trial);
 }
 

@@ -101,6 +101,8 @@ class ClientTrials {
 
   TrialId CreateFrom(StudyId study, const TrialTemplate& content);
   void Suggest(const Trial& trial, const Suggestion& suggestion, double value);
+  void SetAttributes(TrialId id, const Attributes& attributes);
+  void SetAttribute(TrialId id, bool system, const std::string& key, const std::string& value);
   absl::Status CheckKind(const Study& study, const Suggestion& suggestion);
   int IndexOf(const Study& study, const Suggestion& suggestion);
   const Study* StudyToAsk(const std::string& name, const char* key_attribute,

@@ -71,12 +71,7 @@ void ClientTrials::EndIfAllTold(StudyId id) {
 
 void ClientTrials::On(const SetTrialAttributes& event) {
   if (OpenTrial(event.trial) == nullptr) return;
-  for (const auto& [key, value] : event.attributes.user) {
-    turn_.Emit(TrialAttributeSet{event.trial, false, key, value});
-  }
-  for (const auto& [key, value] : event.attributes.system) {
-    turn_.Emit(TrialAttributeSet{event.trial, true, key, value});
-  }
+  SetAttributes(event.trial, event.attributes);
   HeardOf(event.trial);
 }
 

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
+#include "search_spaces/formats/optuna/constraints.h"
 #include "tuner/core/state/change.h"
 
 namespace espalier {
@@ -125,7 +126,11 @@ class Applier {
 
   void operator()(const StudyAttributeSet& c) { Set(StudyAt(c.id).attributes, c); }
   void operator()(const TrialAttributeSet& c) {
-    Tallied(c.id, [&c](Trial& trial) { Set(trial.attributes, c); });
+    Trial& trial = TrialAt(c.id);
+    Tallied(c.id, [&c](Trial& changed) { Set(changed.attributes, c); });
+    if (!c.system || !IsConstraintKey(c.key)) return;
+    trial.constraints = ConstraintsIn(trial.attributes.system);
+    Rank(trial);
   }
 
   void operator()(const SuggestionAdded& c) { StudyAt(c.id).suggestions.push_back(c.suggestion); }

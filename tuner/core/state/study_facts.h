@@ -19,7 +19,8 @@ double SlotSeconds(const TunerState& state, const Study& study, Time now);
 double SpentOn(const TunerState& state, const Study& study, Time now);
 
 // Number of the study's best trial so far (completed ones first; pruned ones count by their last
-// value only when nothing completed), or nullopt. One whose value is not finite is never the best.
+// value only when nothing completed), or nullopt. One whose value is not finite is never the best,
+// nor is one that breaks a constraint, as far as it has told.
 std::optional<std::int64_t> BestTrial(const TunerState& state, const Study& study);
 
 // The system's attribute of a trial whose program has come to its end and had not asked for the

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "search_spaces/formats/optuna/constraints.h"
 #include "tuner/core/state/study_facts.h"
 
 namespace espalier {
@@ -78,7 +79,7 @@ bool TrialTally::Beats(const Best& one) const {
 bool TrialTally::Rank(const Trial& trial) {
   if (!ranked_) return true;
   const std::optional<double> value = BestValue(trial, direction_);
-  const bool counts = value && std::isfinite(*value);
+  const bool counts = value && std::isfinite(*value) && KeepsTo(*trial.constraints);
   const Best now{trial.number, value.value_or(0), trial.state == TrialState::kComplete};
   if (!best_ || best_->number != trial.number) {
     if (counts && Beats(now)) best_ = now;
@@ -91,7 +92,7 @@ bool TrialTally::Rank(const Trial& trial) {
 }
 
 void TrialTally::RankValue(const Trial& trial, double value) {
-  if (!ranked_ || !std::isfinite(value)) return;
+  if (!ranked_ || !std::isfinite(value) || !KeepsTo(*trial.constraints)) return;
   const Best now{trial.number, value, false};
   if (Beats(now)) best_ = now;
 }

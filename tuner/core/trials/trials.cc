@@ -71,7 +71,9 @@ std::optional<std::string> NoneHasANumber(const Study& study, const TunerState& 
     const Trial& trial = state.trials.at(id);
     const auto is_number = [](const IntermediateValue& told) { return std::isfinite(told.value); };
     on_its_way = on_its_way || std::ranges::any_of(trial.values, is_number);
-    if (trial.state == TrialState::kComplete && trial.value) last = &trial;
+    if (trial.state != TrialState::kComplete || !trial.value) continue;
+    if (std::isfinite(*trial.value)) return std::nullopt;  // and it breaks a constraint
+    last = &trial;
   }
   if (last == nullptr) return std::nullopt;
   return absl::StrCat("none of its ", study.trials.size(), " trials has ",
