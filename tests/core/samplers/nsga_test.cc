@@ -449,6 +449,21 @@ TEST(GeneticSamplers, SuggestByInputAndSeedAlone) {
   }
 }
 
+// A child that nobody crossed or mutated is a trial over again: others are drawn instead.
+TEST(GeneticSamplers, RepeatNoTrialWhileTheyFindOthers) {
+  const auto sampler =
+      *MakeSampler("nsga2", {{"population_size", 4}, {"mutation_probability", 0.1}});
+  History history(SpaceOf(kUnitSpace), {Direction::kMinimize});
+  std::set<double> seen;
+  for (std::uint64_t i = 0; i < 40; ++i) {
+    Random random(i);
+    const Parameters suggestion = *sampler->Suggest(history.Input(), random);
+    seen.insert(NumberIn(suggestion, "x"));
+    history.End(suggestion, {1.0 * static_cast<double>(i)});
+  }
+  EXPECT_GT(seen.size(), 20U) << "but for 8 all are repetitions where the first child is taken";
+}
+
 // Who looks at more tells so, so that it is not done on the owner's thread.
 TEST(GeneticSamplers, TellTheirWork) {
   History history(SpaceOf(kOptunasSpace),

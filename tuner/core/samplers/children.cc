@@ -10,7 +10,7 @@
 namespace espalier::samplers {
 namespace {
 
-// For a child within the space, and for one that was not tried where the space is finite.
+// For a child within the space, and for one that was not tried.
 constexpr int kMostMatings = 64;
 constexpr int kMostChildren = 8;
 
@@ -167,6 +167,14 @@ Parameters Mutated(const SearchSpace& space, const Parameters& child, const Bree
   return mutated;
 }
 
+// Whether a trial has or had exactly these.
+bool Repeats(const SamplerInput& input, const Parameters& child) {
+  const auto is_child = [&child](const Parameters* tried) { return *tried == child; };
+  return std::any_of(input.running.begin(), input.running.end(), is_child) ||
+         std::any_of(input.ended.begin(), input.ended.end(),
+                     [&](const Observation& trial) { return is_child(trial.parameters); });
+}
+
 class GeneticSampler final : public Sampler {
  public:
   GeneticSampler(const Breeding& breeding, Select select, std::function<double(std::size_t)> work)
@@ -192,11 +200,12 @@ class GeneticSampler final : public Sampler {
     if (parents.empty() || input.space.dimensions().empty()) {
       return DrawNew(input.space, known, random);
     }
+    Parameters child;
     for (int attempt = 0; attempt < kMostChildren; ++attempt) {
-      Parameters child = ChildOf(input, parents, breeding_, random);
-      if (known == nullptr || !known->Contains(child)) return child;
+      child = ChildOf(input, parents, breeding_, random);
+      if (known != nullptr ? !known->Contains(child) : !Repeats(input, child)) return child;
     }
-    return DrawNew(input.space, known, random);
+    return known != nullptr ? DrawNew(input.space, known, random) : child;
   }
 
  private:

@@ -34,9 +34,9 @@ absl::StatusOr<Breeding> BreedingOf(const OptionValues& options);
 Parameters ChildOf(const SamplerInput& input, const Population& parents, const Breeding& breeding,
                    Random& random);
 
-// A sampler that draws at random until there are parents, and then children of theirs. In a finite
-// space what was tried is drawn again only where nothing else is left. `work`: of `select`, for
-// each trial with so many objectives (see Sampler::Work).
+// A sampler that draws at random until there are parents, and then children of theirs: eight at the
+// most for one that was not tried. In a finite space an untried one is drawn then, while there are
+// any. `work`: of `select`, for each trial with so many objectives (see Sampler::Work).
 std::unique_ptr<Sampler> MakeGeneticSampler(const Breeding& breeding, Select select,
                                             std::function<double(std::size_t objectives)> work);
 
