@@ -21,8 +21,9 @@ TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
 
 
 def told(what, taken):
-    print(f"{what}: {statistics.mean(taken):.4g} ms a suggestion, the longest {max(taken):.4g}", flush=True)
-    return statistics.mean(taken)
+    middle = statistics.median(taken)
+    print(f"{what}: median {middle:.4g} ms a suggestion, the longest {max(taken):.4g}", flush=True)
+    return middle
 
 
 def speed():

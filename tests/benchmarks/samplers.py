@@ -8,7 +8,7 @@ cells, of five at least, of our median regret over Optuna's; a regret below a bi
 `auto` is compared with our own.
 
 --speed: a study of floats to which so many random trials were told, in the process and the memory of each library, one
-thread; then suggestions, each told before the next: the mean of their processor times, and the longest."""
+thread; then suggestions, each told before the next: the median of their processor times, and the longest."""
 import argparse
 import json
 import pathlib
