@@ -80,15 +80,14 @@ void PutOnOrdered(const TpeTrials& trials, const Kernels& kernels, std::size_t a
   for (const PlacedTrials::Slot slot : column.ascending) {
     const Side side = kernels.side[slot];
     if (side == Side::kNeither) continue;
-    const KernelPlace place{.at = column.at[slot], .kernel = kernels.number[slot], .kept = slot};
+    KernelPlace place{.at = column.at[slot], .kernel = kernels.number[slot]};
     if (side == Side::kGood) {
-      good.push_back(place);
-    } else {
-      bad[ended++] = place;
+      good.push_back(place);  // few, and soon others: what is kept is of the bad
+      continue;
     }
+    place.kept = slot;
+    bad[ended++] = place;
   }
-  // Good ones are few, and soon others: what is kept is of the bad.
-  for (KernelPlace& place : good) place.kept = KernelPlace::kNotKept;
   const auto first_running = bad.begin() + static_cast<std::ptrdiff_t>(ended);
   std::uint32_t kernel = kernels.first_running();
   for (const std::size_t running : kernels.running) {

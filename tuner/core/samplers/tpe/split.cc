@@ -145,13 +145,12 @@ TpeSplit SplitTrials(const SamplerInput& input, const SplitSettings& settings) {
   const auto take = [&](std::vector<Ranked>& trials, bool by_fronts) {
     for (const Ranked& trial : trials) split.sides[trial.index] = Side::kBad;
     const std::size_t count = std::min(room, trials.size());
-    for (const std::size_t index : by_fronts&& count<trials.size() && count> 0
-                                       ? BestByFronts(input, std::move(trials), count)
-                                       : BestOf(std::move(trials), count)) {
-      split.sides[index] = Side::kGood;
-    }
-    split.good += count;
     room -= count;
+    const bool some = count > 0 && count < trials.size();
+    const std::vector<std::size_t> best = by_fronts && some
+                                              ? BestByFronts(input, std::move(trials), count)
+                                              : BestOf(std::move(trials), count);
+    for (const std::size_t index : best) split.sides[index] = Side::kGood;
   };
   take(standings.complete, !one);
   take(standings.pruned, false);

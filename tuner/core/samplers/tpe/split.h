@@ -20,7 +20,6 @@ struct TpeSplit {
 
   std::vector<Side> sides;  // of input.ended
   std::size_t results = 0;  // trials that are complete or pruned
-  std::size_t good = 0;
 };
 
 // Good is the given share of the trials with a result: first complete ones, then pruned ones by
