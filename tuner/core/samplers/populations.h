@@ -45,9 +45,9 @@ struct Selection {
 };
 using Select = std::function<std::vector<std::size_t>(const Selection&)>;
 
-// The parents of the trial to come. Results make a generation each as many as `size` come, in their
-// order; the parents of the next are the best `size` of it and its own parents: front after front,
-// and of the front that does not fit whole, those that `select` picks. Empty in the first
+// The parents of the trial to come. Every `size` results make a generation, in the order in which
+// they came. The parents of the next one are the best `size` of it and its own parents: front after
+// front, and of the front that does not fit whole, those that `select` picks. Empty in the first
 // generation.
 //
 // Complete trials take part whose values count, and pruned ones, behind all complete ones. Failed
