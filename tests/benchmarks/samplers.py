@@ -32,6 +32,7 @@ RATIO_BAR = 1.05
 AUTO_BARS = {"auto_worse_cells": 0, "auto_mean_rank": 2.5}
 FEWEST_CELLS = 5  # of a sampler with a ratio
 NO_REGRET = 1e-9  # of random search's
+PICTURED = ("random", "qmc", "nsga2", "cmaes", "tpe", "gp", "auto")
 EVERYTHING = ("grid", "brute_force")  # is what these try; they have no place among those that search
 
 
@@ -123,7 +124,7 @@ def quality(chosen, chosen_functions):
 def picture(path, names):
     """Each sampler's median regret over random search's, by function."""
     functions = [f["name"] for f in call("functions")]
-    names = [n for n in dict.fromkeys(["random", *(names or [*SAME, "auto"])]) if n not in EVERYTHING and in_table(n)]
+    names = [n for n in dict.fromkeys(["random", *(names or PICTURED)]) if in_table(n)]
     ours, shares = Ours(), {}
     for name in names:
         ours.run(name, functions)
