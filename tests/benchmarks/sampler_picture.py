@@ -26,7 +26,7 @@ def text(x, y, content, extra=""):
 def draw(shares, title):
     """SVG of shares[function][sampler]; the least of each function is in bold."""
     samplers = list(next(iter(shares.values())))
-    width, height = LEFT + CELL * len(samplers) + 16, TOP + HIGH * len(shares) + 14
+    width, height = max(LEFT + CELL * len(samplers) + 16, 600), TOP + HIGH * len(shares) + 14
     out = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
            'font-family="system-ui, sans-serif" font-size="12" fill="#222">',
            f'<rect width="{width}" height="{height}" fill="#fff"/>',
