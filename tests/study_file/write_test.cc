@@ -331,7 +331,7 @@ TEST(WriteStudy, AFieldThatChangedIsWrittenAsItIsNow) {
 }
 
 TEST(WriteStudy, OptionsOfPluginsAreWrittenAsWordsTrueFalseAndObjects) {
-  StudySpec spec = *ParseStudy(R"({"name": "n", "command": "a b", "sampler": "random",
+  StudySpec spec = *ParseStudy(R"({"name": "n", "command": "a b", "trials": 9, "sampler": "random",
       "search_space": {"x": {"_type": "uniform", "_value": [0, 1]}}})",
                                "x", "/");
   spec.sampler = {"cma_es", {{"margin", true}, {"restart", "ipop"}, {"sigma", 2}}};
@@ -346,7 +346,7 @@ TEST(WriteStudy, OptionsOfPluginsAreWrittenAsWordsTrueFalseAndObjects) {
 }
 
 TEST(WriteStudy, PointsAndFixedParametersAreReadBackToTheBit) {
-  StudySpec spec = *ParseStudy(R"({"name": "n", "command": "a b", "sampler": "random",
+  StudySpec spec = *ParseStudy(R"({"name": "n", "command": "a b", "trials": 9, "sampler": "random",
       "search_space": {"lr": {"_type": "loguniform", "_value": [0.001, 1]},
         "n": {"_type": "choice", "_value": [{"_name": "a", "p": {"_type": "uniform", "_value": [0, 1]}}]}},
       "points": [{"n": {"_name": "a", "p": 0.5}}], "fixed": {"lr": 0.1}})",
@@ -361,7 +361,7 @@ TEST(WriteStudy, PointsAndFixedParametersAreReadBackToTheBit) {
 
 TEST(DifferencesOf, TakesOneForTrueInOptionsOfPlugins) {
   const auto study = [](const std::string& sampler) {
-    return *ParseStudy(R"({"name": "n", "command": "a", "sampler": )" + sampler + R"(,
+    return *ParseStudy(R"({"name": "n", "command": "a", "trials": 9, "sampler": )" + sampler + R"(,
         "search_space": {"x": {"_type": "uniform", "_value": [0, 1]}}})",
                        "x", "/");
   };

@@ -50,7 +50,7 @@ class BusyClients {
     spec.name = "s";
     spec.kind = StudyKind::kByClients;
     spec.space = *SearchSpace::FromJson(kSpaceOfRecord);
-    spec.sampler = {"tpe", {{"candidates", 2000}, {"startup_trials", 3}}};
+    spec.sampler = {"tpe", {{"candidates", 1000}, {"startup_trials", 3}}};
     spec.seed = seed;
     spec.points = {{{"x", 0.25}}, {{"n", std::string("b")}, {"n/b/p", 0.5}}};
     Do(CreateStudy{spec, false});
@@ -132,17 +132,17 @@ class BusyClients {
 
 TEST(DrawRecord, AStudyIsDrawnAgainWhateverHappenedAroundItsDraws) {
   int drawn = 0, aside = 0, restarts = 0;
-  for (std::uint64_t seed = 1; seed <= 6; ++seed) {
+  for (std::uint64_t seed = 1; seed <= 3; ++seed) {
     SCOPED_TRACE(seed);
     BusyClients clients(seed);
-    clients.Run(250);
+    clients.Run(120);
     drawn += ExpectDrawnAgain(clients.state());
     aside += clients.aside();
     restarts += clients.restarts();
   }
-  EXPECT_GT(drawn, 150);
-  EXPECT_GT(aside, 100);
-  EXPECT_GT(restarts, 60);
+  EXPECT_GT(drawn, 60);
+  EXPECT_GT(aside, 20);
+  EXPECT_GT(restarts, 15);
 }
 
 class DrawRecordOfAPool : public CoreTest {
