@@ -4,7 +4,7 @@ import os
 import pathlib
 import subprocess
 
-from bench_run import BIN, setup_optuna
+from bench_run import BIN
 
 PROGRAM = os.path.join(BIN, "bench_sampler_trials")
 PEERS = pathlib.Path(__file__).parent / "peers" / "optuna_samplers.py"
@@ -55,7 +55,9 @@ def in_table(name):
 
 
 def call_peers(*arguments):
-    """By an interpreter with Optuna, cmaes and scipy; rustuna, and torch for Gaussian processes, if it has those."""
-    python = os.environ.get("ESPALIER_SAMPLER_PEERS") or setup_optuna("5.0.0")
+    python = os.environ.get("ESPALIER_SAMPLER_PEERS")
+    if not python:
+        script = PEERS.with_name("setup_samplers.sh")
+        python = subprocess.run([script], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
     done = subprocess.run([python, "-B", PEERS, *map(str, arguments)], check=True, stdout=subprocess.PIPE, text=True)
     return done.stdout
