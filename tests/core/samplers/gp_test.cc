@@ -300,6 +300,53 @@ TEST(GpTrials, StandardisesValuesOfAnySize) {
   EXPECT_NEAR(line.trials().values.squaredNorm(), 3, 1e-9);
 }
 
+TEST(GpTrials, DrawsBadValuesTogetherAndLeavesGoodOnes) {
+  Line line;
+  for (int i = 0; i < 10; ++i) line.Add(i / 10.0, i);
+  const Trials tame = line.trials();
+  line.Add(1, 1e12);
+  const Trials wild = line.trials();
+  const auto apart = [](const Trials& trials, int a, int b) {
+    return trials.values(a, 0) - trials.values(b, 0);
+  };
+  for (const Trials* trials : {&tame, &wild}) {
+    EXPECT_NEAR(apart(*trials, 0, 1), apart(*trials, 3, 4), 1e-12);
+    EXPECT_LT(apart(*trials, 8, 9), 0.8 * apart(*trials, 0, 1));
+    EXPECT_GT(apart(*trials, 8, 9), 0);
+  }
+  EXPECT_GT(apart(wild, 0, 4), 0.05 * apart(wild, 0, 10));
+}
+
+TEST(GpTrials, LeavesTheFrontOfSeveralObjectives) {
+  const SearchSpace space =
+      *SearchSpace::FromJson(R"({"x": {"_type": "uniform", "_value": [0, 1]}})");
+  const std::vector<Direction> others = {Direction::kMinimize};
+  std::deque<Parameters> parameters;
+  const std::vector<double> second = {4, 3, 2, 1, 0, 9, 90};
+  const std::vector<double> first = {0, 1, 2, 3, 4, 9, 90};
+  std::vector<Observation> ended;
+  for (std::size_t i = 0; i < first.size(); ++i) {
+    parameters.push_back({{"x", ParameterValue(static_cast<double>(i) / 10)}});
+    ended.push_back({.trial_number = static_cast<std::int64_t>(i),
+                     .parameters = &parameters.back(),
+                     .value = first[i],
+                     .other_values = {&second[i], 1}});
+  }
+  const Trials trials = *TrialsOf({.space = space,
+                                   .direction = Direction::kMinimize,
+                                   .ended = ended,
+                                   .running = {},
+                                   .trial_number = 7,
+                                   .other_directions = others},
+                                  GpSpace(space), 1, false);
+  const double step = trials.values(0, 0) - trials.values(1, 0);
+  for (int i = 1; i < 4; ++i) {
+    EXPECT_NEAR(trials.values(i, 0) - trials.values(i + 1, 0), step, 1e-12);
+    EXPECT_NEAR(trials.values(i + 1, 1) - trials.values(i, 1), step, 1e-12);
+  }
+  EXPECT_LT(trials.values(5, 0) - trials.values(6, 0), 40 * step);  // of 81
+}
+
 TEST(GpTrials, TakesRepeatedPointsAsOneWhereThereIsNoNoise) {
   Line line;
   line.Add(0.5, 1);
@@ -310,6 +357,7 @@ TEST(GpTrials, TakesRepeatedPointsAsOneWhereThereIsNoNoise) {
   ASSERT_EQ(merged.values.rows(), 2);
   EXPECT_EQ(merged.points(0, 0), 0.2);
   EXPECT_NEAR(merged.values(0, 0), 1, 1e-12);  // of 0 and 2
+  EXPECT_NEAR(merged.values(1, 0), -1, 1e-12);
 }
 
 TEST(GpTrials, OfVeryManyTakesTheBestAndWhatLiesFarApart) {

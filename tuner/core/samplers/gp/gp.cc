@@ -35,18 +35,22 @@ class GpSampler final : public Sampler {
 
 double GpSampler::Work(const SamplerInput& input) const {
   if (input.ended.size() < settings_.startup_trials) return 0;
-  constexpr double kOperations = 100;  // in the time of one kernel
-  constexpr double kSteps = 30;        // of a local search, of a fit
+  constexpr double kOperations = 200;  // of matrices, in the time of one kernel on one axis
+  constexpr double kSteps = 30;        // of a fit, of a local search
   const auto axes = static_cast<double>(input.space.dimensions().size());
-  const double n = std::min<double>(static_cast<double>(input.ended.size()), gp::kMostTrials);
+  const auto n = static_cast<double>(
+      std::min<std::size_t>(input.ended.size(), static_cast<std::size_t>(gp::kMostTrials)));
   const double leading = std::min<double>(n, gp::kLeadingTrials);
   const auto preliminary = static_cast<double>(settings_.search.preliminary);
   const auto starts = static_cast<double>(settings_.search.starts);
   const double operations = kSteps * leading * leading * (leading + 5 * axes) + n * n * n / 3 +
                             preliminary * leading * leading +
                             kSteps * starts * n * (2 * n + 20 * axes);
-  return static_cast<double>(input.objectives()) *
-         (operations / kOperations + preliminary * n * (axes + 1) / 10);
+  const double constraints =
+      input.ended.empty() ? 0 : static_cast<double>(input.ended.back().constraints.size());
+  const double draws = input.running.empty() ? 1 : 20;  // what they cost in kernels
+  return (static_cast<double>(input.objectives()) + constraints) *
+         (operations / kOperations + preliminary * (10 * axes + n * (axes + draws) / 20));
 }
 
 std::optional<Parameters> GpSampler::Suggest(const SamplerInput& input, Random& random) const {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <map>
 #include <numeric>
@@ -71,6 +72,52 @@ void Impute(std::vector<Seen>& seen) {
       } else if (any_complete && s.observation->pruned) {
         s.scores[k] = std::min(s.scores[k], median);
       }
+    }
+  }
+}
+
+// Of scores of all objectives, those that none dominates.
+std::vector<const Seen*> FrontIn(const std::vector<Seen>& seen) {
+  std::vector<const Seen*> sorted;
+  for (const Seen& s : seen) sorted.push_back(&s);
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const Seen* a, const Seen* b) { return a->scores > b->scores; });
+  std::vector<const Seen*> front;  // what dominates a trial comes before it
+  for (const Seen* s : sorted) {
+    const bool dominated = std::any_of(front.begin(), front.end(), [s](const Seen* other) {
+      return std::equal(s->scores.begin(), s->scores.end(), other->scores.begin(),
+                        std::less_equal<double>());
+    });
+    if (!dominated) front.push_back(s);
+  }
+  return front;
+}
+
+// From 0 on, as x at first, and then as a logarithm.
+double Compressed(double x, double unit) {
+  return unit * std::log1p(std::min(x / unit, std::numeric_limits<double>::max()));
+}
+
+// Draws together the scores that are worse than both the median and all of the front, in units of
+// how far the best are from there. Differences among bad trials are often orders of magnitude above
+// those among good ones, and would be all that the model sees.
+void CompressBad(std::vector<Seen>& seen) {
+  const std::vector<const Seen*> front = FrontIn(seen);
+  for (std::size_t k = 0; k < seen.front().scores.size(); ++k) {
+    std::vector<double> all;
+    for (const Seen& s : seen) all.push_back(s.scores[k]);
+    double pivot = MedianOf(all);
+    for (const Seen* s : front) pivot = std::min(pivot, s->scores[k]);
+    std::sort(all.begin(), all.end());
+    if (pivot == all.back()) {  // most are as good as the best: from the next worse one on
+      const auto below = std::lower_bound(all.begin(), all.end(), all.back());
+      if (below == all.begin()) continue;
+      pivot = *(below - 1);
+    }
+    const double unit = all.back() - pivot;
+    if (!std::isfinite(unit)) continue;
+    for (Seen& s : seen) {
+      if (s.scores[k] < pivot) s.scores[k] = pivot - Compressed(pivot - s.scores[k], unit);
     }
   }
 }
@@ -211,7 +258,8 @@ bool IsFeasible(const Observation& observation, std::size_t constraints) {
                      [](double value) { return value <= 0; });
 }
 
-// Of the i-th constraint. Infinities are as far as what is farthest beside them.
+// Of the i-th constraint. Infinities are as far as what is farthest beside them. Values that are
+// far from 0 are drawn together, in units of the median distance.
 ConstraintValues ConstraintOf(const std::vector<Seen>& seen, std::size_t constraint,
                               const std::vector<Eigen::Index>& order) {
   std::vector<Eigen::Index> told;
@@ -241,6 +289,11 @@ ConstraintValues ConstraintOf(const std::vector<Seen>& seen, std::size_t constra
     kept[i] = -std::clamp(value_of(which), least, most);
   }
   if (n == 0) return values;
+  const Eigen::VectorXd distances = kept.cwiseAbs();
+  const double unit = MedianOf({distances.begin(), distances.end()});
+  if (unit > 0) {
+    for (double& value : kept) value = std::copysign(Compressed(std::abs(value), unit), value);
+  }
   Standardised standardised = Standardise(kept);
   values.values = std::move(standardised.values);
   values.threshold = standardised.zero;
@@ -256,6 +309,7 @@ std::optional<Trials> TrialsOf(const SamplerInput& input, const GpSpace& space, 
       std::count_if(seen.begin(), seen.end(), [](const Seen& s) { return s.scored; });
   if (static_cast<std::size_t>(scored) < std::max<std::size_t>(least, 1)) return std::nullopt;
   Impute(seen);
+  CompressBad(seen);
   if (merge_repeated) MergeRepeated(seen);
   const auto n = static_cast<Eigen::Index>(seen.size());
   Points points(n, space.axes());
