@@ -39,15 +39,15 @@ EVERYTHING = ("grid", "brute_force")  # is what these try; they have no place am
 class Ours:
     """Regrets of our samplers; each is run when it is first asked for."""
 
-    def __init__(self):
-        self.known = {}
+    def __init__(self, seeds):
+        self.known, self.seeds = {}, seeds
         self.noisy = {f["name"] for f in call("functions") if f["noise"] > 0}
 
     def run(self, name, functions):
         for noisy in (False, True):
             missing = [f for f in functions if (name, f) not in self.known and (f in self.noisy) == noisy]
             if missing:
-                self.learn(name, call_sampler("quality", name, TRIALS, SEEDS, *missing, noisy=noisy))
+                self.learn(name, call_sampler("quality", name, TRIALS, self.seeds, *missing, noisy=noisy))
 
     def learn(self, name, lines):
         for line in lines:
@@ -67,7 +67,7 @@ def compare(ours, record, names, functions):
     """The cells: sampler, function, p, ratio of the regrets, and whether ours is worse."""
     cells = []
     for name in names:
-        theirs = {f: [r for r in record[name].get(f, [])[:SEEDS] if r is not None] for f in functions}
+        theirs = {f: [r for r in record[name].get(f, [])[:ours.seeds] if r is not None] for f in functions}
         theirs = {f: values for f, values in theirs.items() if values}
         ours.run(name, list(theirs))
         for function, regrets in theirs.items():
@@ -96,7 +96,7 @@ def judge_auto(ours, names, functions):
     return {"auto_worse_cells": sum(rejected(p_values)), "auto_mean_rank": round(statistics.mean(placed), 2)}
 
 
-def quality(chosen, chosen_functions):
+def quality(chosen, chosen_functions, seeds):
     """The figures, and which bars they miss."""
     record = json.loads(DATA.read_text())
     known = [f["name"] for f in call("functions")]
@@ -106,7 +106,7 @@ def quality(chosen, chosen_functions):
     for name in recorded:
         if name not in names:
             print(f"Optuna's {name} has no counterpart in our table")
-    ours = Ours()
+    ours = Ours(seeds)
     cells = compare(ours, record["regret"], names, functions)
     figures = {"cells": len(cells), "worse_cells": sum(c["worse"] for c in cells)}
     for name in names:
@@ -118,26 +118,26 @@ def quality(chosen, chosen_functions):
     if in_table("auto") and (not chosen or "auto" in chosen):
         figures |= judge_auto(ours, [n for n in SAME if n not in EVERYTHING and in_table(n)], functions)
         misses += [key for key, bar in AUTO_BARS.items() if figures[key] > bar]
-    return figures | {"optuna": record["versions"]["optuna"], "trials": TRIALS, "seeds": SEEDS}, misses
+    return figures | {"optuna": record["versions"]["optuna"], "trials": TRIALS, "seeds": seeds}, misses
 
 
-def picture(path, names):
+def picture(path, names, seeds):
     """Each sampler's median regret over random search's, by function."""
     functions = [f["name"] for f in call("functions")]
     names = [n for n in dict.fromkeys(["random", *(names or PICTURED)]) if in_table(n)]
-    ours, shares = Ours(), {}
+    ours, shares = Ours(seeds), {}
     for name in names:
         ours.run(name, functions)
     for function in functions:
         of_random = ours.median("random", function)
         shares[function] = {name: ours.median(name, function) / of_random for name in names}
-    title = f"Regret after {TRIALS} trials, median of {SEEDS} seeds, as a share of random search's"
+    title = f"Regret after {TRIALS} trials, median of {seeds} seeds, as a share of random search's"
     pathlib.Path(path).write_text(draw(shares, title))
     return {"samplers": len(names), "functions": len(functions)}
 
 
-def record_peers(samplers):
-    call_peers("quality", PROGRAM, DATA, TRIALS, SEEDS, *samplers)
+def record_peers(samplers, seeds):
+    call_peers("quality", PROGRAM, DATA, TRIALS, seeds, *samplers)
     regrets = json.loads(DATA.read_text())["regret"]
     return {"recorded": sum(r is not None for f in regrets.values() for values in f.values() for r in values)}
 
@@ -147,18 +147,19 @@ def main():
     parser.add_argument("--speed", action="store_true", help="processor time a suggestion")
     parser.add_argument("--peers", action="store_true", help="run what is missing of Optuna's results")
     parser.add_argument("--picture", metavar="OUT.svg", help="draw the picture of docs/samplers.md")
+    parser.add_argument("--seeds", type=int, default=SEEDS, help="how many of each study (20)")
     parser.add_argument("--functions", nargs="+", default=[], help="these alone")
     parser.add_argument("samplers", nargs="*", help="these alone")
     options = parser.parse_args()
     misses = []
     if options.peers:
-        figures = record_peers(options.samplers)
+        figures = record_peers(options.samplers, options.seeds)
     elif options.picture:
-        figures = picture(options.picture, options.samplers)
+        figures = picture(options.picture, options.samplers, options.seeds)
     elif options.speed:
         figures, misses = speed()
     else:
-        figures, misses = quality(options.samplers, options.functions)
+        figures, misses = quality(options.samplers, options.functions, options.seeds)
         if SMOKE:
             figures |= speed()[0]
     print("bars missed: " + (", ".join(misses) or "none"))
