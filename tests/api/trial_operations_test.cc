@@ -257,6 +257,28 @@ TEST_F(TrialOperations, TheBestTrialIsThatOfOneDirection) {
   EXPECT_TRUE(absl::IsFailedPrecondition(api::GetBestTrial(tuner_, name).status()));
 }
 
+TEST_F(TrialOperations, TheBestTrialKeepsToItsConstraints) {
+  v1::StudyName name;
+  name.set_name("asked");
+  const auto run = [this](double value, const std::string& constraint) {
+    const std::int64_t trial = Ask()->trial_id();
+    v1::SetAttributesRequest request;
+    request.set_trial_id(trial);
+    (*request.mutable_system())["constraints:size"] = constraint;
+    ASSERT_TRUE(api::SetAttributes(tuner_, request).ok());
+    v1::TellRequest end = End(trial, v1::TRIAL_COMPLETE);
+    end.set_value(value);
+    ASSERT_TRUE(api::Tell(tuner_, end).ok());
+  };
+  run(1, "0.5");
+  EXPECT_THAT(std::string(api::GetBestTrial(tuner_, name).status().message()),
+              HasSubstr("none that keeps to its constraints"));
+  run(3, "-1");
+  run(2, "0");
+  run(1, "2");
+  EXPECT_EQ(api::GetBestTrial(tuner_, name)->number(), 2);
+}
+
 TEST_F(TrialOperations, AttributesOfBothKindsAreKept) {
   const std::int64_t trial = Ask()->trial_id();
   v1::SetAttributesRequest request;

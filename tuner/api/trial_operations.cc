@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
@@ -5,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/guarded.h"
 #include "base/json/json_depth.h"
+#include "search_spaces/formats/optuna/constraints.h"
 #include "search_spaces/formats/optuna/distribution.h"
 #include "tuner/api/convert.h"
 #include "tuner/api/operations.h"
@@ -308,8 +310,12 @@ absl::StatusOr<v1::TrialRecord> GetBestTrial(Tuner& tuner, const v1::StudyName& 
     } else if (const auto number = BestTrial(state, *study)) {
       best = ToRecord(state.trials.at(study->trials.at(static_cast<std::size_t>(*number))), view);
     } else {
+      const bool any_breaks =
+          std::any_of(study->trials.begin(), study->trials.end(),
+                      [&](TrialId id) { return !KeepsTo(*state.trials.at(id).constraints); });
       best = absl::NotFoundError(
-          absl::StrCat("study \"", request.name(), "\" has no trial with a value yet"));
+          absl::StrCat("study \"", request.name(), "\" has no trial with a value yet",
+                       any_breaks ? ", or none that keeps to its constraints" : ""));
     }
   }));
   return best;
