@@ -43,6 +43,13 @@ TEST(BestOverTime, HasTheBestOfAMomentAlone) {
   EXPECT_EQ(Values(BestOverTime(trials, 0, Direction::kMinimize, 100)), (std::vector<double>{3}));
 }
 
+TEST(BestOverTime, PassesOverTrialsThatBreakAConstraint) {
+  std::vector<TrialCopy> trials = {Ended(10, 5), Ended(20, 1), Ended(30, 3)};
+  trials[1].constraints = {0.5};
+  EXPECT_EQ(Values(BestOverTime(trials, 0, Direction::kMinimize, 100)),
+            (std::vector<double>{5, 3}));
+}
+
 TEST(BestOverTime, KeepsItsEndsWhereItIsCut) {
   std::vector<TrialCopy> trials;
   for (int i = 1; i <= 1000; ++i) trials.push_back(Ended(i, i));

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "search_spaces/formats/optuna/constraints.h"
 
 namespace espalier {
 
@@ -17,7 +18,8 @@ std::vector<Improvement> BestOverTime(const std::vector<TrialCopy>& trials, std:
   for (const TrialCopy& trial : trials) {
     if (trial.state != TrialState::kComplete || trial.values.size() <= objective) continue;
     const double value = trial.values[objective];
-    if (std::isfinite(value)) ended.push_back({trial.ended, trial.id, value});
+    if (std::isfinite(value) && KeepsTo(trial.constraints))
+      ended.push_back({trial.ended, trial.id, value});
   }
   std::sort(ended.begin(), ended.end(), [&better](const Improvement& a, const Improvement& b) {
     return a.at == b.at ? better(a.value, b.value) : a.at < b.at;

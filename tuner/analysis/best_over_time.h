@@ -15,8 +15,8 @@ struct Improvement {
 };
 
 // In the order of time, one a moment: how the best value of an objective came to be. Values that
-// are not finite are none. Of more than `most` so many, evenly, the first and the last among them.
-// Requires most >= 2.
+// are not finite are none, nor are those of trials that break a constraint. Of more than `most` so
+// many, evenly, the first and the last among them. Requires most >= 2.
 std::vector<Improvement> BestOverTime(const std::vector<TrialCopy>& trials, std::size_t objective,
                                       Direction direction, std::size_t most);
 
