@@ -274,6 +274,23 @@ TEST(CmaEsSampler, StartsAnewWithLargerPopulations) {
   EXPECT_FALSE(small.empty());
 }
 
+TEST(CmaEsSampler, EachOptionChangesWhatIsDrawn) {
+  CmaStudy study(kBox);
+  Random random(3);
+  for (int i = 0; i < 200; ++i) study.End(study.space().Sample(random), 1);
+  const Options ipop{{"restart", "ipop"}};
+  const Parameters by_default = study.Next(*Made({}));
+  for (const Options& options :
+       {ipop, Options{{"startup_trials", 201}}, Options{{"popsize", 9}}, Options{{"sigma0", 0.2}},
+        Options{{"separable", true}}, Options{{"with_margin", true}}, Options{{"lr_adapt", true}},
+        Options{{"restart", "bipop"}}}) {
+    EXPECT_NE(study.Next(*Made(options)), by_default) << options.begin()->first;
+  }
+  const Parameters anew = study.Next(*Made(ipop));
+  EXPECT_NE(study.Next(*Made({{"restart", "ipop"}, {"inc_popsize", 3}})), anew);
+  EXPECT_NE(study.Next(*Made({{"restart", "bipop"}})), anew);
+}
+
 TEST(CmaEsSampler, FindsTheMinimum) {
   for (const Options& options :
        {Options{}, Options{{"separable", true}}, Options{{"with_margin", true}},

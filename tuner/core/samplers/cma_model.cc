@@ -57,7 +57,7 @@ class Reader {
 
 SeenNumber SeenNumberOf(const ParameterValue* value) {
   const std::optional<double> number = value ? NumberOf(*value) : std::nullopt;
-  return number ? SeenNumber{*number, value->index()} : SeenNumber{};
+  return number && std::isfinite(*number) ? SeenNumber{*number, value->index()} : SeenNumber{};
 }
 
 bool SameNumber(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
@@ -172,10 +172,12 @@ void StartAnew(const CmaSpace& space, const CmaSettings& settings, CmaModel& mod
   model.margin = MarginOf(space, model.cma);
 }
 
+enum class ResultKind { kComplete, kPruned, kWithoutValue };
+
 // How good a result is: complete ones by their loss, then pruned ones, those that came further
 // first, then those without a value.
 struct ResultRank {
-  int kind;
+  ResultKind kind;
   std::int64_t steps_missing;
   double loss;
 
@@ -185,9 +187,10 @@ struct ResultRank {
 };
 
 ResultRank RankOf(const TakenTrial& taken, Direction direction) {
-  if (!std::isfinite(taken.value)) return {2, 0, 0};
+  if (!std::isfinite(taken.value)) return {ResultKind::kWithoutValue, 0, 0};
   const double loss = direction == Direction::kMinimize ? taken.value : -taken.value;
-  return taken.pruned ? ResultRank{1, -taken.last_step, loss} : ResultRank{0, 0, loss};
+  if (taken.pruned) return {ResultKind::kPruned, -taken.last_step, loss};
+  return {ResultKind::kComplete, 0, loss};
 }
 
 VectorXd PlaceOf(const TakenTrial& taken, const CmaSpace& space, const CmaModel& model) {
@@ -215,13 +218,14 @@ void Learn(const std::vector<TakenTrial>& generation, const CmaSpace& space,
   }
   std::stable_sort(ranked.begin(), ranked.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
-  if (ranked.front().first.kind == 2) return;
+  if (ranked.front().first.kind == ResultKind::kWithoutValue) return;
   MatrixXd points(static_cast<Index>(space.dimensions()), static_cast<Index>(ranked.size()));
   for (std::size_t i = 0; i < ranked.size(); ++i) {
     points.col(static_cast<Index>(i)) = PlaceOf(*ranked[i].second, space, model);
   }
   const auto loss = [&](const auto& of) {
-    return of.first.kind == 0 ? of.first.loss : std::numeric_limits<double>::infinity();
+    const bool complete = of.first.kind == ResultKind::kComplete;
+    return complete ? of.first.loss : std::numeric_limits<double>::infinity();
   };
   model.cma.Tell(points, loss(ranked.front()), loss(ranked.back()));
   if (model.margin) model.margin->Correct(model.cma);

@@ -52,7 +52,7 @@ class CmaSpace {
 // One number of a trial, as far as the model looks at it. Equal ones have equal places.
 struct SeenNumber {
   double number = 0;
-  std::size_t kind = std::variant_npos;  // alternative of ParameterValue; npos: there is none
+  std::size_t kind = std::variant_npos;  // alternative of ParameterValue; npos: none that is finite
 
   friend bool operator==(const SeenNumber&, const SeenNumber&) = default;
 };
