@@ -14,6 +14,10 @@ namespace {
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
+// How far values that are drawn together are from where that begins, in units of how good the best
+// ones are.
+constexpr double kMostUnits = 5;
+
 struct Seen {
   const Observation* observation;
   Point point;
@@ -93,9 +97,10 @@ std::vector<const Seen*> FrontIn(const std::vector<Seen>& seen) {
   return front;
 }
 
-// From 0 on, as x at first, and then as a logarithm.
+// From 0 on, as x at first, then as a logarithm, and never more than kMostUnits.
 double Compressed(double x, double unit) {
-  return unit * std::log1p(std::min(x / unit, std::numeric_limits<double>::max()));
+  const double units = std::min(x / unit, std::numeric_limits<double>::max());
+  return unit * kMostUnits * std::tanh(std::log1p(units) / kMostUnits);
 }
 
 // Draws together the scores that are worse than both the median and all of the front, in units of
