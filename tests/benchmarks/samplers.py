@@ -5,7 +5,6 @@
 runs what is missing there. A cell is a function under a sampler that both have. Ours is worse there if a one-sided
 test of Mann and Whitney says so at 0.05, by Holm over all cells. NAME_regret_ratio is the median over a sampler's
 cells, of five at least, of our median regret over Optuna's; a regret below a billionth of random search's is none.
-`auto` is compared with our own.
 
 --speed: a study of floats to which so many random trials were told, in the process and the memory of each library, one
 thread; then suggestions, each told before the next: the median of their processor times, and the longest."""
@@ -16,10 +15,10 @@ import statistics
 import sys
 
 from bench_run import SMOKE, usual_or_smoke
-from sampler_calls import PROGRAM, SAME, call, call_peers, call_sampler, in_table
+from sampler_calls import PROGRAM, call, call_peers, call_sampler, in_table
 from sampler_picture import draw
 from sampler_speed import speed
-from sampler_statistics import levels, p_of_larger, ranks, rejected
+from sampler_statistics import levels, p_of_larger, rejected
 
 HERE = pathlib.Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "suite"))
@@ -29,11 +28,9 @@ DATA = HERE / "data" / "samplers_optuna.json"
 TRIALS = usual_or_smoke(100, 12)
 SEEDS = usual_or_smoke(20, 2)
 RATIO_BAR = 1.05
-AUTO_BARS = {"auto_worse_cells": 0, "auto_mean_rank": 2.5}
 FEWEST_CELLS = 5  # of a sampler with a ratio
 NO_REGRET = 1e-9  # of random search's
-PICTURED = ("random", "qmc", "nsga2", "cmaes", "tpe", "gp", "auto")
-EVERYTHING = ("grid", "brute_force")  # is what these try; they have no place among those that search
+PICTURED = ("random", "qmc", "nsga2", "cmaes", "tpe", "gp")
 
 
 class Ours:
@@ -82,20 +79,6 @@ def compare(ours, record, names, functions):
     return cells
 
 
-def judge_auto(ours, names, functions):
-    """auto beside our other samplers: its mean rank by median regret, and where it is worse than the second best."""
-    for name in ["auto", *names]:
-        ours.run(name, functions)
-    placed, p_values = [], []
-    for function in functions:
-        others = sorted(names, key=lambda name: ours.median(name, function))
-        placed.append(ranks([ours.median(name, function) for name in ["auto", *others]])[0])
-        p_values.append(p_of_larger(ours.last("auto", function), ours.last(others[:2][-1], function)))
-        print(f"auto           {function:16} rank {placed[-1]:g} of {len(names) + 1}; of the others "
-              f"{', '.join(others[:2])} are best, p {p_values[-1]:.3g}", flush=True)
-    return {"auto_worse_cells": sum(rejected(p_values)), "auto_mean_rank": round(statistics.mean(placed), 2)}
-
-
 def quality(chosen, chosen_functions, seeds):
     """The figures, and which bars they miss."""
     record = json.loads(DATA.read_text())
@@ -115,9 +98,6 @@ def quality(chosen, chosen_functions, seeds):
             figures[f"{name}_regret_ratio"] = round(statistics.median(ratios), 3)
     misses = [f"{c['sampler']} on {c['function']}" for c in cells if c["worse"]]
     misses += [key for key, value in figures.items() if key.endswith("_regret_ratio") and value > RATIO_BAR]
-    if in_table("auto") and (not chosen or "auto" in chosen):
-        figures |= judge_auto(ours, [n for n in SAME if n not in EVERYTHING and in_table(n)], functions)
-        misses += [key for key, bar in AUTO_BARS.items() if figures[key] > bar]
     return figures | {"optuna": record["versions"]["optuna"], "trials": TRIALS, "seeds": seeds}, misses
 
 
