@@ -68,6 +68,9 @@ TEST_F(Objectives, WhatNeedsOneMetricIsRefusedByName) {
   spec.target = 0.9;
   EXPECT_THAT(Refused(spec), HasSubstr("\"target\": a study of 2 metrics"));
   spec = Two(1);
+  spec.terminator = {"stagnation", {}};
+  EXPECT_THAT(Refused(spec), HasSubstr("\"terminator\""));
+  spec = Two(1);
   spec.best_k = 3;
   EXPECT_THAT(Refused(spec), HasSubstr("\"promise\""));
   spec = Two(1);
