@@ -53,12 +53,13 @@ std::string PluginOption::Range() const {
   }
   const char* const number = whole ? "a whole number" : "a number";
   if (open) return absl::StrCat(number, " > ", least, " and < ", most);
+  if (std::isinf(least) && std::isinf(most)) return number;
   if (std::isinf(most)) return absl::StrCat(number, " >= ", least);
   return absl::StrCat(number, " from ", least, " to ", most);
 }
 
 std::string PluginOption::DefaultText() const {
-  if (text) return "";
+  if (text || optional) return "";
   if (flag) return default_value > 0 ? "true" : "false";
   if (!plugin.empty()) return std::string(plugin);
   if (!words.empty()) return std::string(words.at(static_cast<std::size_t>(default_value)));
@@ -86,6 +87,11 @@ double OptionValues::operator[](std::string_view name) const {
 
 std::int64_t OptionValues::Whole(std::string_view name) const {
   return static_cast<std::int64_t>((*this)[name]);
+}
+
+std::optional<double> OptionValues::Given(std::string_view name) const {
+  const auto at = values_.find(std::string(name));
+  return at == values_.end() ? std::nullopt : std::optional(at->second);
 }
 
 std::string OptionValues::PluginName(std::string_view name) const {
@@ -137,7 +143,7 @@ class OptionReader {
       const std::string name(option.name);
       if (!option.plugin.empty()) {
         plugins_[name] = option.plugin;
-      } else if (!option.text) {
+      } else if (!option.text && !option.optional) {
         values_[name] = option.default_value;
       }
     }

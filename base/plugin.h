@@ -5,6 +5,7 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -36,6 +37,7 @@ struct PluginOption {
   // Takes the name of a plug-in of the table that its plug-in makes it from, with options of that
   // one, and is this one by default: {"name": "patient", "pruner": {"name": "asha", "eta": 4}}.
   std::string_view plugin{};
+  bool optional = false;  // a number that has no value unless it is given
 
   // Whether it is none of numbers.
   bool wordy() const { return text || !words.empty() || !plugin.empty(); }
@@ -44,7 +46,8 @@ struct PluginOption {
   // What it takes: "a whole number from 1 to 1000", "a number >= 0", "a number > 0 and < 1", "true
   // or false", "none, ipop or bipop", "the name of one, and options of it", "text".
   std::string Range() const;
-  // What it is if it is not given, as a command line takes it; empty for a text.
+  // What it is if it is not given, as a command line takes it; empty for a text, and for a number
+  // that may be left out.
   std::string DefaultText() const;
 };
 
@@ -67,6 +70,8 @@ class OptionValues {
   double operator[](std::string_view name) const;
   std::int64_t Whole(std::string_view name) const;
   bool Flag(std::string_view name) const { return (*this)[name] > 0; }
+  // Of a number that may be left out.
+  std::optional<double> Given(std::string_view name) const;
   // Of a word: the enumerator at its place, for an enum that has them in the order of `words`.
   template <typename Enum>
   Enum Chosen(std::string_view name) const {

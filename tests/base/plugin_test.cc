@@ -102,6 +102,19 @@ TEST(PluginTable, NoOptionTakesWhatIsNotFinite) {
   EXPECT_FALSE(whole.Takes(1e16)) << "would not be exact";
 }
 
+TEST(PluginTable, ANumberMayBeLeftOut) {
+  const PluginInfo fuse = {.name = "fuse",
+                           .summary = "burns through",
+                           .options = {{.name = "amperes",
+                                        .least = -std::numeric_limits<double>::infinity(),
+                                        .meaning = "at which it does",
+                                        .optional = true}}};
+  EXPECT_EQ(ReadOptions("lamp", fuse, {})->Given("amperes"), std::nullopt);
+  EXPECT_EQ(ReadOptions("lamp", fuse, {{"amperes", -16}})->Given("amperes"), -16);
+  EXPECT_EQ(fuse.options.front().Range(), "a number");
+  EXPECT_EQ(fuse.options.front().DefaultText(), "");
+}
+
 TEST(PluginTable, SaysWhichPlugInRefusesOptionsThatDoNotGoTogether) {
   EXPECT_EQ(ErrorOf("chandelier", {{"arms", 10}, {"watts", 200}}),
             "lamp \"chandelier\": option \"watts\" needs at most 100 with more than 9 arms, got "
