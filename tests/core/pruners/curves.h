@@ -35,6 +35,7 @@ class Curves {
                     .points = stored,
                     .ended = complete,
                     .complete = complete});
+    if (complete && !points.empty()) all_.back().value = points.back().second;
     return all_.back();
   }
   const std::vector<Curve>& all() const { return all_; }

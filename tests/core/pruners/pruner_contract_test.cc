@@ -17,10 +17,18 @@ namespace {
 
 using ::testing::HasSubstr;
 
+// Options without which some pruner would have nothing to say, or cannot be made.
+Options OptionsFor(const std::string& pruner) {
+  if (pruner == "threshold") return {{"upper", 1e6}};
+  if (pruner == "successive_halving") return {{"min_steps", 3}};
+  if (pruner == "patient") return {{"patience", 1}, {"pruner", "median"}};
+  return {};
+}
+
 class PrunerContract : public ::testing::TestWithParam<std::string> {
  protected:
   std::unique_ptr<Pruner> Make() {
-    auto pruner = MakePruner(GetParam(), {});
+    auto pruner = MakePruner(GetParam(), OptionsFor(GetParam()));
     EXPECT_TRUE(pruner.ok()) << pruner.status();
     return *std::move(pruner);
   }
@@ -71,15 +79,18 @@ TEST_P(PrunerContract, JudgesAlikeWhateverTheOrderAndKeepsTheBest) {
     EXPECT_EQ(verdict.reason, again.reason);
 
     values.back() = direction == Direction::kMinimize ? -1 : 2;
+    // Of instances the best is one that is better on all of them.
+    if (!pruner->steps_ascend()) std::ranges::fill(values, values.back());
     Curves best;
     const PruneVerdict of_best = pruner->Judge({direction, best.Add(values, false), curves.all()});
     EXPECT_EQ(of_best.action, PruneAction::kKeep);
   }
 }
 
-// At step 4, where no pruner has a rung.
+// At step 4, where no pruner has a rung. Bounds alone are for each value.
 TEST_P(PrunerContract, EndsNoGoodTrialForOneBadValue) {
   const auto pruner = Make();
+  const bool bounds = GetParam() == "threshold";
   for (const Direction direction : {Direction::kMinimize, Direction::kMaximize}) {
     const double sign = direction == Direction::kMinimize ? 1 : -1;
     Curves curves;
@@ -87,7 +98,9 @@ TEST_P(PrunerContract, EndsNoGoodTrialForOneBadValue) {
     for (const double bad : {std::nan(""), -HUGE_VAL, HUGE_VAL}) {
       Curves mine;
       const Curve& trial = mine.Running({sign * 0.5, sign * 0.4, sign * 0.3, bad});
-      EXPECT_EQ(pruner->Judge({direction, trial, curves.all()}).action, PruneAction::kKeep) << bad;
+      EXPECT_EQ(pruner->Judge({direction, trial, curves.all()}).action,
+                bounds && bad != -HUGE_VAL ? PruneAction::kPrune : PruneAction::kKeep)
+          << bad;
     }
   }
 }
@@ -128,9 +141,9 @@ TEST_P(PrunerContract, TakesAnySteps) {
 }
 
 TEST_P(PrunerContract, NamesUnknownOption) {
-  const auto pruner = MakePruner(GetParam(), {{"patience", 1}});
+  const auto pruner = MakePruner(GetParam(), {{"no_such_option", 1}});
   EXPECT_EQ(pruner.status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(pruner.status().message()), HasSubstr("\"patience\""));
+  EXPECT_THAT(std::string(pruner.status().message()), HasSubstr("\"no_such_option\""));
 }
 
 INSTANTIATE_TEST_SUITE_P(All, PrunerContract, ::testing::ValuesIn(Pruners().Names()),
@@ -140,9 +153,10 @@ TEST(Pruners, TellWhatTheyDoAndTake) { ExpectTold(Pruners().Infos()); }
 
 TEST(MakePruner, NamesUnknownPrunerAndListsTheKnown) {
   const auto pruner = MakePruner("medain", {});
-  EXPECT_EQ(std::string(pruner.status().message()),
-            "pruner \"medain\" is unknown; known are none, median, asha, asha_promote, hyperband, "
-            "promise, asha_promise");
+  EXPECT_EQ(
+      std::string(pruner.status().message()),
+      "pruner \"medain\" is unknown; known are none, median, percentile, threshold, asha, "
+      "asha_promote, hyperband, successive_halving, wilcoxon, promise, asha_promise, patient");
 }
 
 TEST(MakePruner, NamesOptionOutOfRange) {

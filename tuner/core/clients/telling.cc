@@ -340,8 +340,12 @@ PruneVerdict ClientTrials::Verdict(TrialId id) const {
   std::vector<Curve> others;
   others.reserve(study.trials.size());
   turn_.state().ForEachTrial(study, [&](const Trial& other) {
-    const Curve read{other.number, other.values, Ended(other.state),
-                     other.state == TrialState::kComplete};
+    const Curve read{.trial_number = other.number,
+                     .points = other.values,
+                     .ended = Ended(other.state),
+                     .complete = other.state == TrialState::kComplete,
+                     .value = other.value.value_or(std::nan("")),
+                     .ended_at = other.ended};
     other.id == id ? void(curve = read) : others.push_back(read);
   });
   const PruneVerdict verdict =

@@ -23,6 +23,14 @@ const IntermediateValue* PointAt(const Curve& curve, std::int64_t step) {
   return point != nullptr && point->step == step ? point : nullptr;
 }
 
+bool IsFirstOfInterval(const Curve& trial, std::int64_t warmup_steps, std::int64_t interval) {
+  const std::int64_t step = trial.points.back().step;
+  if (step < warmup_steps) return false;
+  if (trial.points.size() == 1) return true;
+  const std::int64_t before = trial.points[trial.points.size() - 2].step;
+  return before < warmup_steps + (step - warmup_steps) / interval * interval;
+}
+
 std::optional<std::string> NoValueCounts(Direction direction, const Curve& trial) {
   const auto counts = [direction](const auto& point) { return Counts(direction, point.value); };
   if (std::ranges::any_of(trial.points, counts)) return std::nullopt;

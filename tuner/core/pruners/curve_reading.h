@@ -13,6 +13,11 @@ namespace espalier {
 const IntermediateValue* PointAt(const Curve& curve, std::int64_t step);
 const IntermediateValue* FirstPointFrom(const Curve& curve, std::int64_t step);
 
+// Whether a trial that is judged once in each interval of steps, counted from `warmup_steps`, is
+// judged at its newest point: the first one of its interval. Never in the warm-up. Requires a
+// point.
+bool IsFirstOfInterval(const Curve& trial, std::int64_t warmup_steps, std::int64_t interval);
+
 // The reason to end a trial none of whose values counts (see Counts in curve.h); nullopt if one
 // does.
 std::optional<std::string> NoValueCounts(Direction direction, const Curve& trial);

@@ -6,11 +6,16 @@ namespace pruners {
 
 PluginRow<Pruner> NoneRow();
 PluginRow<Pruner> MedianRow();
+PluginRow<Pruner> PercentileRow();
+PluginRow<Pruner> ThresholdRow();
 PluginRow<Pruner> AshaRow();
 PluginRow<Pruner> AshaPromoteRow();
 PluginRow<Pruner> HyperbandRow();
+PluginRow<Pruner> SuccessiveHalvingRow();
+PluginRow<Pruner> WilcoxonRow();
 PluginRow<Pruner> PromiseRow();
 PluginRow<Pruner> AshaPromiseRow();
+PluginRow<Pruner> PatientRow();
 
 }  // namespace pruners
 
@@ -20,11 +25,16 @@ const PluginTable<Pruner>& Pruners() {
       {
           pruners::NoneRow(),
           pruners::MedianRow(),
+          pruners::PercentileRow(),
+          pruners::ThresholdRow(),
           pruners::AshaRow(),
           pruners::AshaPromoteRow(),
           pruners::HyperbandRow(),
+          pruners::SuccessiveHalvingRow(),
+          pruners::WilcoxonRow(),
           pruners::PromiseRow(),
           pruners::AshaPromiseRow(),
+          pruners::PatientRow(),
       },
   };
   return table;
