@@ -380,6 +380,7 @@ MAX_PLUGIN_FILES = 2
 PLUGIN_TABLES = {
     "sampler": "tuner/core/samplers/sampler.cc",
     "pruner": "tuner/core/pruners/pruner.cc",
+    "terminator": "tuner/core/terminators/terminator.cc",
     "policy": "allocator/policies/policy.cc",
     "pool_size_rule": "allocator/pool_size/pool_size.cc",
     "engine": "tuner/server/engines/engines.cc",

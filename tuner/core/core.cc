@@ -26,6 +26,7 @@
 #include "tuner/core/state/turn.h"
 #include "tuner/core/studies/pool_policy.h"
 #include "tuner/core/studies/studies.h"
+#include "tuner/core/studies/terminations.h"
 #include "tuner/core/tokens.h"
 #include "tuner/core/trials/draws.h"
 #include "tuner/core/trials/limits.h"
@@ -65,6 +66,7 @@ void Append(StepResult&& from, StepResult& to) {
   Append(std::move(from.node_requests), to.node_requests);
   Append(std::move(from.nodes_joined), to.nodes_joined);
   Append(std::move(from.draws), to.draws);
+  Append(std::move(from.questions), to.questions);
   if (from.plan) to.plan = std::move(from.plan);
   // What was answered before may hold no longer.
   for (auto& [wait, reply] : from.late) to.late.insert_or_assign(wait, std::move(reply));
@@ -139,6 +141,7 @@ class Core::Impl {
   Trials trials_{turn_, pool_, groups_, ranks_, plugins_, curves_, promises_};
   Checkpoints checkpoints_{turn_, pool_, options_, copies_, groups_, trials_};
   Studies studies_{turn_, pool_, options_, plugins_, joins_, limits_, trials_, checkpoints_};
+  Terminations terminations_{turn_, options_, plugins_, trials_};
   ClientTrials clients_{turn_, options_, plugins_, draws_, ranks_, trials_};
   QueuedTrials queued_{turn_, trials_, clients_};
   ClientSlotDesk client_slots_{turn_, pool_, options_, promises_, trials_};
@@ -230,8 +233,8 @@ StepResult Core::Impl::Handle(Time now, const Event& event) {
   if (!std::exchange(clocks_set_, true)) studies_.SetClocksAfterRestart();
   std::visit(
       [this](const auto& e) {
-        GiveToItsPart(e, *this, studies_, clients_, queued_, nodes_, watch_, checkpoints_,
-                      scheduler_, tokens_);
+        GiveToItsPart(e, *this, studies_, terminations_, clients_, queued_, nodes_, watch_,
+                      checkpoints_, scheduler_, tokens_);
       },
       event);
   return turn_.Finish();
@@ -243,6 +246,7 @@ StepResult Core::Impl::Settle(Time now) {
   watch_.CheckDeadlines();
   nodes_.CheckDrains();
   studies_.EndThoseOverLimits();
+  terminations_.EndTerminated();
   clients_.CheckLeases();
   client_slots_.Check();
   checkpoints_.Keep();
@@ -274,6 +278,7 @@ void Core::Impl::Observe(const Change& change) {
   draws_.Observe(change);
   limits_.Observe(change);
   trials_.Observe(change);
+  terminations_.Observe(change);
   checkpoints_.Observe(change);
   clients_.Observe(change);
   client_slots_.Observe(change);

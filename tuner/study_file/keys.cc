@@ -307,7 +307,7 @@ Json TimeoutJson(const StudySpec& spec) {
 
 // ---- The table -------------------------------------------------------------------------------
 
-constexpr std::array<StudyKey, 40> kStudyKeys = {{
+constexpr std::array<StudyKey, 41> kStudyKeys = {{
     {"name",
      ReadName,
      {[](const StudySpec& s) { return Json(s.name); }, KeyText::kAlwaysByField},
@@ -373,6 +373,14 @@ constexpr std::array<StudyKey, 40> kStudyKeys = {{
      [](const KeyValue& v, StudySpec& s) { return ReadPlugin(v, s.pruner); },
      {[](const StudySpec& s) { return JsonOf(s.pruner); }},
      {"in the same form", "`none`"}},
+    {"terminator",
+     [](const KeyValue& v, StudySpec& s) { return ReadPlugin(v, s.terminator); },
+     {[](const StudySpec& s) {
+       return s.terminator == PluginSpec{"none", {}} ? Json() : JsonOf(s.terminator);
+     }},
+     {"in the same form: end when more trials would gain little, "
+      R"(`{"name": "stagnation", "trials": 30}`; see [ends](../../docs/allocation.md#ends))",
+      "`none`"}},
     {"policy",
      [](const KeyValue& v, StudySpec& s) {
        s.names_policy = true;

@@ -123,11 +123,11 @@ absl::Status StudyReader::CheckTogether() const {
     return absl::InvalidArgumentError(absl::StrCat(file_.label, ": ", std::string(cost.message())));
   }
   const bool limited = spec_.max_trials > 0 || spec_.time_limit_s > 0 || spec_.cost_limit > 0 ||
-                       spec_.target.has_value();
+                       spec_.target.has_value() || spec_.terminator.name != "none";
   if (!limited && !spec_.queued() && !spec_.space.Cardinality()) {
     return absl::InvalidArgumentError(absl::StrCat(
         file_.label, ": the study would never end: its search space is infinite; give \"trials\", ",
-        "\"time_limit_s\", \"cost_limit\" or \"target\""));
+        "\"time_limit_s\", \"cost_limit\", \"target\" or \"terminator\""));
   }
   if (spec_.batch_mode == BatchMode::kAdaptive) {
     for (const auto& dimension : spec_.space.dimensions()) {

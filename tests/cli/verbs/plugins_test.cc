@@ -48,7 +48,8 @@ TEST_F(Plugins, AreListedWithDefaultMeaningAndRangeOfEachOption) {
   EXPECT_THAT(text,
               HasSubstr("\n    multivariate=true         models parameters together; else each "
                         "by itself: true or false\n"));
-  for (const char* kind : {"Samplers: ", "Policies: ", "Pool-size rules: ", "Engines: "}) {
+  for (const char* kind :
+       {"Samplers: ", "Terminators: ", "Policies: ", "Pool-size rules: ", "Engines: "}) {
     EXPECT_THAT(text, HasSubstr(kind));
   }
 }
@@ -62,6 +63,10 @@ TEST_F(Plugins, AreListedAsJsonWithRangesOfJsonSchema) {
   EXPECT_EQ(OptionIn(json["samplers"], "tpe", "multivariate"),
             Json::parse(R"({"name": "multivariate", "type": "boolean", "default": true,
                             "meaning": "models parameters together; else each by itself"})"));
+  EXPECT_EQ(OptionIn(json["pruners"], "threshold", "upper"),
+            Json::parse(R"({"name": "upper", "type": "number",
+                            "meaning": "a value above this ends the trial"})"));
+  EXPECT_EQ(OptionIn(json["terminators"], "stagnation", "trials")["default"], 30);
   const Json threshold = OptionIn(json["pruners"], "promise", "threshold");
   EXPECT_EQ(threshold["exclusiveMinimum"], 0);
   EXPECT_EQ(threshold["exclusiveMaximum"], 1);

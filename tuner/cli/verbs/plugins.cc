@@ -16,6 +16,7 @@
 #include "tuner/cli/verb.h"
 #include "tuner/core/pruners/pruner.h"
 #include "tuner/core/samplers/sampler.h"
+#include "tuner/core/terminators/terminator.h"
 #include "tuner/server/engines/engines.h"
 
 namespace espalier {
@@ -33,6 +34,7 @@ std::vector<Kind> Kinds() {
   return {
       {"samplers", "Samplers: \"sampler\" in a study file", Samplers().Infos()},
       {"pruners", "Pruners: \"pruner\" in a study file", Pruners().Infos()},
+      {"terminators", "Terminators: \"terminator\" in a study file", Terminators().Infos()},
       {"policies", "Policies: tuner serve --policy, or \"policy\" in the study file of tuner run",
        Policies().Infos()},
       {"pool_size_rules", "Pool-size rules: tuner serve --pool-size", PoolSizeRules().Infos()},
@@ -78,9 +80,11 @@ Json OptionJson(const PluginOption& option) {
   };
   Json json = {{"name", option.name},
                {"meaning", option.meaning},
-               {"type", option.whole ? "integer" : "number"},
-               {"default", number(option.default_value)}};
-  json[option.open ? "exclusiveMinimum" : "minimum"] = number(option.least);
+               {"type", option.whole ? "integer" : "number"}};
+  if (!option.optional) json["default"] = number(option.default_value);
+  if (std::isfinite(option.least)) {
+    json[option.open ? "exclusiveMinimum" : "minimum"] = number(option.least);
+  }
   if (std::isfinite(option.most)) {
     json[option.open ? "exclusiveMaximum" : "maximum"] = number(option.most);
   }

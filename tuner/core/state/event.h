@@ -334,6 +334,13 @@ struct DrawMade {
   std::shared_ptr<const Drawn> drawn;
 };
 
+// The answer to one of StepResult::questions.
+struct TerminatorAnswered {
+  StudyId study;
+  std::int64_t number = 0;              // of the question
+  std::optional<std::string> reason{};  // to end the study; none: it goes on
+};
+
 // Time passed: at Core::NextDeadline, or at any other moment.
 struct Tick {};
 
@@ -344,7 +351,8 @@ using Event =
                  SetTrialAttributes, SuggestParameter, SetTrialAttribute, SetIntermediateValue,
                  SetTrialState, AcquireSlots, RenewSlots, ReleaseSlots, AgentHello, AgentLeaving,
                  AgentSlots, AgentGone, ReplicaStarted, FromReplica, ReplicaExited,
-                 CheckpointCopied, SetPoolPolicy, AddToken, RemoveToken, PlanMade, DrawMade, Tick>;
+                 CheckpointCopied, SetPoolPolicy, AddToken, RemoveToken, PlanMade, DrawMade,
+                 TerminatorAnswered, Tick>;
 
 // ---- Commands: all that the core ever asks for -----------------------------------------------
 // They go to the agent of `node` after the changes of their step are committed. Each can be

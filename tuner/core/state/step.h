@@ -14,8 +14,9 @@ namespace espalier {
 
 inline constexpr int kMaxEngineNodes = 256;
 
-struct PlanRequest;  // scheduling/plan.h
-struct DrawRequest;  // samplers/draw.h
+struct PlanRequest;         // scheduling/plan.h
+struct DrawRequest;         // samplers/draw.h
+struct TerminatorQuestion;  // terminators/question.h
 
 // A pool with nodes from an engine: what the nodes are, and which rule decides how many. If there
 // are several templates, each has a name.
@@ -41,8 +42,9 @@ struct CoreOptions {
   // The policy by which the pool is divided until a client says otherwise (SetPoolPolicy); none:
   // the policy of the pool's oldest running study.
   std::optional<PluginSpec> policy{};
-  // Whether what takes long (a policy's search, promise, fits; a sampler's draws) is left to the
-  // caller: see StepResult::plan and draws. Else it is done within the step.
+  // Whether what takes long (a policy's search, promise, fits; a sampler's draws, a terminator's
+  // answers) is left to the caller: see StepResult::plan, draws and questions. Else it is done
+  // within the step.
   bool plan_aside = false;
 };
 
@@ -63,6 +65,8 @@ struct StepResult {
   // Suggestions to be made by MakeDraw, on any thread, and brought back as DrawMade. There is never
   // more than one of a study under way.
   std::vector<std::shared_ptr<const DrawRequest>> draws{};
+  // To be answered by AnswerTo, on any thread, and brought back as TerminatorAnswered.
+  std::vector<std::shared_ptr<const TerminatorQuestion>> questions{};
   Reply reply;  // then answer
   // and answer those calls that had no answer so far: all that wait for the same.
   std::map<LaterReply, Reply> late{};

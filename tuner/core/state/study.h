@@ -30,7 +30,7 @@ enum class BatchMode {
   kAdaptive,  // the global batch grows within its range by goodput and the scaling rule
 };
 
-// A sampler, pruner or policy by name, with its numeric settings.
+// A sampler, pruner, terminator or policy by name, with its numeric settings.
 struct PluginSpec {
   std::string name;
   Options options;
@@ -122,6 +122,7 @@ struct StudySpec {
   Parameters fixed;                // of all trials: the sampler searches the others
   PluginSpec sampler{"tpe", {}};
   PluginSpec pruner{"none", {}};
+  PluginSpec terminator{"none", {}};
   PluginSpec policy{"promise_goodput", {}};  // of a pool that has none of its own
   bool names_policy = false;                 // whether the study file has the key
   std::vector<std::string> command;

@@ -62,6 +62,11 @@ class Turn {
     result_.draws.push_back(std::move(request));
   }
 
+  // To whoever answers for terminators beside the owner's thread.
+  void Ask(std::shared_ptr<const TerminatorQuestion> question) {
+    result_.questions.push_back(std::move(question));
+  }
+
   // The answer to the event that is being handled.
   Reply& reply() { return result_.reply; }
   // An answer to the client that was told to wait in an earlier step, or in this one.

@@ -14,6 +14,7 @@
 #include "tuner/core/pruners/pruner.h"
 #include "tuner/core/samplers/sampler.h"
 #include "tuner/core/state/refusals.h"
+#include "tuner/core/terminators/terminator.h"
 #include "tuner/core/trials/searched_space.h"
 
 namespace espalier {
@@ -115,6 +116,29 @@ absl::Status ValidateForSeveralDirections(const StudySpec& spec) {
       spec.directions.size(), ": give ", absl::StrJoin(SamplersOfObjectives(), ", ", Quoted)));
 }
 
+absl::Status ValidateTerminator(const StudySpec& spec) {
+  const PluginSpec& terminator = spec.terminator;
+  ESPALIER_RETURN_IF_ERROR(
+      InKey("terminator", MakeTerminator(terminator.name, terminator.options).status()));
+  if (terminator.name == "none" || (spec.has_metric && spec.directions.size() <= 1)) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "\"terminator\": \"", terminator.name, "\" goes by the values of one metric, and ",
+      spec.has_metric ? absl::StrCat("there are ", spec.directions.size(), " directions")
+                      : "there is no metric"));
+}
+
+// A pruner whose steps are instances has no use for steps that are worked out.
+absl::Status ValidatePruner(const StudySpec& spec) {
+  const auto pruner = MakePruner(spec.pruner.name, spec.pruner.options);
+  ESPALIER_RETURN_IF_ERROR(InKey("pruner", pruner.status()));
+  if ((*pruner)->steps_ascend() || spec.batch_mode == BatchMode::kFixed) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "\"pruner\": \"", spec.pruner.name, "\" compares trials instance by instance, which needs ",
+      "\"batch_mode\": \"fixed\""));
+}
+
 // Study files are read with sizes in order; a spec may also come from elsewhere.
 absl::Status ValidateSizes(const StudySpec& spec) {
   const std::vector<int>& sizes = spec.slot_sizes;
@@ -154,8 +178,8 @@ absl::Status Validate(const StudySpec& spec) {
   ESPALIER_RETURN_IF_ERROR(InKey("sampler", sampler.status()));
   ESPALIER_RETURN_IF_ERROR(ValidatePoints(spec));
   ESPALIER_RETURN_IF_ERROR(InKey("sampler", (*sampler)->Fits(SearchedSpace(spec))));
-  ESPALIER_RETURN_IF_ERROR(
-      InKey("pruner", MakePruner(spec.pruner.name, spec.pruner.options).status()));
+  ESPALIER_RETURN_IF_ERROR(ValidatePruner(spec));
+  ESPALIER_RETURN_IF_ERROR(ValidateTerminator(spec));
   ESPALIER_RETURN_IF_ERROR(
       InKey("policy", MakePolicy(spec.policy.name, spec.policy.options).status()));
   if (spec.min_slots < 1) {

@@ -11,9 +11,12 @@ StudyPlugins& PluginsOfStudies::Of(const Study& study) {
   if (!plugins.sampler) {
     auto sampler = MakeSampler(study.spec.sampler.name, study.spec.sampler.options);
     auto pruner = MakePruner(study.spec.pruner.name, study.spec.pruner.options);
-    ESPALIER_CHECK(sampler.ok() && pruner.ok(), "a study is validated before it is created");
+    auto terminator = MakeTerminator(study.spec.terminator.name, study.spec.terminator.options);
+    ESPALIER_CHECK(sampler.ok() && pruner.ok() && terminator.ok(),
+                   "a study is validated before it is created");
     plugins.sampler = *std::move(sampler);
     plugins.pruner = *std::move(pruner);
+    plugins.terminator = *std::move(terminator);
   }
   return plugins;
 }
@@ -21,15 +24,17 @@ StudyPlugins& PluginsOfStudies::Of(const Study& study) {
 PruneVerdict PluginsOfStudies::Judge(const Study& study, const Curve& trial,
                                      std::span<const Curve> others, std::int64_t max_step,
                                      double pool_share) {
+  const Pruner& pruner = *Of(study).pruner;
   // All of its work is done, and there is nothing left to save.
-  if (max_step > 0 && !trial.points.empty() && trial.points.back().step >= max_step) return {};
-  return Of(study).pruner->Judge({.direction = study.spec.direction(),
-                                  .trial = trial,
-                                  .others = others,
-                                  .max_step = max_step,
-                                  .best_k = study.spec.best_k,
-                                  .pool_share = pool_share,
-                                  .other_directions = study.spec.other_directions()});
+  const bool at_its_end =
+      max_step > 0 && !trial.points.empty() && trial.points.back().step >= max_step;
+  if (at_its_end && pruner.steps_ascend()) return {};
+  return pruner.Judge({.direction = study.spec.direction(),
+                       .trial = trial,
+                       .others = others,
+                       .max_step = max_step,
+                       .best_k = study.spec.best_k,
+                       .pool_share = pool_share});
 }
 
 bool PluginsOfStudies::MayDraw(const Study& study) {

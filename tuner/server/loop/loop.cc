@@ -14,6 +14,7 @@
 #include "spdlog/spdlog.h"
 #include "tuner/api/pool_warnings.h"
 #include "tuner/core/samplers/draw.h"
+#include "tuner/core/terminators/question.h"
 #include "tuner/server/loop/event_name.h"
 
 namespace espalier {
@@ -208,6 +209,7 @@ void Loop::Settle(Outcome& outcome) {
   outcome.plan_asked = outcome.all.plan != nullptr;
   if (outcome.plan_asked) Plan(std::exchange(outcome.all.plan, nullptr));
   for (auto& request : std::exchange(outcome.all.draws, {})) Draw(std::move(request));
+  for (auto& question : std::exchange(outcome.all.questions, {})) Answer(std::move(question));
 }
 
 void Loop::Plan(std::shared_ptr<const PlanRequest> request) {
@@ -231,6 +233,18 @@ void Loop::Draw(std::shared_ptr<const DrawRequest> request) {
                                std::make_shared<const Drawn>(MakeDraw(*request, stop))};
                  PostAsync({Event{std::move(made)}, {}}, nullptr);
                }});
+}
+
+void Loop::Answer(std::shared_ptr<const TerminatorQuestion> question) {
+  drawing_.Do(
+      {[question] {
+         return absl::StrCat("end of study \"", question->study_name, "\", after ",
+                             question->ended.size());
+       },
+       [this, question](const std::stop_token& stop) {
+         TerminatorAnswered answered{question->study, question->number, AnswerTo(*question, stop)};
+         PostAsync({Event{std::move(answered)}, {}}, nullptr);
+       }});
 }
 
 void Loop::ProcessTick() {

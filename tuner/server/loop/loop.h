@@ -86,8 +86,8 @@ struct LoopOptions {
 // way, and the log names the event. One in a look or in an answer ends that call alone.
 //
 // Plans are made by another thread, which is handed what the core asks for and answers with an
-// event, and so are samplers' draws that take long, by a third. Plans for small pools are there at
-// once, and are carried out with the same commit.
+// event, and so are samplers' draws and terminators' answers that take long, by a third. Plans for
+// small pools are there at once, and are carried out with the same commit.
 class Loop final : public Tuner {
  public:
   // Called on the owner thread once the event's changes are durable (or with UNAVAILABLE).
@@ -184,6 +184,7 @@ class Loop final : public Tuner {
   void FailAll(std::vector<Item>& batch, const Failure& failure);
   void Plan(std::shared_ptr<const PlanRequest> request);
   void Draw(std::shared_ptr<const DrawRequest> request);
+  void Answer(std::shared_ptr<const TerminatorQuestion> question);
   void AsideFailed(const std::string& what);
 
   const LoopOptions options_;

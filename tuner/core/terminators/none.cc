@@ -1,0 +1,20 @@
+#include "tuner/core/terminators/terminator.h"
+
+namespace espalier::terminators {
+
+namespace {
+
+// Leaves a study to its limits.
+class None : public Terminator {
+ public:
+  std::optional<std::string> Judge(const TerminatorInput&) const override { return std::nullopt; }
+};
+
+}  // namespace
+
+PluginRow<Terminator> NoTerminatorRow() {
+  return {{.name = "none", .summary = "leaves a study to its limits"},
+          [](const OptionValues&) { return std::make_unique<None>(); }};
+}
+
+}  // namespace espalier::terminators
