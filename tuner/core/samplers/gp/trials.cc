@@ -109,8 +109,10 @@ double Compressed(double x, double unit) {
 void CompressBad(std::vector<Seen>& seen) {
   const std::vector<const Seen*> front = FrontIn(seen);
   for (std::size_t k = 0; k < seen.front().scores.size(); ++k) {
+    double size = 0;  // sums of large scores may have none
+    for (const Seen& s : seen) size = std::max(size, std::abs(s.scores[k]));
     std::vector<double> all;
-    for (const Seen& s : seen) all.push_back(s.scores[k]);
+    for (Seen& s : seen) all.push_back(size > 0 ? s.scores[k] /= size : s.scores[k]);
     double pivot = MedianOf(all);
     for (const Seen* s : front) pivot = std::min(pivot, s->scores[k]);
     std::sort(all.begin(), all.end());
@@ -120,7 +122,6 @@ void CompressBad(std::vector<Seen>& seen) {
       pivot = *(below - 1);
     }
     const double unit = all.back() - pivot;
-    if (!std::isfinite(unit)) continue;
     for (Seen& s : seen) {
       if (s.scores[k] < pivot) s.scores[k] = pivot - Compressed(pivot - s.scores[k], unit);
     }
