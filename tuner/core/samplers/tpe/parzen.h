@@ -15,6 +15,9 @@ struct ParzenSettings {
   double prior_weight = 1;  // a kernel of a trial weighs up to 1
   bool magic_clip = true;   // whether kernels have a least width, of up to a hundredth of the axis
   bool endpoints = false;   // whether the outermost kernels reach to the ends of the axis
+  // Whether all kernels of an axis are of one width, by Scott's rule; magic_clip and endpoints are
+  // of others.
+  bool shared = false;
 };
 
 // One kernel on an ordered axis.
@@ -35,7 +38,8 @@ struct KeptConstants {
 
 // A density estimated from trials, as in Optuna 5.0: a mixture of one kernel a trial, and one for
 // the prior, which lies in the middle and is as wide as the space. Kernels are products over the
-// axes: of Gaussians cut to [0, 1], as wide as it is to the farther neighbour on that axis; of what
+// axes: of Gaussians cut to [0, 1], as wide as it is to the farther neighbour on that axis or, with
+// `shared`, as the spread and number of all tell (after Falkner et al. 2018); of what
 // these have in a cell where the axis is discrete; and of smoothed indicators on unordered axes
 // (Bergstra et al. 2011, section 4; Watanabe 2023: Tree-Structured Parzen Estimator, section 3.3).
 // On [0, 1], a continuous axis adds the logarithm of its own width to the density on that width.
@@ -82,9 +86,12 @@ class ParzenEstimator {
   using CellTerms = std::vector<const double*>;
 
   std::vector<double> Widths(std::span<const KernelPlace> ascending) const;
+  double SharedWidth(std::span<const KernelPlace> places) const;
   std::vector<KernelPlace> InOrder(std::span<const KernelPlace> ascending);
   void PutContinuous(std::size_t column, std::span<const KernelPlace> ascending,
                      const std::vector<double>& widths, KeptConstants kept);
+  void PutAlike(std::size_t column, std::span<const KernelPlace> places, double width);
+  void PutKernel(std::size_t kernel, std::size_t column, double at, double width, double constant);
   void PutBells(std::size_t axis, std::span<const KernelPlace> ascending,
                 const std::vector<double>& widths);
   KernelBlock& BlockOf(std::size_t kernel, std::size_t column) {

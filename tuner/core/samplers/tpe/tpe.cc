@@ -25,6 +25,8 @@ struct TpeSettings {
   ParzenSettings parzen;
 };
 
+enum class Bandwidth { kScott, kNeighbors };
+
 // To find a configuration that was not tried, where their number is finite.
 constexpr int kAttempts = 8;
 
@@ -90,11 +92,12 @@ class TpeSampler final : public Sampler {
 class Suggestion {
  public:
   Suggestion(const SamplerInput& input, std::vector<Group> groups, const TpeTrials& trials,
-             const TpeSettings& settings)
+             const TpeSettings& settings, const ParzenSettings& parzen)
       : input_(input),
         groups_(std::move(groups)),
         trials_(trials),
         settings_(settings),
+        parzen_(parzen),
         densities_(groups_.size()) {}
 
   // Group by group, those that the choices made so far activate; in the space's order.
@@ -104,7 +107,7 @@ class Suggestion {
     for (std::size_t g = 0; g < groups_.size(); ++g) {
       const Group& group = groups_[g];
       if (!input_.space.IsActive(group.front(), chosen)) continue;
-      if (!densities_[g]) densities_[g] = DensitiesOf(trials_, group, settings_.parzen);
+      if (!densities_[g]) densities_[g] = DensitiesOf(trials_, group, parzen_);
       const Point point = densities_[g]->Best(settings_.candidates, input_.stop, random);
       for (std::size_t i = 0; i < group.size(); ++i) {
         const Axis& axis = trials_.ended.axes()[group[i]];
@@ -125,6 +128,7 @@ class Suggestion {
   const std::vector<Group> groups_;
   const TpeTrials& trials_;
   const TpeSettings& settings_;
+  const ParzenSettings parzen_;
   std::vector<std::optional<TpeDensities>> densities_;
 };
 
@@ -150,7 +154,9 @@ std::optional<Parameters> TpeSampler::Suggest(const SamplerInput& input, Random&
       trials.running.push_back(placed->PlacesOf(*parameters));
     }
   }
-  Suggestion suggestion(input, GroupsOf(input), trials, settings_);
+  ParzenSettings parzen = settings_.parzen;
+  parzen.shared = parzen.shared && IsJoint(input);
+  Suggestion suggestion(input, GroupsOf(input), trials, settings_, parzen);
   std::optional<Parameters> suggested;
   for (int attempt = 0; attempt < kAttempts && !suggested; ++attempt) {
     Parameters parameters = suggestion.Draw(random);
@@ -229,9 +235,12 @@ std::vector<PluginOption> TpeOptions() {
        .most = 10000,
        .whole = true,
        .meaning = "trials with a result before the first estimate; random until then"},
-      Switch("constant_liar", true, "1: running trials count as bad; 0: not at all"),
-      Switch("failed", true, "1: failed trials count as bad; 0: not at all"),
-      Switch("ordered", true, "1: choices of numbers in order are ordered; 0: names"),
+      Flag("constant_liar", true, "running trials count as bad; else not at all"),
+      Flag("failed", true, "failed trials count as bad; else not at all"),
+      Flag("ordered", true, "choices of numbers in order are ordered; else names"),
+      {.name = "bandwidth",
+       .meaning = "of parameters together: scott, from their spread; neighbors, as Optuna's",
+       .words = {"scott", "neighbors"}},
       {.name = "prior_weight",
        .default_value = 1,
        .most = 1000,
@@ -241,24 +250,24 @@ std::vector<PluginOption> TpeOptions() {
 }
 
 absl::StatusOr<std::unique_ptr<Sampler>> MakeTpe(const OptionValues& options) {
-  const auto joint = static_cast<Joint>(options.Whole("multivariate"));
-  const bool group = options["group"] > 0;
-  if (group && joint == Joint::kNever) {
-    return OptionNeeds("multivariate", "1 or 2 with group", 0);
-  }
-  return std::make_unique<TpeSampler>(
-      TpeSettings{.startup_trials = static_cast<std::size_t>(options.Whole("startup_trials")),
-                  .candidates = static_cast<std::size_t>(options.Whole("candidates")),
-                  .joint = joint,
-                  .group = group,
-                  .constant_liar = options["constant_liar"] > 0,
-                  .ordered = options["ordered"] > 0,
-                  .split = {.gamma = options["gamma"],
-                            .most_good = static_cast<std::size_t>(options.Whole("most_good")),
-                            .failed = options["failed"] > 0},
-                  .parzen = {.prior_weight = options["prior_weight"],
-                             .magic_clip = options["magic_clip"] > 0,
-                             .endpoints = options["endpoints"] > 0}});
+  std::optional<bool> joint;
+  if (const auto given = options.Given("multivariate")) joint = *given > 0;
+  const bool group = options.Flag("group");
+  if (group && joint == false) return OptionNeeds("multivariate", "true with group", false);
+  return std::make_unique<TpeSampler>(TpeSettings{
+      .startup_trials = static_cast<std::size_t>(options.Whole("startup_trials")),
+      .candidates = static_cast<std::size_t>(options.Whole("candidates")),
+      .joint = joint,
+      .group = group,
+      .constant_liar = options.Flag("constant_liar"),
+      .ordered = options.Flag("ordered"),
+      .split = {.gamma = options["gamma"],
+                .most_good = static_cast<std::size_t>(options.Whole("most_good")),
+                .failed = options.Flag("failed")},
+      .parzen = {.prior_weight = options["prior_weight"],
+                 .magic_clip = options.Flag("magic_clip"),
+                 .endpoints = options.Flag("endpoints"),
+                 .shared = options.Chosen<Bandwidth>("bandwidth") == Bandwidth::kScott}});
 }
 
 }  // namespace
