@@ -44,6 +44,7 @@ INSTANTIATE_TEST_SUITE_P(Settings, ParzenTest,
                          ::testing::Values(ParzenSettings{},
                                            ParzenSettings{.prior_weight = 0.2, .endpoints = true},
                                            ParzenSettings{.prior_weight = 0},
+                                           ParzenSettings{.shared = true},
                                            ParzenSettings{.magic_clip = false}));
 
 TEST_P(ParzenTest, DensityAddsUpToOne) {

@@ -84,7 +84,10 @@ std::vector<std::string> Suggestions(const Options& options, const SamplerInput&
 
 TEST(TpeOptions, EachChangesWhatIsDrawn) {
   const DrawnTrials history(120);
-  const std::vector<std::string> by_default = Suggestions(Options{}, history.Input());
+  // Those that tell how wide kernels are by their neighbours are of that bandwidth alone.
+  const Options neighbors = {{"bandwidth", "neighbors"}};
+  const std::vector<std::string> by_default = Suggestions(neighbors, history.Input());
+  EXPECT_NE(Suggestions(Options{}, history.Input()), by_default) << "bandwidth";
   for (const auto& [name, value] : {std::pair{"candidates", 5.0},
                                     {"gamma", 0.3},
                                     {"most_good", 3.0},
@@ -97,9 +100,12 @@ TEST(TpeOptions, EachChangesWhatIsDrawn) {
                                     {"prior_weight", 0.2},
                                     {"magic_clip", 0.0},
                                     {"endpoints", 1.0}}) {
-    EXPECT_NE(Suggestions({{name, value}}, history.Input()), by_default) << name;
+    Options changed = neighbors;
+    changed[name] = value;
+    EXPECT_NE(Suggestions(changed, history.Input()), by_default) << name;
   }
-  EXPECT_EQ(Suggestions({{"multivariate", 1}}, history.Input()), by_default);
+  EXPECT_EQ(Suggestions({{"bandwidth", "neighbors"}, {"multivariate", 1}}, history.Input()),
+            by_default);
 }
 
 TEST(TpeOptions, ModelsSeveralObjectivesEachAloneUnlessTold) {

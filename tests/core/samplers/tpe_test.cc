@@ -170,8 +170,11 @@ TEST(Tpe, SuggestsTheseValuesEverywhere) {
     return ToJson(*(*MakeSampler("tpe", options))
                        ->Suggest({space, Direction::kMinimize, ended, {}, 30}, random));
   };
-  EXPECT_EQ(json({}), R"({"u":0.04147824038754017,"l":1.0297842511614837e-05,"q":0.75,)"
-                      R"("n":1.2742124188618729,"c":"y"})");
+  EXPECT_EQ(json({}), R"({"u":0.029442208142239752,"l":1.8502368964999202e-05,"q":0.75,)"
+                      R"("n":1.4789783067720745,"c":"y"})");
+  EXPECT_EQ(json({{"bandwidth", "neighbors"}}),
+            R"({"u":0.04147824038754017,"l":1.0297842511614837e-05,"q":0.75,)"
+            R"("n":1.2742124188618729,"c":"y"})");
   EXPECT_EQ(json({{"multivariate", 0}}),
             R"({"u":0.0004751227130403886,"l":0.010875624681198803,"q":0.75,)"
             R"("n":1.8974493616084473,"c":"x"})");
