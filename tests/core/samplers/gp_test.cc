@@ -256,7 +256,9 @@ class Line {
     return {space_, Direction::kMinimize, ended_, running_,
             static_cast<std::int64_t>(ended_.size())};
   }
-  Trials trials(bool merge = false) const { return *TrialsOf(input(), GpSpace(space_), 1, merge); }
+  GpTrials trials(bool merge = false) const {
+    return *TrialsOf(input(), GpSpace(space_), 1, merge);
+  }
   double Next(const Options& options = {}, std::uint64_t seed = 1) const {
     Random random(seed);
     return *NumberOf((*(*MakeSampler("gp", options))->Suggest(input(), random))[0].value);
@@ -280,7 +282,7 @@ TEST(GpTrials, CountsWhatFailedAsBadAsTheWorstAndWhatWasPrunedAsNoBetterThanTheM
   line.Add(0.6, kInfinity);
   line.Add(0.7, 0, true);
   line.Add(0.8, 5, true);
-  const Trials trials = line.trials();
+  const GpTrials trials = line.trials();
   ASSERT_EQ(trials.values.rows(), 8);
   const auto value = [&](int i) { return trials.values(i, 0); };
   EXPECT_NEAR(trials.values.mean(), 0, 1e-12);
@@ -303,13 +305,13 @@ TEST(GpTrials, StandardisesValuesOfAnySize) {
 TEST(GpTrials, DrawsBadValuesTogetherAndLeavesGoodOnes) {
   Line line;
   for (int i = 0; i < 10; ++i) line.Add(i / 10.0, i);
-  const Trials tame = line.trials();
+  const GpTrials tame = line.trials();
   line.Add(1, 1e12);
-  const Trials wild = line.trials();
-  const auto apart = [](const Trials& trials, int a, int b) {
+  const GpTrials wild = line.trials();
+  const auto apart = [](const GpTrials& trials, int a, int b) {
     return trials.values(a, 0) - trials.values(b, 0);
   };
-  for (const Trials* trials : {&tame, &wild}) {
+  for (const GpTrials* trials : {&tame, &wild}) {
     EXPECT_NEAR(apart(*trials, 0, 1), apart(*trials, 3, 4), 1e-12);
     EXPECT_LT(apart(*trials, 8, 9), 0.8 * apart(*trials, 0, 1));
     EXPECT_GT(apart(*trials, 8, 9), 0);
@@ -332,13 +334,13 @@ TEST(GpTrials, LeavesTheFrontOfSeveralObjectives) {
                      .value = first[i],
                      .other_values = {&second[i], 1}});
   }
-  const Trials trials = *TrialsOf({.space = space,
-                                   .direction = Direction::kMinimize,
-                                   .ended = ended,
-                                   .running = {},
-                                   .trial_number = 7,
-                                   .other_directions = others},
-                                  GpSpace(space), 1, false);
+  const GpTrials trials = *TrialsOf({.space = space,
+                                     .direction = Direction::kMinimize,
+                                     .ended = ended,
+                                     .running = {},
+                                     .trial_number = 7,
+                                     .other_directions = others},
+                                    GpSpace(space), 1, false);
   const double step = trials.values(0, 0) - trials.values(1, 0);
   for (int i = 1; i < 4; ++i) {
     EXPECT_NEAR(trials.values(i, 0) - trials.values(i + 1, 0), step, 1e-12);
@@ -353,7 +355,7 @@ TEST(GpTrials, TakesRepeatedPointsAsOneWhereThereIsNoNoise) {
   line.Add(0.2, 0);
   line.Add(0.5, 3);
   EXPECT_EQ(line.trials(false).values.rows(), 3);
-  const Trials merged = line.trials(true);
+  const GpTrials merged = line.trials(true);
   ASSERT_EQ(merged.values.rows(), 2);
   EXPECT_EQ(merged.points(0, 0), 0.2);
   EXPECT_NEAR(merged.values(0, 0), 1, 1e-12);  // of 0 and 2
@@ -366,7 +368,7 @@ TEST(GpTrials, OfVeryManyTakesTheBestAndWhatLiesFarApart) {
   for (int i = 0; i < 3000; ++i) line.Add(0.3 * random.Uniform(), random.Uniform());
   line.Add(0.9, 5);
   line.Add(0.1, -1);
-  const Trials trials = line.trials();
+  const GpTrials trials = line.trials();
   EXPECT_EQ(trials.values.rows(), kMostTrials);
   EXPECT_EQ(trials.leading, kLeadingTrials);
   EXPECT_EQ(trials.points(0, 0), 0.1);

@@ -59,7 +59,7 @@ std::optional<Parameters> GpSampler::Suggest(const SamplerInput& input, Random& 
   const TriedConfigurations* known = tried ? &*tried : nullptr;
   const gp::GpSpace space(input.space);
   if (space.axes() == 0) return DrawNew(input.space, known, random);
-  const std::optional<gp::Trials> trials =
+  const std::optional<gp::GpTrials> trials =
       gp::TrialsOf(input, space, settings_.startup_trials, settings_.deterministic);
   if (!trials) return DrawNew(input.space, known, random);
 

@@ -57,7 +57,7 @@ class ModelFit {
 
 using Indices = std::vector<Eigen::Index>;  // of trials
 
-Indices FeasibleOf(const Trials& trials) {
+Indices FeasibleOf(const GpTrials& trials) {
   Indices feasible;
   for (std::size_t i = 0; i < trials.feasible.size(); ++i) {
     if (trials.feasible[i]) feasible.push_back(static_cast<Eigen::Index>(i));
@@ -79,7 +79,7 @@ Indices FrontOf(const Eigen::MatrixXd& values, const Indices& trials) {
 }
 
 // Good trials: the best one, or some of the front.
-Points KnownOf(const Trials& trials, const Indices& feasible, std::size_t most, Random& random) {
+Points KnownOf(const GpTrials& trials, const Indices& feasible, std::size_t most, Random& random) {
   Indices known;
   if (trials.values.cols() == 1) {
     for (const Eigen::Index i : feasible) {
@@ -95,7 +95,7 @@ Points KnownOf(const Trials& trials, const Indices& feasible, std::size_t most, 
   return trials.points(known, Eigen::all);
 }
 
-std::unique_ptr<const Utility> UtilityOf(const Trials& trials, const Indices& feasible,
+std::unique_ptr<const Utility> UtilityOf(const GpTrials& trials, const Indices& feasible,
                                          std::vector<double> thresholds, Random& random) {
   const Eigen::Index objectives = trials.values.cols();
   const auto first = static_cast<std::size_t>(objectives);
@@ -123,7 +123,7 @@ std::vector<Boxes> BoxesOfDraws(const Eigen::MatrixXd& values,
 }
 
 // As above, and gives the models their fantasies.
-std::unique_ptr<const Utility> UtilityBesideRunning(const Trials& trials, const Indices& feasible,
+std::unique_ptr<const Utility> UtilityBesideRunning(const GpTrials& trials, const Indices& feasible,
                                                     std::vector<double> thresholds,
                                                     std::vector<GaussianProcess>& models,
                                                     Random& random) {
@@ -156,7 +156,7 @@ std::unique_ptr<const Utility> UtilityBesideRunning(const Trials& trials, const 
 
 }  // namespace
 
-Model ModelOf(const Trials& trials, const GpSpace& space, const ModelSettings& settings,
+Model ModelOf(const GpTrials& trials, const GpSpace& space, const ModelSettings& settings,
               Random& random, const std::stop_token& stop) {
   const ModelFit fit(space, settings.deterministic, stop);
   std::vector<GaussianProcess> models;

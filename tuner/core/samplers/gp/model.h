@@ -25,7 +25,7 @@ struct Model {
 // expected; of several, the hypervolume above the reference point. Running trials are taken as
 // ended with values drawn from the model, and what a candidate brings is what it adds to them. Once
 // `stop` is asked for, anything.
-Model ModelOf(const Trials& trials, const GpSpace& space, const ModelSettings& settings,
+Model ModelOf(const GpTrials& trials, const GpSpace& space, const ModelSettings& settings,
               Random& random, const std::stop_token& stop);
 
 }  // namespace espalier::samplers::gp

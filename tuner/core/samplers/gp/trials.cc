@@ -308,8 +308,8 @@ ConstraintValues ConstraintOf(const std::vector<Seen>& seen, std::size_t constra
 
 }  // namespace
 
-std::optional<Trials> TrialsOf(const SamplerInput& input, const GpSpace& space, std::size_t least,
-                               bool merge_repeated) {
+std::optional<GpTrials> TrialsOf(const SamplerInput& input, const GpSpace& space, std::size_t least,
+                                 bool merge_repeated) {
   std::vector<Seen> seen = SeenIn(input, space);
   const auto scored =
       std::count_if(seen.begin(), seen.end(), [](const Seen& s) { return s.scored; });
@@ -331,7 +331,7 @@ std::optional<Trials> TrialsOf(const SamplerInput& input, const GpSpace& space, 
     values.col(k) = Standardise(values.col(k)).values;
   }
   const std::vector<Eigen::Index> order = Selection(points, values, space).Order();
-  Trials trials;
+  GpTrials trials;
   trials.points = points(order, Eigen::all);
   trials.values = values(order, Eigen::all);
   trials.leading = std::min<Eigen::Index>(kLeadingTrials, trials.points.rows());

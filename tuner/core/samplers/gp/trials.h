@@ -29,7 +29,7 @@ struct ConstraintValues {
 };
 
 // Trials as the model takes them: values are standardised, and larger is better.
-struct Trials {
+struct GpTrials {
   Points points;
   Eigen::MatrixXd values;      // a row for each trial, a column for each objective
   std::vector<bool> feasible;  // by trial
@@ -43,7 +43,7 @@ struct Trials {
 // A trial that failed, or whose value does not count, counts as bad as the worst that completed;
 // one that was pruned counts with its last value, but never as better than the median of those that
 // completed.
-std::optional<Trials> TrialsOf(const SamplerInput& input, const GpSpace& space, std::size_t least,
-                               bool merge_repeated);
+std::optional<GpTrials> TrialsOf(const SamplerInput& input, const GpSpace& space, std::size_t least,
+                                 bool merge_repeated);
 
 }  // namespace espalier::samplers::gp
