@@ -218,33 +218,14 @@ double QuickExp(double x) {
 
 double QuickLog(double x) { return LogOf(PartsOf(x)); }
 
-namespace {
-
-// (1 + 2z) e^(z^2) erfc(z) is smooth in t = (z - 3.75) / (z + 3.75): a Chebyshev series after
-// Shepherd and Laframboise 1981, worked out to 40 digits and written in powers of t.
-double ScaledErfc(double z) {
-  constexpr std::array kSeries = {
-      1.2375126308378275,      -0.14024059858554702,    0.0035854154854644293,
-      0.08227673849015102,     -0.10880393014174886,    0.09230432116019834,
-      -0.05869339858963677,    0.0283622774215156,      -0.009746579558029276,
-      0.0017556258324217529,   0.0002937136655913448,   -0.00029015397928986765,
-      5.164909889268241e-05,   2.2383912036550678e-05,  -1.1444146237700524e-05,
-      -9.72849582211122e-07,   1.751637648849062e-06,   -5.826281078800777e-08,
-      -2.5866850716155884e-07, 2.4289762925488707e-08,  3.8675334242222354e-08,
-      -4.389284159986328e-09,  -5.1739902140113095e-09, 5.457157304704688e-10,
-      4.2514714447963895e-10,  -3.75315827795962e-11};
-  constexpr double kHalf = 3.75;
-  return Series(kSeries, (z - kHalf) / (z + kHalf));
-}
-
-}  // namespace
-
 double QuickErfc(double z) {
   constexpr double kLargest = 27.3;
   if (z > kLargest) return 0;
-  return QuickExp(-z * z) * ScaledErfc(z) / (1 + 2 * z);
+  return QuickExp(-z * z) * ErfcSeries(z) / (1 + 2 * z);
 }
 
-double QuickLogErfc(double z) { return QuickLog(ScaledErfc(z) / (1 + 2 * z)) - z * z; }
+double QuickErfcx(double z) { return ErfcSeries(z) / (1 + 2 * z); }
+
+double QuickLogErfc(double z) { return QuickLog(ErfcSeries(z) / (1 + 2 * z)) - z * z; }
 
 }  // namespace espalier

@@ -22,6 +22,8 @@ double QuickLog(double x);  // requires 0 < x < infinity
 // that is below 10^-100).
 double QuickErfc(double z);
 
+// e^(z^2) times that, about 1 / (z sqrt(pi)) where z is large; to about 1 part in 10^15.
+double QuickErfcx(double z);
 // Its logarithm, where it has become too small for a double too.
 double QuickLogErfc(double z);
 

@@ -41,7 +41,9 @@ def tune(objective: typing.Callable | str | os.PathLike | list[str], space: dict
     space: {"lr": space.loguniform(1e-5, 1), ...}, in NNI's format (docs/search_spaces.md); or the path of such a JSON
         file.
     metric, direction: the name of what is reported, and whether to "minimize" or "maximize" it. Of a command, metric
-        may be {"name": "loss", "from_output": "loss=([0-9.]+)"}: values are read from what it prints.
+        may be {"name": "loss", "from_output": "loss=([0-9.]+)"}: values are read from what it prints. A list of metrics,
+        by names or as {"name": ..., "direction": ...}, is several objectives (docs/objectives.md): trials report the
+        first as the value and the others as figures beside it, and the Result has a `front`.
     trials, time_limit_s, target: what ends the study; terminator={"name": "stagnation", "trials": 30} does so too.
     sampler, pruner, policy: a name, or {"name": ..., option: value} (`tuner plugins` lists them).
     points: [{"lr": 1e-3}, ...]: parameters of the first trials, before the sampler is asked; what one does not name is

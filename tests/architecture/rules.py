@@ -268,7 +268,8 @@ WALLS = {
     "linear algebra": {
         "includes": r"^(unsupported/)?Eigen/",
         "sources": ["tuner/core/samplers"],
-        "headers": ["tuner/core/samplers/cma_es.h", "tuner/core/samplers/cma_margin.h"],
+        "headers": ["tuner/core/samplers/cma_es.h", "tuner/core/samplers/cma_margin.h",
+                    "tuner/core/samplers/gp"],
     },
     "log": {
         "includes": r"^(spdlog|fmt)/",

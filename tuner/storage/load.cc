@@ -11,6 +11,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "search_spaces/formats/optuna/constraints.h"
+#include "tuner/core/state/study_facts.h"
 #include "tuner/storage/rows.h"
 #include "tuner/study_file/study_file.h"
 

@@ -452,9 +452,12 @@ TEST_F(Asking, AGridTriesWhatIsLeftAfterAnEnqueuedPoint) {
   EXPECT_EQ(study().state, StudyState::kComplete);
 }
 
-TEST_F(Asking, SeveralDirectionsNeedAPrunerThatDoesNotGoByOne) {
+TEST_F(Asking, SeveralDirectionsNeedASamplerThatDoesNotGoByOne) {
   StudySpec spec = AskSpec();
   spec.directions = {Direction::kMinimize, Direction::kMaximize};
+  spec.sampler = {"cmaes", {}};
+  EXPECT_THAT(std::string(Step(CreateStudy{spec, false}).status.message()),
+              HasSubstr("\"sampler\": \"cmaes\""));
   spec.sampler = {"tpe", {}};
   spec.pruner = {"median", {}};
   EXPECT_THAT(std::string(Step(CreateStudy{spec, false}).status.message()),

@@ -60,10 +60,10 @@ std::vector<Case> Cases() {
     cases.push_back({name, options});
   }
   cases.push_back({"tpe", {{"multivariate", 0}, {"startup_trials", 3}}});
-  cases.push_back({"cmaes", {{"with_margin", true}, {"restart", "ipop"}}});
-  cases.push_back({"cmaes", {{"separable", true}, {"startup_trials", 0}}});
-  cases.push_back({"cmaes", {{"lr_adapt", true}, {"popsize", 3}}});
-  cases.push_back({"qmc", {{"type", "halton"}, {"scramble", false}}});
+  // By their defaults they learn only after 50 trials.
+  cases.push_back({"nsga2", {{"population_size", 4}}});
+  cases.push_back(
+      {"nsga3", {{"population_size", 4}, {"crossover", "spx"}, {"mutation", "polynomial"}}});
   return cases;
 }
 
@@ -105,7 +105,6 @@ void ForEachSamplerAndSpace(Check check) {
       SCOPED_TRACE(name + " on " + json);
       const auto space = SearchSpace::FromJson(json);
       ASSERT_TRUE(space.ok()) << space.status();
-      if (!(*sampler)->Fits(*space).ok()) continue;
       check(**sampler, *space);
     }
     SCOPED_TRACE(name + " without parameters");

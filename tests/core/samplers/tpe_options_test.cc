@@ -120,7 +120,7 @@ TEST(TpeOptions, ModelsSeveralObjectivesEachAloneUnlessTold) {
 
 TEST(TpeOptions, AGroupIsModelledTogether) {
   EXPECT_EQ(MakeSampler("tpe", {{"group", 1}, {"multivariate", 0}}).status().message(),
-            "sampler \"tpe\": option \"multivariate\" needs 1 or 2 with group, got 0");
+            "sampler \"tpe\": option \"multivariate\" needs true with group, got false");
 }
 
 TEST(Tpe, DrawsAlikeWhateverItWasAskedBefore) {

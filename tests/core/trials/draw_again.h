@@ -54,8 +54,10 @@ class DrawAgain {
     request.sampler = *MakeSampler(spec.sampler.name, spec.sampler.options);
     request.space = SearchedSpace(spec);
     request.direction = spec.direction();
+    request.other_directions = {spec.other_directions().begin(), spec.other_directions().end()};
     request.trial_number = trial.number;
     request.seed = DrawSeed(spec, trial.number);
+    request.study_seed = spec.seed;
     Parameters given;
     for (const int place : draw.given) {
       const std::string& name = spec.space.dimensions().at(static_cast<std::size_t>(place)).name;

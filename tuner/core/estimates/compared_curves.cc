@@ -1,5 +1,6 @@
 #include "tuner/core/estimates/compared_curves.h"
 
+#include <algorithm>
 #include <cmath>
 #include <type_traits>
 #include <variant>
@@ -31,13 +32,14 @@ std::span<Curve> ComparedCurves::Of(const TunerState& state, const Study& study)
   };
   const auto read = [&](std::size_t n) {
     const Trial& trial = trial_at(n);
-    const bool diverged = trial.value && !Counts(study.spec.direction(), *trial.value);
+    const bool diverged = trial.value && !EndsWithNumbers(study.spec, trial);
     curves_[n] = {.trial_number = trial.number,
                   .points = trial.values,
                   .ended = Ended(trial.state),
                   .complete = trial.state == TrialState::kComplete && !diverged,
                   .value = trial.value.value_or(std::nan("")),
-                  .ended_at = trial.ended};
+                  .ended_at = trial.ended,
+                  .others = *trial.other_curves};
     if (adaptive_) curves_[n].points = equal_progress_.Points(trial);
   };
   if (adaptive_) {

@@ -48,6 +48,9 @@ class Pruner {
   virtual ~Pruner() = default;
   virtual PruneVerdict Judge(const PrunerInput& input) const = 0;
 
+  // Whether it can judge trials of several objectives.
+  virtual bool takes_objectives() const { return false; }
+
   // Whether a later step says more of a trial. False: steps are names, of the instances on which a
   // trial is tried, and come in any order.
   virtual bool steps_ascend() const { return true; }

@@ -38,6 +38,7 @@ struct DrawRequest {
   std::vector<const Parameters*> running;
   std::int64_t trial_number = 0;
   std::uint64_t seed = 0;  // of the generator
+  std::uint64_t study_seed = 0;
   std::shared_ptr<const void> kept_of_ended{};
   std::deque<Parameters> kept_of_running{};
 };

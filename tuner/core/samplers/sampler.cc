@@ -7,9 +7,12 @@ namespace samplers {
 PluginRow<Sampler> RandomRow();
 PluginRow<Sampler> GridRow();
 PluginRow<Sampler> TpeRow();
+PluginRow<Sampler> Nsga2Row();
+PluginRow<Sampler> Nsga3Row();
 PluginRow<Sampler> CmaEsRow();
 PluginRow<Sampler> QmcRow();
 PluginRow<Sampler> BruteForceRow();
+PluginRow<Sampler> GpRow();
 PluginRow<Sampler> QueueRow();
 
 }  // namespace samplers
@@ -21,9 +24,12 @@ const PluginTable<Sampler>& Samplers() {
           samplers::RandomRow(),
           samplers::GridRow(),
           samplers::TpeRow(),
+          samplers::Nsga2Row(),
+          samplers::Nsga3Row(),
           samplers::CmaEsRow(),
           samplers::QmcRow(),
           samplers::BruteForceRow(),
+          samplers::GpRow(),
           samplers::QueueRow(),
       },
   };

@@ -43,11 +43,13 @@ struct IntermediateValue {
 // A trial's curve as pruners and the promise model see it. Points ascend by step.
 struct Curve {
   std::int64_t trial_number = 0;
-  std::span<const IntermediateValue> points;
-  bool ended = false;     // COMPLETE, PRUNED or FAIL: nothing will be added
-  bool complete = false;  // COMPLETE, with a value that counts: ran its whole length
+  std::span<const IntermediateValue> points;  // of the first objective
+  bool ended = false;                         // COMPLETE, PRUNED or FAIL: nothing will be added
+  bool complete = false;  // COMPLETE, with values that count: ran its whole length
   double value = std::numeric_limits<double>::quiet_NaN();  // final; NaN: none
   Time ended_at{};                                          // zero: it has not, or it is not known
+  // Of further objectives, one after the other; they may lack some of the steps of the first.
+  std::span<const std::vector<IntermediateValue>> others{};
 };
 
 }  // namespace espalier

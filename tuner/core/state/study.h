@@ -414,6 +414,7 @@ struct Trial {
   // Only trials of ask-and-tell studies have these, but for the attributes.
   std::vector<SuggestedValue> suggested;  // in the order in which they were drawn
   Attributes attributes;
+  Rarely<std::string> draw;  // what its parameters were drawn from (TrialDraw); empty: nothing was
   // What it has to keep, as far as its attributes tell (search_spaces/formats/optuna/constraints.h).
   Rarely<std::vector<double>> constraints;
 

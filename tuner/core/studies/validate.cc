@@ -56,6 +56,40 @@ std::vector<std::string> SamplersOfObjectives() {
 
 void Quoted(std::string* out, const std::string& name) { absl::StrAppend(out, "\"", name, "\""); }
 
+// What a person knows of parameters, and the space that is left to the sampler.
+absl::Status ValidatePoints(const StudySpec& spec) {
+  if (spec.points.empty() && spec.fixed.empty()) return absl::OkStatus();
+  if (spec.queued()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        spec.points.empty() ? "\"fixed\"" : "\"points\"",
+        ": has no place beside the sampler \"queue\", whose trials clients enqueue whole"));
+  }
+  ESPALIER_RETURN_IF_ERROR(InKey("fixed", spec.space.ValidateSome(spec.fixed)));
+  if (!spec.fixed.empty() && spec.space.Validate(spec.fixed).ok()) {
+    return absl::InvalidArgumentError("\"fixed\": leaves no parameter to search");
+  }
+  if (spec.points.size() > kMaxPoints ||
+      (spec.max_trials > 0 && std::ssize(spec.points) > spec.max_trials)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("\"points\": at most ",
+                     spec.max_trials > 0 ? std::min<std::int64_t>(spec.max_trials, kMaxPoints)
+                                         : static_cast<std::int64_t>(kMaxPoints),
+                     ", as there are trials, got ", spec.points.size()));
+  }
+  for (std::size_t i = 0; i < spec.points.size(); ++i) {
+    const std::string place = absl::StrCat("points[", i, "]");
+    ESPALIER_RETURN_IF_ERROR(InKey(place, spec.space.ValidateSome(spec.points[i])));
+    for (const auto& [name, value] : spec.points[i]) {
+      const ParameterValue* const held = Find(spec.fixed, name);
+      if (held == nullptr || SameValue(*held, value)) continue;
+      return InKey(place, absl::InvalidArgumentError(
+                              absl::StrCat("parameter \"", name, "\" is ", ToDisplay(value),
+                                           ", and \"fixed\" holds it at ", ToDisplay(*held))));
+    }
+  }
+  return absl::OkStatus();
+}
+
 // Trials that the pool runs tell of several metrics at each step.
 absl::Status ValidateMetrics(const StudySpec& spec) {
   const auto refuse = [&spec](std::string_view key, std::string_view why) {

@@ -76,7 +76,8 @@ std::optional<DrawnTrial> Draws::Draw(const Study& study,
                              .ended = own.history.ended(),
                              .running = own.history.running(),
                              .trial_number = trial.number,
-                             .other_directions = spec.other_directions()};
+                             .other_directions = spec.other_directions(),
+                             .study_seed = spec.seed};
     names = own.history.names();
     names.by = sampler->Chooses(input);
     if (options_.plan_aside && sampler->Work(input) > kMostWorkHere) {
@@ -105,6 +106,7 @@ void Draws::Request(const Study& study, OfStudy& own, const std::shared_ptr<cons
   request->direction = input.direction;
   request->other_directions.assign(input.other_directions.begin(), input.other_directions.end());
   request->seed = DrawSeed(study.spec, input.trial_number);
+  request->study_seed = input.study_seed;
   request->ended.assign(input.ended.begin(), input.ended.end());
   request->kept_of_ended = own.history.kept();
   for (const Parameters* parameters : input.running) {

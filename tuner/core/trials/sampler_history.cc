@@ -24,6 +24,7 @@ Observation ObservationOf(const Trial& trial, const Parameters* parameters, bool
                    .pruned = held_back || trial.state == TrialState::kPruned,
                    .last_step = trial.values.empty() ? 0 : trial.values.back().step,
                    .other_values = trial.other_values,
+                   .constraints = *trial.constraints,
                    .at = held_back ? trial.values.back().at : trial.ended};
   if (held_back) seen.value = trial.values.back().value;
   if (trial.state == TrialState::kFail) seen.value = std::nan("");

@@ -34,7 +34,8 @@ PruneVerdict PluginsOfStudies::Judge(const Study& study, const Curve& trial,
                        .others = others,
                        .max_step = max_step,
                        .best_k = study.spec.best_k,
-                       .pool_share = pool_share});
+                       .pool_share = pool_share,
+                       .other_directions = study.spec.other_directions()});
 }
 
 bool PluginsOfStudies::MayDraw(const Study& study) {

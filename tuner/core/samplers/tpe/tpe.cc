@@ -11,13 +11,10 @@
 namespace espalier::samplers {
 namespace {
 
-// What the option `multivariate` may be.
-enum class Joint : std::int64_t { kNever, kAlways, kForOneObjective };
-
 struct TpeSettings {
   std::size_t startup_trials;
   std::size_t candidates;
-  Joint joint;
+  std::optional<bool> joint;  // nullopt: with one objective
   bool group;
   bool constant_liar;
   bool ordered;
@@ -75,10 +72,7 @@ class TpeSampler final : public Sampler {
 
  private:
   bool IsJoint(const SamplerInput& input) const {
-    if (settings_.joint == Joint::kForOneObjective) {
-      return settings_.group || input.objectives() == 1;
-    }
-    return settings_.joint == Joint::kAlways;
+    return settings_.joint.value_or(settings_.group || input.objectives() == 1);
   }
   std::vector<Group> GroupsOf(const SamplerInput& input) const {
     return IsJoint(input) ? Together(input.space, settings_.group) : EachAlone(input.space);
@@ -199,10 +193,8 @@ double TpeSampler::Work(const SamplerInput& input) const {
          kernels * kernels * pair;
 }
 
-// One that is 0 or 1.
-PluginOption Switch(std::string_view name, bool on, std::string_view meaning) {
-  return {
-      .name = name, .default_value = on ? 1.0 : 0.0, .most = 1, .whole = true, .meaning = meaning};
+PluginOption Flag(std::string_view name, bool by_default, std::string_view meaning) {
+  return {.name = name, .default_value = by_default ? 1.0 : 0.0, .meaning = meaning, .flag = true};
 }
 
 std::vector<PluginOption> TpeOptions() {
@@ -225,11 +217,10 @@ std::vector<PluginOption> TpeOptions() {
        .whole = true,
        .meaning = "most trials that count as good, with one objective"},
       {.name = "multivariate",
-       .default_value = 2,
-       .most = 2,
-       .whole = true,
-       .meaning = "1: models parameters together; 0: each alone; 2: 1 with one objective"},
-      Switch("group", false, "1: models the parameters of an option together, too"),
+       .meaning = "models parameters together; if not given, with one objective",
+       .flag = true,
+       .optional = true},
+      Flag("group", false, "models the parameters of an option together, too"),
       {.name = "startup_trials",
        .default_value = 10,
        .most = 10000,
@@ -245,8 +236,8 @@ std::vector<PluginOption> TpeOptions() {
        .default_value = 1,
        .most = 1000,
        .meaning = "weight of the whole space beside trials, which weigh up to 1"},
-      Switch("magic_clip", true, "1: no kernel is much narrower than the space"),
-      Switch("endpoints", false, "1: the outermost kernels reach to the bounds")};
+      Flag("magic_clip", true, "no kernel is much narrower than the space"),
+      Flag("endpoints", false, "the outermost kernels reach to the bounds")};
 }
 
 absl::StatusOr<std::unique_ptr<Sampler>> MakeTpe(const OptionValues& options) {
