@@ -205,6 +205,22 @@ TEST_F(CoreTest, AConfigurationWhoseTrialFailedIsNotDrawnAgain) {
   }
 }
 
+TEST_F(CoreTest, AJobIsOneTrialWhateverItsSampler) {
+  Join(2);
+  for (const char* sampler : {"random", "tpe"}) {
+    StudySpec spec = Spec(0);
+    spec.name = sampler;
+    spec.space = SearchSpace();
+    spec.has_metric = false;
+    spec.sampler = {sampler, {}};
+    ASSERT_TRUE(Step(CreateStudy{spec, false}).status.ok());
+    ASSERT_EQ(starts_.size(), 1u) << sampler;
+    Step(ReplicaExited{starts_.at(0).replica, 0, 0, "", ""});
+    EXPECT_TRUE(starts_.empty()) << sampler;
+    EXPECT_EQ(core_.state().FindStudy(sampler)->state, StudyState::kComplete) << sampler;
+  }
+}
+
 TEST_F(CoreTest, AStudyWhoseTrialsWereAllCancelledIsComplete) {
   Step(CreateStudy{Spec(1), false});
   Join(1);

@@ -71,7 +71,7 @@ std::string FrontText(const v1::StudyDetails& details) {
   const std::vector<const v1::Trial*> front = ParetoFront(details);
   if (front.empty()) return "no trial is complete\n";
   std::string text = fmt::format("Pareto front of {}: {}\n", MetricNames(details.study()),
-                                 Count(front.size(), "trial"));
+                                 Count(std::ssize(front), "trial"));
   for (const v1::Trial* trial : front) {
     text += fmt::format("  trial {}: {}: {}\n", trial->number(), ValuesText(*trial),
                         DisplayParameters(*trial));

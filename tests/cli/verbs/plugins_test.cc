@@ -45,9 +45,11 @@ TEST_F(Plugins, AreListedWithDefaultMeaningAndRangeOfEachOption) {
   EXPECT_THAT(text, HasSubstr("\n  asha                      ends a trial that is not among"));
   EXPECT_THAT(text, HasSubstr("\n    min_steps=1               first rung: a whole number >= 1\n"));
   EXPECT_THAT(text, HasSubstr(": a number > 0 and < 1\n"));
-  EXPECT_THAT(text,
-              HasSubstr("\n    multivariate=true         models parameters together; else each "
-                        "by itself: true or false\n"));
+  EXPECT_THAT(
+      text,
+      HasSubstr("\n    group=false               models the parameters of an option together, "
+                "too: true or false\n"));
+  EXPECT_THAT(text, HasSubstr("\n    multivariate=             models parameters together; "));
   for (const char* kind :
        {"Samplers: ", "Terminators: ", "Policies: ", "Pool-size rules: ", "Engines: "}) {
     EXPECT_THAT(text, HasSubstr(kind));
@@ -60,9 +62,10 @@ TEST_F(Plugins, AreListedAsJsonWithRangesOfJsonSchema) {
             Json::parse(R"({"name": "points", "type": "integer", "default": 5, "minimum": 1,
                             "maximum": 1000,
                             "meaning": "values of each continuous parameter, equally probable"})"));
-  EXPECT_EQ(OptionIn(json["samplers"], "tpe", "multivariate"),
-            Json::parse(R"({"name": "multivariate", "type": "boolean", "default": true,
-                            "meaning": "models parameters together; else each by itself"})"));
+  EXPECT_EQ(OptionIn(json["samplers"], "tpe", "ordered"),
+            Json::parse(R"({"name": "ordered", "type": "boolean", "default": true,
+                            "meaning": "choices of numbers in order are ordered; else names"})"));
+  EXPECT_FALSE(OptionIn(json["samplers"], "tpe", "multivariate").contains("default"));
   EXPECT_EQ(OptionIn(json["pruners"], "threshold", "upper"),
             Json::parse(R"({"name": "upper", "type": "number",
                             "meaning": "a value above this ends the trial"})"));
@@ -82,8 +85,9 @@ TEST_F(Plugins, AreShownByName) {
   EXPECT_THAT(List({"asha"}),
               ::testing::StartsWith("Pruners: \"pruner\" in a study file\n  asha "));
   const Json json = Json::parse(List({"none", "--json"}));
-  ASSERT_EQ(json.size(), 1U);
+  ASSERT_EQ(json.size(), 2U);
   EXPECT_EQ(json["pruners"][0]["name"], "none");
+  EXPECT_EQ(json["terminators"][0]["name"], "none");
   const Outcome outcome = RunTuner({"plugins", "magic"}, directory_.path());
   EXPECT_EQ(outcome.exit_code, 2);
   EXPECT_THAT(outcome.errors, HasSubstr("plug-in \"magic\" is unknown; known are "));

@@ -70,8 +70,8 @@ Json OptionJson(const PluginOption& option) {
     const Json flag = option.default_value > 0;
     Json json = {{"name", option.name},
                  {"meaning", option.meaning},
-                 {"type", option.flag ? "boolean" : "string"},
-                 {"default", option.flag ? flag : Json(option.DefaultText())}};
+                 {"type", option.flag ? "boolean" : "string"}};
+    if (!option.optional) json["default"] = option.flag ? flag : Json(option.DefaultText());
     if (!option.words.empty()) json["enum"] = option.words;
     return json;
   }

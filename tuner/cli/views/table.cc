@@ -263,7 +263,7 @@ std::string FrontSoFar(const v1::StudyDetails& details) {
   const std::vector<const v1::Trial*> front = ParetoFront(details);
   if (front.empty()) return "Pareto front: no trial is complete yet";
   std::string line = fmt::format("Pareto front ({}): {}: ", MetricNames(details.study()),
-                                 Count(front.size(), "trial"));
+                                 Count(std::ssize(front), "trial"));
   for (std::size_t i = 0; i < std::min(front.size(), kMost); ++i) {
     line += fmt::format("{}{} ({})", i == 0 ? "" : ", ", front[i]->number(), ValuesText(*front[i]));
   }

@@ -57,7 +57,9 @@ std::optional<DrawnTrial> Draws::Draw(const Study& study,
   const StudySpec& spec = study.spec;
   TrialDraw names;
   const Parameters given = GivenTo(spec, trial.given);
-  if (spec.space.Validate(given).ok()) {
+  // The pool runs one trial where there is no parameter; clients may ask for any number of them.
+  const bool asks_sampler = given.empty() && !spec.by_clients();
+  if (!asks_sampler && spec.space.Validate(given).ok()) {
     Parameters all = Complete(spec.space, given, {std::nullopt, Random(0)}, names);
     return DrawnTrial{std::move(all), std::nullopt};
   }

@@ -133,24 +133,24 @@ std::vector<std::size_t> BestOf(std::vector<Ranked> trials, std::size_t count) {
 }  // namespace
 
 TpeSplit SplitTrials(const SamplerInput& input, const SplitSettings& settings) {
-  using Side = TpeSplit::Side;
   Standings standings = StandingsOf(input);
   TpeSplit split;
   split.results = standings.complete.size() + standings.pruned.size() + standings.infeasible.size();
-  split.sides.assign(input.ended.size(), settings.failed ? Side::kBad : Side::kNeither);
+  split.sides.assign(input.ended.size(),
+                     settings.failed ? TpeSplit::Side::kBad : TpeSplit::Side::kNeither);
   const auto share =
       static_cast<std::size_t>(std::ceil(settings.gamma * static_cast<double>(split.results)));
   const bool one = input.objectives() == 1;
   std::size_t room = std::min(split.results, one ? std::min(share, settings.most_good) : share);
   const auto take = [&](std::vector<Ranked>& trials, bool by_fronts) {
-    for (const Ranked& trial : trials) split.sides[trial.index] = Side::kBad;
+    for (const Ranked& trial : trials) split.sides[trial.index] = TpeSplit::Side::kBad;
     const std::size_t count = std::min(room, trials.size());
     room -= count;
     const bool some = count > 0 && count < trials.size();
     const std::vector<std::size_t> best = by_fronts && some
                                               ? BestByFronts(input, std::move(trials), count)
                                               : BestOf(std::move(trials), count);
-    for (const std::size_t index : best) split.sides[index] = Side::kGood;
+    for (const std::size_t index : best) split.sides[index] = TpeSplit::Side::kGood;
   };
   take(standings.complete, !one);
   take(standings.pruned, false);
