@@ -433,7 +433,7 @@ void AgentLoop::Welcomed(const v1::Welcome& welcome) {
   }
   lease_s_ = welcome.lease_s();
   next_heartbeat_ = Clock::now();
-  service_sends_heartbeats_ = false;
+  service_sends_heartbeats_ = welcome.sends_heartbeats();
   last_break_.clear();
   outbox_.SendAllAgain();
   SetConnected(true);

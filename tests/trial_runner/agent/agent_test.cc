@@ -47,6 +47,17 @@ TEST_F(AgentTest, BeatsWithinItsLease) {
   EXPECT_TRUE(service_.AwaitHeartbeats(3));
 }
 
+// As it is where the network breaks before the first heartbeat has come.
+TEST_F(AgentTest, DialsAgainWhereNoHeartbeatThatWasPromisedComes) {
+  service_.PromiseHeartbeats();
+  StartAgent();
+  constexpr int kBeats = 100;  // of the agent, three each lease
+  for (int i = 0; i < kBeats && service_.hellos().size() < 2; ++i) {
+    ASSERT_TRUE(service_.AwaitHeartbeats(i));
+  }
+  EXPECT_GE(service_.hellos().size(), 2U);
+}
+
 TEST_F(AgentTest, RefusesZeroSlots) {
   AgentOptions options = Options();
   options.slots = 0;

@@ -204,6 +204,7 @@ void ScriptedService::Serve(Stream& stream) {
       v1::ServiceMessage welcome;
       welcome.mutable_welcome()->set_node_id(5);
       welcome.mutable_welcome()->set_lease_s(0.2);
+      welcome.mutable_welcome()->set_sends_heartbeats(promises_heartbeats_);
       stream.write(welcome);
       stream_ = &stream;
     } else if (message.has_heartbeat()) {

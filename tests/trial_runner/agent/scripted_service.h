@@ -24,6 +24,8 @@ class ScriptedService {
   void Open();
   void Close();
   std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
+  // In each welcome, before an agent comes. It sends none.
+  void PromiseHeartbeats() { promises_heartbeats_ = true; }
   // How an agent with that token calls it.
   ServiceDialer Dial(const std::string& token);
 
@@ -68,6 +70,7 @@ class ScriptedService {
   std::vector<v1::CheckpointServerOpen> checkpoint_servers_;
   std::string authorization_;
   int heartbeats_ = 0;
+  bool promises_heartbeats_ = false;
 };
 
 }  // namespace espalier

@@ -181,6 +181,7 @@ void Agents::Welcome(const std::shared_ptr<AgentSession>& session, NodeId node) 
   v1::ServiceMessage welcome;
   welcome.mutable_welcome()->set_node_id(node.value);
   welcome.mutable_welcome()->set_lease_s(lease_s_);
+  welcome.mutable_welcome()->set_sends_heartbeats(true);
   session->Send(std::move(welcome));
   const std::lock_guard lock(routes_mutex_);
   // One that has left in the meantime must not take the node's commands.
