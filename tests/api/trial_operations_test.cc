@@ -277,6 +277,13 @@ TEST_F(TrialOperations, TheBestTrialKeepsToItsConstraints) {
   run(2, "0");
   run(1, "2");
   EXPECT_EQ(api::GetBestTrial(tuner_, name)->number(), 2);
+  v1::GetStudyRequest request;
+  request.set_name("asked");
+  const auto details = api::GetStudy(tuner_, request);
+  ASSERT_TRUE(details.ok()) << details.status();
+  std::vector<bool> infeasible;
+  for (const v1::Trial& trial : details->trials()) infeasible.push_back(trial.infeasible());
+  EXPECT_THAT(infeasible, testing::ElementsAre(true, false, false, true));
 }
 
 TEST_F(TrialOperations, AttributesOfBothKindsAreKept) {

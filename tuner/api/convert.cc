@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
+#include "search_spaces/formats/optuna/constraints.h"
 #include "search_spaces/formats/optuna/distribution.h"
 #include "tuner/api/pool_warnings.h"
 #include "tuner/api/shown_attributes.h"
@@ -299,6 +300,7 @@ v1::Trial ToProto(const Trial& trial, const View& view, bool with_curves) {
     added.set_json(JsonOrText(parameter.value));
   }
   out.mutable_other_values()->Add(trial.other_values.begin(), trial.other_values.end());
+  out.set_infeasible(!KeepsTo(*trial.constraints));
   if (with_curves) AddAttributes(ShownAttributes(trial, view.shows_secrets), out);
   const Direction direction = study.spec.direction();
   const auto value = study.spec.other_metrics.empty() || trial.value || trial.values.empty()

@@ -69,7 +69,10 @@ bool HoldsSlots(const v1::StudyDetails& details) {
 // Of a study with several directions: each trial of its front, with parameters.
 std::string FrontText(const v1::StudyDetails& details) {
   const std::vector<const v1::Trial*> front = ParetoFront(details);
-  if (front.empty()) return "no trial is complete\n";
+  if (front.empty()) {
+    return AnyBreaksConstraints(details) ? "no trial keeps to its constraints\n"
+                                         : "no trial is complete\n";
+  }
   std::string text = fmt::format("Pareto front of {}: {}\n", MetricNames(details.study()),
                                  Count(std::ssize(front), "trial"));
   for (const v1::Trial* trial : front) {
@@ -187,7 +190,10 @@ std::string ResultText(const v1::StudyDetails& details) {
   if (!study.notice().empty()) text += "\nnote: " + study.notice();
   text += "\n" + TrialCounts(study) + "\n";
   if (study.directions_size() > 1) return text + FrontText(details);
-  if (!study.has_best_trial()) return text + "no trial has a value\n";
+  if (!study.has_best_trial()) {
+    return text + (AnyBreaksConstraints(details) ? "no trial keeps to its constraints\n"
+                                                 : "no trial has a value\n");
+  }
   text += fmt::format("best trial {}: {} {} {}\n", study.best_trial(), BestIs(study),
                       study.metric(), FormatExactly(study.best_value()));
   if (const v1::Trial* best = FindTrial(details, study.best_trial())) {

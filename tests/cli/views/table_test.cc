@@ -142,6 +142,26 @@ TEST(BestSoFar, NamesTheDirection) {
   EXPECT_EQ(BestSoFar(details), "best (lowest) accuracy: no value yet");
 }
 
+TEST(BestSoFar, SaysWhereAllTrialsBreakTheirConstraints) {
+  v1::StudyDetails details;
+  v1::Trial& trial = *details.add_trials();
+  trial.set_state(v1::TRIAL_COMPLETE);
+  trial.set_value(0.5);
+  trial.set_infeasible(true);
+  EXPECT_EQ(BestSoFar(details), "best (lowest) value: no trial keeps to its constraints yet");
+  trial.add_other_values(2);
+  for (const char* direction : {"maximize", "minimize"}) {
+    details.mutable_study()->add_directions(direction);
+  }
+  EXPECT_EQ(BestSoFar(details), "Pareto front: no trial keeps to its constraints yet");
+  v1::Trial& kept = *details.add_trials();
+  kept = trial;
+  kept.set_number(1);
+  kept.set_value(0.4);
+  kept.set_infeasible(false);
+  EXPECT_EQ(BestSoFar(details), "Pareto front (value): 1 trial: 1 (0.4, 2)");
+}
+
 TEST(BestSoFar, IsAFrontWhereThereAreSeveralDirections) {
   v1::StudyDetails details;
   for (const char* direction : {"maximize", "minimize"}) {

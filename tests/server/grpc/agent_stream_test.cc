@@ -260,7 +260,9 @@ TEST(AgentStream, IsSentHeartbeatsWhileItTalks) {
     stream->Write(hello);
     v1::ServiceMessage message;
     while (beats < 4 && stream->Read(&message)) {
-      if (message.has_welcome()) EXPECT_TRUE(message.welcome().sends_heartbeats());
+      if (message.has_welcome()) {
+        EXPECT_TRUE(message.welcome().sends_heartbeats());
+      }
       if (!message.has_heartbeat()) continue;
       ++beats;
       stream->Write(answer);

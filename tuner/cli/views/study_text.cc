@@ -99,7 +99,7 @@ std::vector<const v1::Trial*> ParetoFront(const v1::StudyDetails& details) {
   }
   std::vector<TrialCopy> copies;
   for (const v1::Trial& trial : details.trials()) {
-    if (trial.state() != v1::TRIAL_COMPLETE || !trial.has_value()) continue;
+    if (trial.state() != v1::TRIAL_COMPLETE || !trial.has_value() || trial.infeasible()) continue;
     TrialCopy& copy = copies.emplace_back();
     copy.number = trial.number();
     copy.state = TrialState::kComplete;
@@ -111,6 +111,12 @@ std::vector<const v1::Trial*> ParetoFront(const v1::StudyDetails& details) {
     front.push_back(FindTrial(details, number));
   }
   return front;
+}
+
+bool AnyBreaksConstraints(const v1::StudyDetails& details) {
+  return std::ranges::any_of(details.trials(), [](const v1::Trial& trial) {
+    return trial.state() == v1::TRIAL_COMPLETE && trial.infeasible();
+  });
 }
 
 std::string_view BestIs(const v1::Study& study) { return study.maximize() ? "highest" : "lowest"; }

@@ -42,8 +42,12 @@ std::string MetricNames(const v1::Study& study);
 // The trial's newest value, or values, for people: "0.12, 3.4". Empty: it has none.
 std::string ValuesText(const v1::Trial& trial);
 
-// Of a study with several directions: the complete trials that no other one dominates, by number.
+// Of a study with several directions: the complete trials that no other one dominates, by
+// number. Those that break a constraint are none of them.
 std::vector<const v1::Trial*> ParetoFront(const v1::StudyDetails& details);
+
+// Whether a complete trial has told constraints and breaks one.
+bool AnyBreaksConstraints(const v1::StudyDetails& details);
 
 // True if a is the better value for the study. NaN is worse than every number.
 bool BetterFor(const v1::Study& study, double a, double b);

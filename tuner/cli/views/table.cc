@@ -261,7 +261,10 @@ std::string HiddenLine(const std::vector<const v1::Trial*>& trials, std::size_t 
 std::string FrontSoFar(const v1::StudyDetails& details) {
   constexpr std::size_t kMost = 8;
   const std::vector<const v1::Trial*> front = ParetoFront(details);
-  if (front.empty()) return "Pareto front: no trial is complete yet";
+  if (front.empty()) {
+    return AnyBreaksConstraints(details) ? "Pareto front: no trial keeps to its constraints yet"
+                                         : "Pareto front: no trial is complete yet";
+  }
   std::string line = fmt::format("Pareto front ({}): {}: ", MetricNames(details.study()),
                                  Count(std::ssize(front), "trial"));
   for (std::size_t i = 0; i < std::min(front.size(), kMost); ++i) {
@@ -294,7 +297,10 @@ std::string BestSoFar(const v1::StudyDetails& details) {
   const v1::Study& study = details.study();
   if (study.directions_size() > 1) return FrontSoFar(details);
   std::string line = fmt::format("best ({}) {}", BestIs(study), MetricName(study));
-  if (!study.has_best_trial()) return line + ": no value yet";
+  if (!study.has_best_trial()) {
+    return line + (AnyBreaksConstraints(details) ? ": no trial keeps to its constraints yet"
+                                                 : ": no value yet");
+  }
   line += fmt::format(" {}, trial {}", FormatValue(study.best_value()), study.best_trial());
   if (const v1::Trial* trial = FindTrial(details, study.best_trial())) {
     line += ": " + DisplayParameters(*trial);
