@@ -5,7 +5,7 @@
 #include <tuple>
 
 #include "search_spaces/formats/optuna/constraints.h"
-#include "tuner/core/samplers/fronts.h"
+#include "tuner/core/fronts/fronts.h"
 
 namespace espalier {
 
@@ -41,9 +41,9 @@ std::vector<std::int64_t> BestTrials(const std::vector<TrialCopy>& trials,
   if (points.empty()) return {};
   std::vector<std::int64_t> numbers;
   if (directions.size() > 1) {
-    samplers::Losses losses(directions.size());
+    Losses losses(directions.size());
     for (const Point& point : points) losses.Add(point.values);
-    for (const std::size_t row : samplers::ParetoFront(losses)) {
+    for (const std::size_t row : ParetoFront(losses)) {
       numbers.push_back(points[row].number);
     }
   } else {

@@ -5,18 +5,10 @@
 
 #include "base/random.h"
 #include "gtest/gtest.h"
+#include "tuner/core/fronts/fronts.h"
 
 namespace espalier {
 namespace {
-
-bool Dominates(const std::vector<double>& a, const std::vector<double>& b) {
-  bool better = false;
-  for (std::size_t k = 0; k < a.size(); ++k) {
-    if (a[k] > b[k]) return false;
-    better = better || a[k] < b[k];
-  }
-  return better;
-}
 
 // How often each trial is on the front in so many draws of all ends.
 std::vector<double> Counted(const CostsByObjective& costs, int draws, std::uint64_t seed) {

@@ -136,14 +136,14 @@ SearchSpace FrontProblem::Space() const {
   return *SearchSpace::Make(std::move(dimensions));
 }
 
-double FrontProblem::VolumeOf(const samplers::Losses& losses) const {
-  samplers::Losses within(reference.size());
+double FrontProblem::VolumeOf(const Losses& losses) const {
+  Losses within(reference.size());
   for (std::size_t i = 0; i < losses.size(); ++i) {
     if (std::equal(losses[i].begin(), losses[i].end(), reference.begin(), std::less_equal<>())) {
       within.Add(losses[i]);
     }
   }
-  return samplers::Hypervolume(within, reference);
+  return Hypervolume(within, reference);
 }
 
 const std::vector<FrontProblem>& FrontProblems() {
@@ -176,7 +176,7 @@ double VolumeReached(const std::string& sampler_name, const Options& options,
   std::deque<Parameters> tried;  // deques: the observations point into them
   std::deque<Numbers> reached;
   std::vector<Observation> ended;
-  samplers::Losses losses(problem.reference.size());
+  Losses losses(problem.reference.size());
   for (std::int64_t number = 0; number < trials; ++number) {
     Random random(MixSeed(seed, static_cast<std::uint64_t>(number)));
     const SamplerInput input{.space = space,

@@ -6,7 +6,7 @@
 
 #include "base/options.h"
 #include "search_spaces/search_space.h"
-#include "tuner/core/samplers/fronts.h"
+#include "tuner/core/fronts/fronts.h"
 
 namespace espalier::testing {
 
@@ -24,7 +24,7 @@ struct FrontProblem {
 
   SearchSpace Space() const;  // of floats x0, x1, ...
   // Of the losses that are within the reference point.
-  double VolumeOf(const samplers::Losses& losses) const;
+  double VolumeOf(const Losses& losses) const;
 };
 
 const std::vector<FrontProblem>& FrontProblems();

@@ -56,7 +56,7 @@ TEST(FrontProblems, HaveNothingBeyondTheirFronts) {
       for (std::size_t k = problem.reference.size() - 1; k < x.size(); ++k) {
         x[k] = random.Uniform(problem.low[k], problem.high[k]);
       }
-      EXPECT_FALSE(samplers::Dominates(problem.values(x), best)) << problem.name;
+      EXPECT_FALSE(Dominates(problem.values(x), best)) << problem.name;
     }
   }
 }

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "tests/core/samplers/optuna/recorded.h"
-#include "tuner/core/samplers/fronts.h"
+#include "tuner/core/fronts/fronts.h"
 
 namespace espalier::testing {
 
@@ -16,8 +16,8 @@ inline const Recorded& RecordedNsga() {
 }
 
 // Numbers row by row.
-inline samplers::Losses LossesIn(const std::vector<double>& numbers, std::size_t objectives) {
-  samplers::Losses losses(objectives);
+inline Losses LossesIn(const std::vector<double>& numbers, std::size_t objectives) {
+  Losses losses(objectives);
   for (std::size_t i = 0; i < numbers.size(); i += objectives) {
     losses.Add(std::span(numbers).subspan(i, objectives));
   }

@@ -5,6 +5,9 @@
 #include <cmath>
 #include <cstdint>
 #include <numeric>
+#include <span>
+
+#include "tuner/core/fronts/fronts.h"
 
 namespace espalier {
 
@@ -77,7 +80,15 @@ std::vector<double> EvenNormals(std::size_t draws, std::size_t objectives) {
 class Front {
  public:
   explicit Front(const CostsByObjective& costs)
-      : costs_(costs), trials_(costs.front().size()), deviations_(costs.size()) {
+      : costs_(costs),
+        trials_(costs.front().size()),
+        means_(costs.size()),
+        deviations_(costs.size()) {
+    for (std::size_t i = 0; i < trials_; ++i) {
+      std::vector<double> row;
+      for (const std::vector<Forecast>& of : costs) row.push_back(of[i].mean);
+      means_.Add(row);
+    }
     for (std::size_t k = 0; k < costs.size(); ++k) {
       for (const Forecast& f : costs[k]) deviations_[k].push_back(std::sqrt(f.variance));
     }
@@ -91,16 +102,13 @@ class Front {
 
   std::vector<double> Probabilities() const {
     std::vector<double> result(trials_, 0.0);
+    for (const std::size_t i : certain_) result[i] = Undominated(i, means_[i]);
     std::vector<double> end(costs_.size());
-    for (const std::size_t i : certain_) {
-      for (std::size_t k = 0; k < end.size(); ++k) end[k] = costs_[k][i].mean;
-      result[i] = Undominated(i, end);
-    }
     for (const std::size_t i : open_) {
       double sum = 0;
       for (std::size_t d = 0; d < draws_; ++d) {
         for (std::size_t k = 0; k < end.size(); ++k) {
-          end[k] = costs_[k][i].mean + deviations_[k][i] * normals_[d * end.size() + k];
+          end[k] = means_[i][k] + deviations_[k][i] * normals_[d * end.size() + k];
         }
         sum += Undominated(i, end);
       }
@@ -114,16 +122,6 @@ class Front {
     return std::ranges::all_of(costs_, [i](const auto& of) { return of[i].variance <= 0; });
   }
 
-  // By their means: better in one objective, and at least as good in all.
-  bool Dominates(std::size_t a, std::size_t b) const {
-    bool better = false;
-    for (const std::vector<Forecast>& of : costs_) {
-      if (of[a].mean > of[b].mean) return false;
-      better = better || of[a].mean < of[b].mean;
-    }
-    return better;
-  }
-
   // Certain trials behind another certain one keep nobody from the front that the other does not.
   void KeepUndominated() {
     std::sort(certain_.begin(), certain_.end(), [this](std::size_t a, std::size_t b) {
@@ -134,7 +132,8 @@ class Front {
     });
     std::vector<std::size_t> front;
     for (const std::size_t i : certain_) {
-      if (std::ranges::none_of(front, [&](std::size_t f) { return Dominates(f, i); })) {
+      if (std::ranges::none_of(front,
+                               [&](std::size_t f) { return Dominates(means_[f], means_[i]); })) {
         front.push_back(i);
       }
     }
@@ -147,7 +146,7 @@ class Front {
     if (rivals_.size() <= kMostRivals) return;
     std::vector<std::size_t> behind(trials_, 0);
     for (const std::size_t a : open_) {
-      for (const std::size_t b : open_) behind[b] += Dominates(a, b) ? 1 : 0;
+      for (const std::size_t b : open_) behind[b] += Dominates(means_[a], means_[b]) ? 1 : 0;
     }
     std::stable_sort(rivals_.begin(), rivals_.end(),
                      [&](std::size_t a, std::size_t b) { return behind[a] < behind[b]; });
@@ -155,9 +154,9 @@ class Front {
   }
 
   // The probability that none of the others dominates one that ends there.
-  double Undominated(std::size_t trial, const std::vector<double>& end) const {
+  double Undominated(std::size_t trial, std::span<const double> end) const {
     for (const std::size_t c : certain_) {
-      if (c != trial && CertainlyDominates(c, end)) return 0;
+      if (c != trial && Dominates(means_[c], end)) return 0;
     }
     double none = 1;
     for (const std::size_t r : rivals_) {
@@ -170,26 +169,17 @@ class Front {
     return none;
   }
 
-  bool CertainlyDominates(std::size_t c, const std::vector<double>& end) const {
-    bool better = false;
-    for (std::size_t k = 0; k < end.size(); ++k) {
-      const double cost = costs_[k][c].mean;
-      if (cost > end[k]) return false;
-      better = better || cost < end[k];
-    }
-    return better;
-  }
-
   // The probability that the trial's cost in the k-th objective is at most `cost`.
   double Below(std::size_t k, std::size_t trial, double cost) const {
     const double deviation = deviations_[k][trial];
-    const double apart = cost - costs_[k][trial].mean;
+    const double apart = cost - means_[trial][k];
     if (deviation <= 0) return apart >= 0 ? 1 : 0;
     return Normal().At(apart / deviation);
   }
 
   const CostsByObjective& costs_;
   std::size_t trials_;
+  Losses means_;                                 // a row for each trial
   std::vector<std::vector<double>> deviations_;  // by objective, then trial
   std::vector<std::size_t> certain_;             // those that no certain one dominates
   std::vector<std::size_t> open_;                // the uncertain ones

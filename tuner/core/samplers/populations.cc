@@ -61,19 +61,6 @@ bool GotFurther(const Individual& a, const Individual& b,
   return LossOf(*a.trial, 0, directions) < LossOf(*b.trial, 0, directions);
 }
 
-// Of complete trials.
-bool DominatesIn(const Individual& a, const Individual& b,
-                 const std::vector<Direction>& directions) {
-  bool better = false;
-  for (std::size_t k = 0; k < directions.size(); ++k) {
-    const double left = LossOf(*a.trial, k, directions);
-    const double right = LossOf(*b.trial, k, directions);
-    if (left > right) return false;
-    better = better || left < right;
-  }
-  return better;
-}
-
 // The best first: the fronts of complete trials, then pruned ones, each a front by itself.
 std::vector<Population> FrontsIn(const Population& population,
                                  const std::vector<Direction>& directions) {
@@ -122,7 +109,8 @@ bool Preferred(const Individual& a, const Individual& b, const std::vector<Direc
   if (a.trial->pruned != b.trial->pruned) return b.trial->pruned;
   if (a.trial->pruned) return GotFurther(a, b, directions);
   if (a.violation > 0 || b.violation > 0) return a.violation < b.violation;
-  return DominatesIn(a, b, directions);
+  const Losses losses = LossesOf({a, b}, directions);
+  return Dominates(losses[0], losses[1]);
 }
 
 Population ParentsOf(const SamplerInput& input, std::size_t size, const Select& select) {

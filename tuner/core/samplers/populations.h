@@ -5,7 +5,7 @@
 #include <functional>
 #include <vector>
 
-#include "tuner/core/samplers/fronts.h"
+#include "tuner/core/fronts/fronts.h"
 #include "tuner/core/samplers/sampler.h"
 
 namespace espalier::samplers {

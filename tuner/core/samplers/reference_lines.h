@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/random.h"
-#include "tuner/core/samplers/fronts.h"
+#include "tuner/core/fronts/fronts.h"
 
 namespace espalier::samplers {
 

@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "tuner/core/fronts/fronts.h"
+
 namespace espalier::samplers::gp {
 namespace {
 
@@ -58,15 +60,6 @@ std::vector<UpperBound> UpperBounds(const std::vector<Vector>& points, const Vec
     bounds = std::move(next);
   }
   return bounds;
-}
-
-bool Dominates(const Vector& a, const Vector& b) {
-  bool better = false;
-  for (std::size_t j = 0; j < a.size(); ++j) {
-    if (a[j] > b[j]) return false;
-    better = better || a[j] < b[j];
-  }
-  return better;
 }
 
 // Those that none dominates, each once, ascending.

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "tuner/core/samplers/fronts.h"
+#include "tuner/core/fronts/fronts.h"
 
 namespace espalier::samplers {
 namespace {

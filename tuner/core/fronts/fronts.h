@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-namespace espalier::samplers {
+namespace espalier {
 
 // What trials came to in several objectives, a row each. Less is better in every column; rows hold
 // no NaN, and may hold infinities.
@@ -70,4 +70,4 @@ double Hypervolume(const Losses& losses, std::span<const double> reference);
 std::vector<std::size_t> HypervolumeSubset(const Losses& losses, std::size_t count,
                                            std::span<const double> reference);
 
-}  // namespace espalier::samplers
+}  // namespace espalier

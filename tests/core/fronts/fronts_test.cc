@@ -1,4 +1,4 @@
-#include "tuner/core/samplers/fronts.h"
+#include "tuner/core/fronts/fronts.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 #include "base/random.h"
 #include "tests/core/samplers/recorded_losses.h"
 
-namespace espalier::samplers::fronts_test {
+namespace espalier::fronts_test {
 namespace {
 
 using espalier::testing::LossesIn;
@@ -220,4 +220,4 @@ TEST(HypervolumeSubset, TakesRepetitionsLastAndFirstRowsWithoutBounds) {
 }
 
 }  // namespace
-}  // namespace espalier::samplers::fronts_test
+}  // namespace espalier::fronts_test

@@ -1,4 +1,4 @@
-#include "tuner/core/samplers/fronts.h"
+#include "tuner/core/fronts/fronts.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,7 +8,7 @@
 #include <numeric>
 #include <utility>
 
-namespace espalier::samplers {
+namespace espalier {
 namespace {
 
 using Row = std::span<const double>;
@@ -407,4 +407,4 @@ std::vector<std::size_t> HypervolumeSubset(const Losses& losses, std::size_t cou
   return chosen;
 }
 
-}  // namespace espalier::samplers
+}  // namespace espalier
