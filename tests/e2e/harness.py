@@ -99,6 +99,13 @@ class TunerTest(unittest.TestCase):
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="espalier-e2e-"))
         self.processes = []
 
+    def be_in_folder(self):
+        """The test runs within its folder; `tuner` is on its path."""
+        os.environ["PATH"] = f"{BIN}{os.pathsep}{os.environ['PATH']}"
+        before = os.getcwd()
+        self.addCleanup(os.chdir, before)
+        os.chdir(self.dir)
+
     def tearDown(self):
         for process in self.processes:
             if process.poll() is None:

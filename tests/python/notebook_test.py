@@ -19,7 +19,7 @@ from jupyter_client.manager import start_new_kernel
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/e2e"))
-from harness import BIN, LONG_S, PATIENCE_S, TunerTest, wait_for  # noqa: E402
+from harness import LONG_S, PATIENCE_S, TunerTest, wait_for  # noqa: E402
 
 import espalier  # noqa: E402
 from espalier import _objective, space  # noqa: E402
@@ -45,11 +45,8 @@ print("RESULT", result.state, len(result.trials), result.best_value)
 class Shown(TunerTest):
     def setUp(self):
         super().setUp()
-        os.environ["PATH"] = f"{BIN}{os.pathsep}{os.environ['PATH']}"
+        self.be_in_folder()
         os.environ["OMP_NUM_THREADS"] = "1"
-        before = os.getcwd()
-        self.addCleanup(os.chdir, before)
-        os.chdir(self.dir)
         self.program = self.write("trial.sh", '#!/bin/sh\ntuner tell --step 1 --value "$ESPALIER_PARAM_X"\n', 0o755)
 
     def test_the_notebook_runs(self):

@@ -1,14 +1,13 @@
 """Studies of several metrics: reported side by side, shown as a Pareto front, pruned by the chance to end on it."""
 import contextlib
 import io
-import os
 import pathlib
 import sys
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/e2e"))
-from harness import BIN, TunerTest  # noqa: E402
+from harness import TunerTest  # noqa: E402
 
 import espalier  # noqa: E402
 from espalier import space  # noqa: E402
@@ -32,10 +31,7 @@ for step in range(1, 31):
 class SeveralMetrics(TunerTest):
     def setUp(self):
         super().setUp()
-        os.environ["PATH"] = f"{BIN}{os.pathsep}{os.environ['PATH']}"
-        before = os.getcwd()
-        self.addCleanup(os.chdir, before)
-        os.chdir(self.dir)
+        self.be_in_folder()
 
     def tune(self, program, **keys):
         script = self.write("train.py", program)

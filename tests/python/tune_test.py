@@ -15,7 +15,7 @@ import unittest.mock
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/e2e"))
-from harness import BIN, TunerTest, kill, processes, wait_for  # noqa: E402
+from harness import TunerTest, kill, processes, wait_for  # noqa: E402
 
 import espalier  # noqa: E402
 import objectives  # noqa: E402
@@ -44,10 +44,7 @@ except KeyboardInterrupt:
 class TuneTest(TunerTest):
     def setUp(self):
         super().setUp()
-        os.environ["PATH"] = f"{BIN}{os.pathsep}{os.environ['PATH']}"
-        before = os.getcwd()
-        self.addCleanup(os.chdir, before)
-        os.chdir(self.dir)
+        self.be_in_folder()
 
     def program(self, text=TRIAL):
         return self.write("trial.sh", text, 0o755)
