@@ -190,21 +190,25 @@ double ToldValue(const TestFunction& function, const Parameters& parameters, std
 
 std::vector<double> BestByTrial(const std::string& sampler_name, const Options& options,
                                 const TestFunction& function, int trials, std::uint64_t seed) {
+  return BestByTrial(**MakeSampler(sampler_name, options), function, trials, seed);
+}
+
+std::vector<double> BestByTrial(const Sampler& sampler, const TestFunction& function, int trials,
+                                std::uint64_t seed) {
   const SearchSpace space = *SearchSpace::FromJson(function.space_json);
-  const std::unique_ptr<Sampler> sampler = *MakeSampler(sampler_name, options);
   std::deque<Parameters> tried;  // a deque: the observations point into it
   std::vector<Observation> ended;
   double best_told = std::numeric_limits<double>::infinity();
   std::vector<double> best;
   for (std::int64_t number = 0; number < trials; ++number) {
     Random random(MixSeed(seed, static_cast<std::uint64_t>(number)));
-    const auto suggestion = sampler->Suggest({.space = space,
-                                              .direction = Direction::kMinimize,
-                                              .ended = ended,
-                                              .running = {},
-                                              .trial_number = number,
-                                              .study_seed = seed},
-                                             random);
+    const auto suggestion = sampler.Suggest({.space = space,
+                                             .direction = Direction::kMinimize,
+                                             .ended = ended,
+                                             .running = {},
+                                             .trial_number = number,
+                                             .study_seed = seed},
+                                            random);
     if (!suggestion) break;
     tried.push_back(*suggestion);
     const double told = ToldValue(function, tried.back(), seed, number);

@@ -7,6 +7,10 @@
 #include "base/options.h"
 #include "search_spaces/search_space.h"
 
+namespace espalier {
+class Sampler;
+}
+
 namespace espalier::testing {
 
 // A function to minimise over a search space: from the literature on optimisation, or a made-up
@@ -30,6 +34,10 @@ double ToldValue(const TestFunction& function, const Parameters& parameters, std
 // told to be the best so far. Shorter if the sampler has nothing left to suggest.
 std::vector<double> BestByTrial(const std::string& sampler, const Options& options,
                                 const TestFunction& function, int trials, std::uint64_t seed);
+
+// The same of a sampler that has been made.
+std::vector<double> BestByTrial(const Sampler& sampler, const TestFunction& function, int trials,
+                                std::uint64_t seed);
 
 // The last of them, for at least one trial.
 double BestOf(const std::string& sampler, const Options& options, const TestFunction& function,

@@ -19,6 +19,7 @@ class CmaEsSampler final : public Sampler {
   explicit CmaEsSampler(CmaSettings settings) : settings_(settings) {}
 
   bool learns() const override { return true; }
+  bool takes_prior() const override { return true; }
 
   absl::Status Fits(const SearchSpace& space) const override {
     if (space.dimensions().empty() || CmaSpace(space, settings_.margin).dimensions() > 0) {

@@ -77,6 +77,9 @@ class Sampler {
   // Whether it heeds what trials tell of their constraints.
   virtual bool takes_constraints() const { return !learns(); }
 
+  // Whether it learns from trials whose parameters were drawn from a person's prior (prior.h).
+  virtual bool takes_prior() const { return false; }
+
   // InvalidArgument: the sampler has nothing to suggest in such a space; the error names the
   // parameter, and what would be right.
   virtual absl::Status Fits(const SearchSpace&) const { return absl::OkStatus(); }

@@ -66,6 +66,7 @@ class TpeSampler final : public Sampler {
   bool learns() const override { return true; }
   bool takes_objectives() const override { return true; }
   bool takes_constraints() const override { return true; }
+  bool takes_prior() const override { return true; }
 
   double Work(const SamplerInput& input) const override;
   std::optional<Parameters> Suggest(const SamplerInput& input, Random& random) const override;
