@@ -48,6 +48,7 @@ def tune(objective: typing.Callable | str | os.PathLike | list[str], space: dict
     sampler, pruner, policy: a name, or {"name": ..., option: value} (`tuner plugins` lists them).
     points: [{"lr": 1e-3}, ...]: parameters of the first trials, before the sampler is asked; what one does not name is
         drawn. fixed: {"lr": 1e-3}: parameters that all trials have, while the sampler searches the others.
+        prior={"lr": 1e-3}: where good values are expected (docs/samplers.md).
     slots: slots of this machine (default: its GPUs, else its CPU cores). min_slots, max_slots: those of one trial.
     name, directory: the study's name, and its folder (default: a new one in espalier-runs). Those of an earlier run of
         the same study continue it, unless `fresh`.

@@ -123,6 +123,22 @@ TEST(ParseStudyErrors, RefuseAdaptiveBatchesWhereBatchSizeIsSearched) {
       AllOf(StartsWith(R"(study.json: "batch_mode": needs "fixed")"), HasSubstr("adaptive")));
 }
 
+TEST(ParseStudyErrors, RefuseWrongPriors) {
+  const std::pair<const char*, const char*> wrong[] = {
+      {R"("prior": [1])", "\"prior\": needs an object like {\"lr\": 0.001}, got [1]"},
+      {R"("prior": {"x": null})", "\"prior.x\": "},
+      {R"("prior": {"x": {"confidence": 0.5}})", "\"prior.x\": needs a value, or {\"value\""},
+      {R"("prior": {"x": {"value": 1, "sure": true}})", "\"prior.x"},
+      {R"("prior": {"x": {"value": 1, "confidence": "much"}})",
+       "\"prior.x.confidence\": needs \"low\", \"medium\", \"high\" or a number"},
+      {R"("prior": {"x": {"value": 1, "confidence": 1}})",
+       "\"prior.x.confidence\": needs a confidence from 0.01 to 0.99"},
+  };
+  for (const auto& [key, message] : wrong) {
+    EXPECT_THAT(With(key), AllOf(StartsWith("study.json: \""), HasSubstr(message))) << key;
+  }
+}
+
 TEST(ParseStudyErrors, RefuseWrongValuesOfEachKey) {
   const std::pair<const char*, const char*> wrong[] = {
       {R"("name": "a b")", "\"name\": needs letters"},

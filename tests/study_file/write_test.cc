@@ -25,6 +25,7 @@ constexpr const char* kOrder[] = {"name",
                                   "search_space",
                                   "points",
                                   "fixed",
+                                  "prior",
                                   "sampler",
                                   "pruner",
                                   "terminator",
@@ -124,6 +125,9 @@ const std::vector<Wordings>& PoolWordings() {
         R"({"name": "é\u0001\"", "direction": "maximize"})"}},
       {"points", {"[]", R"([{"lr": 2.50}, {}, {"lr": "a", "other": 1e-3}])"}},
       {"fixed", {"{}", R"({"lr": 1})"}},
+      {"prior",
+       {"{}", R"({"lr": 0.1, "n": {"value": "a", "confidence": "high"}})",
+        R"({"lr": {"value": 0.1}, "n": {"value": true, "confidence": 0.75}})"}},
       {"sampler",
        {R"("grid")", R"({"name": "random"})", R"({"name": "tpe", "startup_trials": 6})",
         R"({"startup_trials": 6.0, "name": "tpe", "gamma": 1e-1})", R"("tpe")",
@@ -359,6 +363,18 @@ TEST(WriteStudy, PointsAndFixedParametersAreReadBackToTheBit) {
   const std::string text = WriteStudy(spec);
   EXPECT_THAT(text, HasSubstr(R"("points":[{"n":"a","n/a/p":0.5},{"lr":0.30000000000000004}])"));
   EXPECT_EQ(*ParseStudy(text, "x", "/"), spec);
+}
+
+TEST(WriteStudy, APriorIsReadBackWithItsConfidences) {
+  const StudySpec spec = *ParseStudy(R"({"name": "n", "command": "a b", "trials": 9,
+      "search_space": {"lr": {"_type": "uniform", "_value": [0, 1]},
+        "x": {"_type": "uniform", "_value": [0, 1]}, "y": {"_type": "uniform", "_value": [0, 1]}},
+      "prior": {"lr": 0.1, "x": {"value": 0.25, "confidence": "high"},
+                "y": {"confidence": 0.3, "value": 1}}})",
+                                     "x", "/");
+  EXPECT_EQ(spec.prior,
+            (std::vector<Belief>{{"lr", 0.1}, {"x", 0.25, 0.9}, {"y", std::int64_t{1}, 0.3}}));
+  EXPECT_EQ(*ParseStudy(WriteStudy(spec), "x", "/"), spec);
 }
 
 TEST(DifferencesOf, TakesOneForTrueInOptionsOfPlugins) {

@@ -179,6 +179,7 @@ class Recorded : public RecordedLoad {
     spec_.sampler = {"random", {}};  // its choices are replaced by what was recorded
     spec_.points.clear();
     spec_.fixed.clear();
+    spec_.prior.clear();
     spec_.batch_mode = BatchMode::kFixed;
     spec_.time_limit_s = 0;
   }

@@ -307,7 +307,7 @@ Json TimeoutJson(const StudySpec& spec) {
 
 // ---- The table -------------------------------------------------------------------------------
 
-constexpr std::array<StudyKey, 41> kStudyKeys = {{
+constexpr std::array<StudyKey, 42> kStudyKeys = {{
     {"name",
      ReadName,
      {[](const StudySpec& s) { return Json(s.name); }, KeyText::kAlwaysByField},
@@ -360,6 +360,7 @@ constexpr std::array<StudyKey, 41> kStudyKeys = {{
      {R"(`{"lr": 0.001}`: parameters that all trials have, while the sampler searches the )"
       "others. A choice may be fixed with the parameters of its option",
       "none"}},
+    {"prior", ReadPrior, {PriorJson}, {kPriorMeaning, "none"}},
     {"sampler",
      [](const KeyValue& v, StudySpec& s) { return ReadPlugin(v, s.sampler); },
      {[](const StudySpec& s) { return JsonOf(s.sampler); }},

@@ -6,12 +6,20 @@
 
 namespace espalier {
 
-// What a person knows of the parameters: "points" to try first, and those that are "fixed". Whether
-// the search space has them is seen when a study is validated.
+// What a person knows of the parameters: "points" to try first, those that are "fixed", and the
+// "prior", where good values are expected. Whether the search space has them is seen when a study
+// is validated.
 absl::Status ReadPoints(const KeyValue& value, StudySpec& spec);
 absl::Status ReadFixed(const KeyValue& value, StudySpec& spec);
+absl::Status ReadPrior(const KeyValue& value, StudySpec& spec);
+
+inline constexpr const char* kPriorMeaning =
+    R"(`{"lr": 0.001, "layers": {"value": 3, "confidence": "high"}}`: where good values are )"
+    "expected, for `tpe`, `gp` and `cmaes`; a confidence is `low`, `medium` (the default), `high` "
+    "or a number, see [samplers](../../docs/samplers.md#a-prior)";
 
 search_spaces_json::Json PointsJson(const StudySpec& spec);
 search_spaces_json::Json FixedJson(const StudySpec& spec);
+search_spaces_json::Json PriorJson(const StudySpec& spec);
 
 }  // namespace espalier

@@ -1,5 +1,8 @@
 #include "tuner/core/studies/validate.h"
 
+#include <limits>
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -7,7 +10,11 @@
 namespace espalier {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
 
 // As releases kept them that took fractions for whatever counts.
 Study Kept(std::int64_t id, StudyState state) {
@@ -63,6 +70,49 @@ TEST(Validate, HoldsPointsAndFixedParametersToTheSearchSpace) {
   EXPECT_EQ(WhyNot({{{"lr", 0.02}}}, {{"lr", 0.01}}),
             "\"points[0]\": parameter \"lr\" is 0.02, and \"fixed\" holds it at 0.01");
   EXPECT_EQ(WhyNot({{}, {}, {}, {}}, {}), "\"points\": at most 3, as there are trials, got 4");
+}
+
+std::string WhyNoPrior(std::vector<Belief> prior, const std::string& sampler = "tpe",
+                       Parameters fixed = {}) {
+  StudySpec spec;
+  spec.name = "s";
+  spec.command = {"train"};
+  spec.space = *SearchSpace::FromJson(R"({"lr": {"_type": "loguniform", "_value": [0.001, 1]},
+      "n": {"_type": "choice", "_value": [{"_name": "a"},
+        {"_name": "b", "p": {"_type": "uniform", "_value": [0, 1]}}]}})");
+  spec.sampler = {sampler, {}};
+  spec.prior = std::move(prior);
+  spec.fixed = std::move(fixed);
+  return std::string(Validate(spec).message());
+}
+
+TEST(Validate, HoldsAPriorToTheSearchSpace) {
+  EXPECT_EQ(WhyNoPrior({{"lr", 0.01}, {"n/b/p", 0.5}}), "") << "of an option that may be chosen";
+  EXPECT_EQ(WhyNoPrior({{"lrr", 0.01}}),
+            "\"prior\": parameter \"lrr\" is not in the search space, did you mean \"lr\"?");
+  EXPECT_EQ(WhyNoPrior({{"lr", 2.0}}),
+            "\"prior\": parameter \"lr\" is 2, outside its search space: loguniform 0.001 to 1");
+  EXPECT_EQ(WhyNoPrior({{"lr", std::numeric_limits<double>::quiet_NaN()}}),
+            "\"prior\": parameter \"lr\" is nan, outside its search space: loguniform 0.001 to 1");
+  EXPECT_EQ(WhyNoPrior({{"lr", 0.1, 1.0}}),
+            "\"prior\": the confidence in \"lr\" must be 0.01 to 0.99, got 1");
+  EXPECT_EQ(WhyNoPrior({{"lr", 0.1}, {"lr", 0.2}}), "\"prior\": parameter \"lr\" is given twice");
+  EXPECT_EQ(WhyNoPrior({{"lr", 0.1}}, "tpe", {{"lr", 0.1}}),
+            "\"prior\": parameter \"lr\" is held by \"fixed\"");
+  EXPECT_EQ(WhyNoPrior({{"n/b/p", 0.5}}, "tpe", {{"n", std::string("a")}}),
+            "\"prior\": parameter \"n/b/p\" is of an option that \"fixed\" leaves out");
+}
+
+TEST(Validate, NamesTheSamplersThatTakeAPrior) {
+  for (const char* takes : {"tpe", "gp", "cmaes"}) {
+    EXPECT_EQ(WhyNoPrior({{"lr", 0.01}}, takes), "") << takes;
+  }
+  for (const std::string refuses : {"random", "grid", "qmc", "nsga2", "nsga3"}) {
+    EXPECT_THAT(WhyNoPrior({{"lr", 0.01}}, refuses),
+                AllOf(StartsWith("\"prior\": the sampler \"" + refuses + "\" cannot use it: give "),
+                      HasSubstr("\"tpe\""), HasSubstr("\"gp\""), HasSubstr("\"cmaes\""),
+                      Not(HasSubstr("\"qmc\", "))));
+  }
 }
 
 TEST(Validate, RefusesPointsOfAQueue) {

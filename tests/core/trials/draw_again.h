@@ -7,6 +7,7 @@
 
 #include "tuner/core/clients/suggested_parameters.h"
 #include "tuner/core/samplers/draw.h"
+#include "tuner/core/samplers/prior.h"
 #include "tuner/core/trials/draws.h"
 #include "tuner/core/trials/searched_space.h"
 
@@ -51,7 +52,8 @@ class DrawAgain {
       }
     }
     const StudySpec& spec = study_.spec;
-    request.sampler = *MakeSampler(spec.sampler.name, spec.sampler.options);
+    request.sampler =
+        samplers::WithPrior(*MakeSampler(spec.sampler.name, spec.sampler.options), spec.prior);
     request.space = SearchedSpace(spec);
     request.direction = spec.direction();
     request.other_directions = {spec.other_directions().begin(), spec.other_directions().end()};

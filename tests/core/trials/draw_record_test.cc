@@ -232,6 +232,23 @@ TEST_F(DrawRecordOfAPool, FixedParametersAreHeldWhileTheOthersAreSearched) {
   EXPECT_EQ(ExpectDrawnAgain(core_.state()), static_cast<int>(study().trials.size()));
 }
 
+TEST_F(DrawRecordOfAPool, APriorIsDrawnFromAgain) {
+  StudySpec spec = Spec(12);
+  spec.space = *SearchSpace::FromJson(kSpaceOfRecord);
+  spec.sampler = {"tpe", {{"startup_trials", 4}}};
+  spec.prior = {{"x", 0.75}, {"n", std::string("b"), 0.9}};
+  spec.max_slots = 1;
+  Step(CreateStudy{spec, false});
+  Join(1);
+  EXPECT_EQ(*Find(trial(1).parameters, "x"), ParameterValue(0.75));
+  EXPECT_EQ(*Find(trial(1).parameters, "n"), ParameterValue(std::string("b")));
+  for (int i = 0; i < 11; ++i) {
+    const double x = std::get<double>(*Find(trial(i + 1).parameters, "x"));
+    Run({(x - 0.3) * (x - 0.3)}, true);
+  }
+  EXPECT_EQ(ExpectDrawnAgain(core_.state()), static_cast<int>(study().trials.size()));
+}
+
 TEST(TrialDraw, IsKeptAsAText) {
   TrialDraw draw;
   draw.known = 128;

@@ -18,6 +18,7 @@
 #include "base/rarely.h"
 #include "search_spaces/parameter.h"
 #include "search_spaces/search_space.h"
+#include "tuner/core/state/belief.h"
 #include "tuner/core/state/curve.h"
 #include "tuner/messages/training_figures.h"
 
@@ -120,6 +121,7 @@ struct StudySpec {
   SearchSpace space;
   std::vector<Parameters> points;  // of the first trials; what one does not name is drawn
   Parameters fixed;                // of all trials: the sampler searches the others
+  std::vector<Belief> prior;       // where good values are expected, one a parameter
   PluginSpec sampler{"tpe", {}};
   PluginSpec pruner{"none", {}};
   PluginSpec terminator{"none", {}};

@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <optional>
+#include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -43,13 +46,12 @@ absl::Status ValidateForPool(const StudySpec& spec) {
   return InKey("search_space", spec.space.CheckVariables());
 }
 
-// The samplers that can be asked with several objectives, by name.
-std::vector<std::string> SamplersOfObjectives() {
+// The samplers that can do something, by name.
+std::vector<std::string> SamplersThat(bool (Sampler::*can)() const) {
   std::vector<std::string> names;
   for (const std::string& name : Samplers().Names()) {
     const auto sampler = MakeSampler(name, {});
-    if (sampler.ok() && (*sampler)->draws() && (*sampler)->takes_objectives())
-      names.push_back(name);
+    if (sampler.ok() && (*sampler)->draws() && (**sampler.*can)()) names.push_back(name);
   }
   return names;
 }
@@ -86,6 +88,38 @@ absl::Status ValidatePoints(const StudySpec& spec) {
                               absl::StrCat("parameter \"", name, "\" is ", ToDisplay(value),
                                            ", and \"fixed\" holds it at ", ToDisplay(*held))));
     }
+  }
+  return absl::OkStatus();
+}
+
+// The sampler can use a prior, and the prior is of parameters that it searches.
+absl::Status ValidatePrior(const StudySpec& spec, const Sampler& sampler) {
+  if (spec.prior.empty()) return absl::OkStatus();
+  const auto refuse = [](const auto&... parts) {
+    return absl::InvalidArgumentError(absl::StrCat("\"prior\": ", parts...));
+  };
+  if (!sampler.takes_prior()) {
+    return refuse("the sampler \"", spec.sampler.name, "\" cannot use it: give ",
+                  absl::StrJoin(SamplersThat(&Sampler::takes_prior), ", ", Quoted));
+  }
+  const SearchSpace searched = SearchedSpace(spec);
+  std::set<std::string_view> seen;
+  for (const auto& [name, value, confidence] : spec.prior) {
+    const std::optional<std::size_t> i = spec.space.Find(name);
+    if (!i || !Contains(spec.space.dimensions()[*i].distribution, value)) {
+      return InKey("prior", spec.space.ValidateSome({{name, value}}));
+    }
+    if (Find(spec.fixed, name) != nullptr) {
+      return refuse("parameter \"", name, "\" is held by \"fixed\"");
+    }
+    if (!searched.Find(name)) {
+      return refuse("parameter \"", name, "\" is of an option that \"fixed\" leaves out");
+    }
+    if (!(confidence >= kLeastConfidence && confidence <= kMostConfidence)) {
+      return refuse("the confidence in \"", name, "\" must be ", kLeastConfidence, " to ",
+                    kMostConfidence, ", got ", confidence);
+    }
+    if (!seen.insert(name).second) return refuse("parameter \"", name, "\" is given twice");
   }
   return absl::OkStatus();
 }
@@ -145,9 +179,10 @@ absl::Status ValidateForSeveralDirections(const StudySpec& spec) {
   if (!sampler.ok() || (*sampler)->takes_objectives() || spec.space.dimensions().empty()) {
     return absl::OkStatus();
   }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "\"sampler\": \"", spec.sampler.name, "\" goes by one direction, and there are ",
-      spec.directions.size(), ": give ", absl::StrJoin(SamplersOfObjectives(), ", ", Quoted)));
+  return absl::InvalidArgumentError(
+      absl::StrCat("\"sampler\": \"", spec.sampler.name, "\" goes by one direction, and there are ",
+                   spec.directions.size(), ": give ",
+                   absl::StrJoin(SamplersThat(&Sampler::takes_objectives), ", ", Quoted)));
 }
 
 absl::Status ValidateTerminator(const StudySpec& spec) {
@@ -211,6 +246,7 @@ absl::Status Validate(const StudySpec& spec) {
   const auto sampler = MakeSampler(spec.sampler.name, spec.sampler.options);
   ESPALIER_RETURN_IF_ERROR(InKey("sampler", sampler.status()));
   ESPALIER_RETURN_IF_ERROR(ValidatePoints(spec));
+  ESPALIER_RETURN_IF_ERROR(ValidatePrior(spec, **sampler));
   ESPALIER_RETURN_IF_ERROR(InKey("sampler", (*sampler)->Fits(SearchedSpace(spec))));
   ESPALIER_RETURN_IF_ERROR(ValidatePruner(spec));
   ESPALIER_RETURN_IF_ERROR(ValidateTerminator(spec));

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "tuner/core/samplers/prior.h"
 
 namespace espalier {
 
@@ -14,7 +15,7 @@ StudyPlugins& PluginsOfStudies::Of(const Study& study) {
     auto terminator = MakeTerminator(study.spec.terminator.name, study.spec.terminator.options);
     ESPALIER_CHECK(sampler.ok() && pruner.ok() && terminator.ok(),
                    "a study is validated before it is created");
-    plugins.sampler = *std::move(sampler);
+    plugins.sampler = samplers::WithPrior(*std::move(sampler), study.spec.prior);
     plugins.pruner = *std::move(pruner);
     plugins.terminator = *std::move(terminator);
   }
