@@ -25,7 +25,7 @@ Json JsonOf(const Parameters& parameters) {
   return ParseJson<Json>(ToJson(parameters), kMaxRecordDepth);
 }
 
-// As words of a study file; numbers are between them.
+// In words; a study file may give any number instead.
 struct ConfidenceWord {
   std::string_view word;
   double confidence;
