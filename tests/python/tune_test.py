@@ -124,6 +124,15 @@ class OfThisMachine(TuneTest):
                 self.assertEqual(result.trials[0]["parameters"], {"x": 0.25})
                 self.assertEqual(result.best_value, value(0.25))
 
+    def test_a_prior_is_tried_first(self):
+        prior = {"x": {"value": 0.25, "confidence": "high"}}
+        result, _ = self.tune([self.program()], trials=1, sampler="tpe", prior=prior, show=False)
+        self.assertEqual(result.trials[0]["parameters"], {"x": 0.25})
+        for refused, why in (({"sampler": "random", "prior": prior}, 'the sampler "random" cannot use it: give "tpe"'),
+                             ({"sampler": "tpe", "prior": {"x": 2}}, '"x" is 2, outside its search space')):
+            with self.subTest(why), self.assertRaisesRegex(espalier.UsageError, why):
+                self.tune([self.program()], show=False, **refused)
+
     def test_an_earlier_run_is_taken_up_by_its_name(self):
         program = self.program()
         first, shown = self.tune([program], name="mine", trials=1)
