@@ -58,12 +58,8 @@ std::optional<PercentileRule::Missed> PercentileRule::Check(const PrunerInput& i
   return missed;
 }
 
-std::vector<PluginOption> PercentileRuleOptions() {
-  return {{.name = "startup_trials",
-           .default_value = 5,
-           .whole = true,
-           .meaning = "complete trials before any trial is pruned"},
-          {.name = "warmup_steps",
+std::vector<PluginOption> CheckedStepsOptions() {
+  return {{.name = "warmup_steps",
            .default_value = 0,
            .whole = true,
            .meaning = "a trial is judged from this step on, as in Optuna"},
@@ -71,12 +67,22 @@ std::vector<PluginOption> PercentileRuleOptions() {
            .default_value = 1,
            .least = 1,
            .whole = true,
-           .meaning = "steps between checks, counted from warmup_steps"},
-          {.name = "min_trials",
-           .default_value = 1,
-           .least = 1,
-           .whole = true,
-           .meaning = "complete trials that must have reported a step for a verdict at it"}};
+           .meaning = "steps between checks, counted from warmup_steps"}};
+}
+
+std::vector<PluginOption> PercentileRuleOptions() {
+  std::vector<PluginOption> options = CheckedStepsOptions();
+  options.insert(options.begin(), {.name = "startup_trials",
+                                   .default_value = 5,
+                                   .whole = true,
+                                   .meaning = "complete trials before any trial is pruned"});
+  options.push_back(
+      {.name = "min_trials",
+       .default_value = 1,
+       .least = 1,
+       .whole = true,
+       .meaning = "complete trials that must have reported a step for a verdict at it"});
+  return options;
 }
 
 PercentileRule ReadPercentileRule(const OptionValues& options, double best_percent) {

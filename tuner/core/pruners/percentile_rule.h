@@ -34,6 +34,9 @@ struct PercentileRule {
   std::optional<Missed> Check(const PrunerInput& input) const;
 };
 
+// At which steps a trial is judged: warmup_steps and interval.
+std::vector<PluginOption> CheckedStepsOptions();
+
 // The options by which a rule is given, but for the percentage, and how they are read.
 std::vector<PluginOption> PercentileRuleOptions();
 PercentileRule ReadPercentileRule(const OptionValues& options, double best_percent);

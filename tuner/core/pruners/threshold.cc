@@ -2,10 +2,13 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "tuner/core/pruners/curve_reading.h"
+#include "tuner/core/pruners/percentile_rule.h"
 #include "tuner/core/pruners/pruner.h"
 
 namespace espalier::pruners {
@@ -65,25 +68,18 @@ absl::StatusOr<std::unique_ptr<Pruner>> MakeThreshold(const OptionValues& option
 }  // namespace
 
 PluginRow<Pruner> ThresholdRow() {
+  std::vector<PluginOption> options = {{.name = "lower",
+                                        .least = -std::numeric_limits<double>::infinity(),
+                                        .meaning = "a value below this ends the trial",
+                                        .optional = true},
+                                       {.name = "upper",
+                                        .least = -std::numeric_limits<double>::infinity(),
+                                        .meaning = "a value above this ends the trial",
+                                        .optional = true}};
+  for (PluginOption& option : CheckedStepsOptions()) options.push_back(option);
   return {{.name = "threshold",
            .summary = "ends a trial whose newest value is out of bounds or not a number",
-           .options = {{.name = "lower",
-                        .least = -std::numeric_limits<double>::infinity(),
-                        .meaning = "a value below this ends the trial",
-                        .optional = true},
-                       {.name = "upper",
-                        .least = -std::numeric_limits<double>::infinity(),
-                        .meaning = "a value above this ends the trial",
-                        .optional = true},
-                       {.name = "warmup_steps",
-                        .default_value = 0,
-                        .whole = true,
-                        .meaning = "a trial is judged from this step on, as in Optuna"},
-                       {.name = "interval",
-                        .default_value = 1,
-                        .least = 1,
-                        .whole = true,
-                        .meaning = "steps between checks, counted from warmup_steps"}}},
+           .options = std::move(options)},
           MakeThreshold};
 }
 
