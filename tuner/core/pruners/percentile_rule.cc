@@ -93,4 +93,31 @@ PercentileRule ReadPercentileRule(const OptionValues& options, double best_perce
           .min_trials = options.Whole("min_trials")};
 }
 
+namespace {
+
+class PercentilePruner final : public Pruner {
+ public:
+  PercentilePruner(const PercentileRule& rule, TextOfMissed text) : rule_(rule), text_(text) {}
+
+  PruneVerdict Judge(const PrunerInput& input) const override {
+    if (input.trial.points.empty()) return {};
+    if (auto reason = NoValueCounts(input.direction, input.trial)) {
+      return {PruneAction::kPrune, *std::move(reason)};
+    }
+    const auto missed = rule_.Check(input);
+    if (!missed) return {};
+    return {PruneAction::kPrune, text_(rule_, *missed)};
+  }
+
+ private:
+  const PercentileRule rule_;
+  const TextOfMissed text_;
+};
+
+}  // namespace
+
+std::unique_ptr<Pruner> MakePercentilePruner(const PercentileRule& rule, TextOfMissed text) {
+  return std::make_unique<PercentilePruner>(rule, text);
+}
+
 }  // namespace espalier

@@ -2,7 +2,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "base/plugin.h"
@@ -40,5 +42,10 @@ std::vector<PluginOption> CheckedStepsOptions();
 // The options by which a rule is given, but for the percentage, and how they are read.
 std::vector<PluginOption> PercentileRuleOptions();
 PercentileRule ReadPercentileRule(const OptionValues& options, double best_percent);
+
+// A pruner that ends a trial once it has missed the bar, with what `text` says of that; and one
+// that has had no number yet at once.
+using TextOfMissed = std::string (*)(const PercentileRule&, const PercentileRule::Missed&);
+std::unique_ptr<Pruner> MakePercentilePruner(const PercentileRule& rule, TextOfMissed text);
 
 }  // namespace espalier
