@@ -7,7 +7,10 @@ test of Mann and Whitney says so at 0.05, by Holm over all cells. NAME_regret_ra
 cells, of five at least, of our median regret over Optuna's; a regret below a billionth of random search's is none.
 
 --speed: a study of floats to which so many random trials were told, in the process and the memory of each library, one
-thread; then suggestions, each told before the next: the median of their processor times, and the longest."""
+thread; then suggestions, each told before the next: the median of their processor times, and the longest.
+
+--prior: the mean over seeds of how far the best trial is from a bowl's least value, without a prior, with one near it and
+with one in a far corner: NAME_TRIALS_PRIOR."""
 import argparse
 import json
 import pathlib
@@ -30,6 +33,7 @@ SEEDS = usual_or_smoke(20, 2)
 RATIO_BAR = 1.05
 FEWEST_CELLS = 5  # of a sampler with a ratio
 NO_REGRET = 1e-9  # of random search's
+PRIOR_TRIALS = {"tpe": TRIALS, "gp": min(TRIALS, 30), "cmaes": TRIALS}
 PICTURED = ("random", "qmc", "nsga2", "cmaes", "tpe", "gp")
 
 
@@ -116,6 +120,19 @@ def picture(path, names, seeds):
     return {"samplers": len(names), "functions": len(functions)}
 
 
+def prior(names, seeds):
+    """What a prior gains and costs on a bowl: mean distance of the best trial from the least value."""
+    figures = {}
+    for name in names or PRIOR_TRIALS:
+        trials = PRIOR_TRIALS.get(name, TRIALS)
+        for line in call_sampler("prior", name, trials, seeds, noisy=False):
+            for tenth, regret in enumerate(line["mean_regrets"], start=1):
+                if (after := trials * tenth // 10) in (10, 30, 100, trials):
+                    figures[f"{name}_{after}_{line['prior']}"] = regret
+                    print(f"{name:6} {after:4} trials, prior {line['prior']:12} mean regret {regret:.4g}", flush=True)
+    return figures
+
+
 def record_peers(samplers, seeds):
     call_peers("quality", PROGRAM, DATA, TRIALS, seeds, *samplers)
     regrets = json.loads(DATA.read_text())["regret"]
@@ -126,6 +143,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--speed", action="store_true", help="processor time a suggestion")
     parser.add_argument("--peers", action="store_true", help="run what is missing of Optuna's results")
+    parser.add_argument("--prior", action="store_true", help="what a prior gains, and a wrong one costs")
     parser.add_argument("--picture", metavar="OUT.svg", help="draw the picture of docs/samplers.md")
     parser.add_argument("--seeds", type=int, default=SEEDS, help="how many of each study (20)")
     parser.add_argument("--functions", nargs="+", default=[], help="these alone")
@@ -136,12 +154,14 @@ def main():
         figures = record_peers(options.samplers, options.seeds)
     elif options.picture:
         figures = picture(options.picture, options.samplers, options.seeds)
+    elif options.prior:
+        figures = prior(options.samplers, options.seeds)
     elif options.speed:
         figures, misses = speed()
     else:
         figures, misses = quality(options.samplers, options.functions, options.seeds)
         if SMOKE:
-            figures |= speed()[0]
+            figures |= speed()[0] | prior(["tpe"], options.seeds)
     print("bars missed: " + (", ".join(misses) or "none"))
     print(json.dumps(figures | {"loop_s": round(measure_loop(), 3)}))
 

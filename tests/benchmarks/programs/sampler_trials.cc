@@ -3,9 +3,10 @@
 //   bench_sampler_trials functions
 //   bench_sampler_trials evaluate FUNCTION
 //   bench_sampler_trials quality SAMPLER TRIALS SEEDS FUNCTION... [OPTION=VALUE...]
+//   bench_sampler_trials prior SAMPLER TRIALS SEEDS [OPTION=VALUE...]
 //   bench_sampler_trials speed SAMPLER DIMENSIONS TRIALS SUGGESTIONS [OPTION=VALUE...]
-// `functions`, `quality` and `speed` print lines of JSON; `evaluate` reads lines SEED NUMBER
-// PARAMETERS and answers each by the value that the trial is told and the function's.
+// `functions`, `quality`, `prior` and `speed` print lines of JSON; `evaluate` reads lines SEED
+// NUMBER PARAMETERS and answers each by the value that the trial is told and the function's.
 
 #include <algorithm>
 #include <cmath>
@@ -16,6 +17,7 @@
 #include <memory>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/numbers.h"
@@ -26,6 +28,7 @@
 #include "base/random.h"
 #include "tests/core/samplers/functions.h"
 #include "tuner/core/samplers/draw.h"
+#include "tuner/core/samplers/prior.h"
 #include "tuner/core/samplers/sampler.h"
 
 namespace espalier {
@@ -109,9 +112,9 @@ int Evaluate(const TestFunction& function) {
 
 // Regrets after a tenth of the trials, two tenths, and so on to all. A study that has tried all
 // there is keeps its best.
-std::vector<double> Regrets(const std::string& sampler, const Options& options,
-                            const TestFunction& function, int trials, std::uint64_t seed) {
-  const std::vector<double> best = testing::BestByTrial(sampler, options, function, trials, seed);
+std::vector<double> Regrets(const Sampler& sampler, const TestFunction& function, int trials,
+                            std::uint64_t seed) {
+  const std::vector<double> best = testing::BestByTrial(sampler, function, trials, seed);
   std::vector<double> regrets;
   for (int i = 1; i <= kKept; ++i) {
     const auto after = static_cast<std::size_t>(std::max(trials * i / kKept, 1));
@@ -121,7 +124,6 @@ std::vector<double> Regrets(const std::string& sampler, const Options& options,
 }
 
 int Quality(const Arguments& arguments) {
-  const std::string& sampler = arguments.words.at(1);
   const int trials = arguments.Whole(2);
   const auto seeds = static_cast<std::uint64_t>(arguments.Whole(3));
   for (std::size_t i = 4; i < arguments.words.size(); ++i) {
@@ -129,12 +131,43 @@ int Quality(const Arguments& arguments) {
     const double begun = ThreadMilliseconds();
     std::vector<std::string> by_seed;
     for (std::uint64_t seed = 0; seed < seeds; ++seed) {
-      by_seed.push_back(JsonList(Regrets(sampler, arguments.options, function, trials, seed)));
+      const auto sampler = *MakeSampler(arguments.words.at(1), arguments.options);
+      by_seed.push_back(JsonList(Regrets(*sampler, function, trials, seed)));
     }
     std::printf(R"({"function": "%s", "seconds": %.3f, "regrets": [%s]})"
                 "\n",
                 function.name.c_str(), 1e-3 * (ThreadMilliseconds() - begun),
                 absl::StrJoin(by_seed, ", ").c_str());
+    std::fflush(stdout);
+  }
+  return 0;
+}
+
+// What a prior near the bowl's least value gains, and one in a far corner costs: means over seeds.
+int Priors(const Arguments& arguments) {
+  const int trials = arguments.Whole(2);
+  const int seeds = arguments.Whole(3);
+  const auto expected = [](double x, double y, double confidence) {
+    return std::vector<Belief>{{"x", x, confidence}, {"y", y, confidence}};
+  };
+  const std::pair<const char*, std::vector<Belief>> priors[] = {
+      {"none", {}},
+      {"right_medium", expected(0.33, 0.27, 0.5)},
+      {"right_high", expected(0.33, 0.27, 0.9)},
+      {"wrong_medium", expected(0.95, 0.95, 0.5)},
+      {"wrong_high", expected(0.95, 0.95, 0.9)}};
+  for (const auto& [name, beliefs] : priors) {
+    std::vector<double> means(kKept, 0);
+    for (int seed = 0; seed < seeds; ++seed) {
+      const auto sampler =
+          samplers::WithPrior(*MakeSampler(arguments.words.at(1), arguments.options), beliefs);
+      const std::vector<double> regrets =
+          Regrets(*sampler, testing::Bowl(), trials, static_cast<std::uint64_t>(seed));
+      for (std::size_t i = 0; i < regrets.size(); ++i) means[i] += regrets[i] / seeds;
+    }
+    std::printf(R"({"prior": "%s", "mean_regrets": %s})"
+                "\n",
+                name, JsonList(means).c_str());
     std::fflush(stdout);
   }
   return 0;
@@ -213,7 +246,9 @@ int Run(const Arguments& arguments) {
     std::fprintf(stderr, "%s\n", std::string(sampler.status().message()).c_str());
     return 2;
   }
-  ESPALIER_CHECK(what == "quality" || what == "speed", "functions, evaluate, quality or speed");
+  if (what == "prior") return Priors(arguments);
+  ESPALIER_CHECK(what == "quality" || what == "speed",
+                 "functions, evaluate, quality, prior or speed");
   return what == "quality" ? Quality(arguments) : Speed(arguments);
 }
 

@@ -173,6 +173,20 @@ const std::vector<TestFunction>& TestFunctions() {
   return functions;
 }
 
+const TestFunction& Bowl() {
+  static const TestFunction bowl{.name = "bowl",
+                                 .space_json = R"({"x": {"_type": "uniform", "_value": [0, 1]},
+                                                  "y": {"_type": "uniform", "_value": [0, 1]}})",
+                                 .value =
+                                     [](const Parameters& at) {
+                                       const double x = *NumberOf(*Find(at, "x")) - 0.3;
+                                       const double y = *NumberOf(*Find(at, "y")) - 0.3;
+                                       return std::sqrt(x * x + y * y);
+                                     },
+                                 .optimum = 0};
+  return bowl;
+}
+
 const TestFunction& FunctionNamed(const std::string& name) {
   for (const TestFunction& function : TestFunctions()) {
     if (function.name == name) return function;

@@ -25,6 +25,8 @@ struct TestFunction {
 
 const std::vector<TestFunction>& TestFunctions();
 const TestFunction& FunctionNamed(const std::string& name);
+// Not among them, for tests with a prior: how far x and y, 0 to 1 each, are from 0.3.
+const TestFunction& Bowl();
 
 // The value that a trial is told: with its noise, which follows from seed and trial number.
 double ToldValue(const TestFunction& function, const Parameters& parameters, std::uint64_t seed,

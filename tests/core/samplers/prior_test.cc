@@ -155,21 +155,11 @@ TEST(WithPrior, DoesNotTryAConfigurationTwice) {
 
 // The mean over seeds of how far the best of so many trials is from the optimum, at x = y = 0.3.
 double MeanRegret(const std::string& name, const std::vector<Belief>& prior, int trials) {
-  const espalier::testing::TestFunction bowl{
-      .name = "bowl",
-      .space_json = kSquare,
-      .value =
-          [](const Parameters& at) {
-            const double x = std::get<double>(*Find(at, "x")) - 0.3;
-            const double y = std::get<double>(*Find(at, "y")) - 0.3;
-            return std::sqrt(x * x + y * y);
-          },
-      .optimum = 0};
   double sum = 0;
   constexpr int kSeeds = 20;
   for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
     const auto sampler = WithPrior(SamplerOf(name), prior);
-    sum += espalier::testing::BestByTrial(*sampler, bowl, trials, seed).back();
+    sum += espalier::testing::BestByTrial(*sampler, espalier::testing::Bowl(), trials, seed).back();
   }
   return sum / kSeeds;
 }
