@@ -192,9 +192,13 @@ class LocalRun:
         if self._process.poll() is not None:
             return []
         if self._page is None:  # not by self._output, whose place in the file the other process shares
-            told = _PAGE.search((self.directory / _OUTPUT).read_text(encoding="utf-8", errors="replace"))
+            told = _PAGE.search(self.said())
             self._page = [line.strip() for line in told[1].splitlines()] if told else []
         return self._page
+
+    def said(self):
+        """What `tuner run` has printed so far."""
+        return (self.directory / _OUTPUT).read_text(encoding="utf-8", errors="replace")
 
     def record(self):
         """The file of the page that it has left; None if there is none."""

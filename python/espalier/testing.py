@@ -9,6 +9,7 @@
 
 It needs `tuner`, from Espalier's wheel or in PATH, and no pytest: any test runner will do.
 """
+import json
 import os
 import pathlib
 import shutil
@@ -25,12 +26,14 @@ from espalier.errors import EspalierError, StudyError, UsageError
 __all__ = ["TrialUnderTest", "start"]
 
 _LOOK_S = 0.05
+_TOLD = 8000  # characters of each output
 _STUDY = "under-test"
 
 
 def start(objective: typing.Callable | str | os.PathLike | list[str], parameters: dict | None = None, *,
           slots: int | tuple[int, int] = (1, 2), metric: str = "value", direction: str = "minimize", timeout_s: float = 300.0,
-          directory: str | os.PathLike | None = None, python: str | None = None, **study: typing.Any) -> "TrialUnderTest":
+          directory: str | os.PathLike | None = None, python: str | None = None, replica_lease_s: float = 60.0,
+          **study: typing.Any) -> "TrialUnderTest":
     """Starts one trial with these parameters, and returns it as a TrialUnderTest: use it in a `with` statement.
 
     objective: as for `espalier.tune`: a function of the trial, the path of a script, or a command.
@@ -38,6 +41,8 @@ def start(objective: typing.Callable | str | os.PathLike | list[str], parameters
     slots: the fewest and the most replicas. It starts with the fewest, and changes their number only if told to.
     timeout_s: how long `resize`, `kill` and the `wait` methods wait, in seconds.
     directory: where logs and checkpoints are kept (default: a temporary folder, removed at the end).
+    replica_lease_s: a replica that is not heard of for so long, in seconds, counts as hung and is killed; 0: never. More
+        than an agent's own default, so that a machine which stands still for a moment costs no test a replica.
     metric, direction, python and further keywords: as for `espalier.tune`, such as max_restarts=0.
 
     Raises UsageError for what cannot be run; if the study itself is wrong, the first wait does.
@@ -62,7 +67,7 @@ def start(objective: typing.Callable | str | os.PathLike | list[str], parameters
     try:
         folder.mkdir(parents=True, exist_ok=True)
         spec["command"] = command or _objective.in_file(sent, python, folder)
-        run = _run.LocalRun(tuner, spec, folder, ["--slots", str(high), "--fresh"])
+        run = _run.LocalRun(tuner, spec, folder, ["--slots", str(high), "--replica-lease", str(replica_lease_s), "--fresh"])
     except BaseException:
         if not kept:
             shutil.rmtree(folder, ignore_errors=True)
@@ -83,8 +88,13 @@ class TrialUnderTest:
     def __enter__(self) -> "TrialUnderTest":
         return self
 
-    def __exit__(self, *error: typing.Any) -> None:
-        self.close()
+    def __exit__(self, kind: typing.Any, error: typing.Any, traceback: typing.Any) -> None:
+        """Ends it. What the trial did goes to stderr first where the block has raised, unless the error tells it."""
+        try:
+            if error is not None and not isinstance(error, EspalierError):
+                self._tell()
+        finally:
+            self.close()
 
     @property
     def directory(self) -> pathlib.Path:
@@ -154,6 +164,13 @@ class TrialUnderTest:
         self._run.close()
         if not self._kept:
             shutil.rmtree(self.directory, ignore_errors=True)
+
+    def _tell(self):
+        record = dict(self.record() or {})
+        record.pop("values", None)
+        print(f"the trial under test, in {self.directory}:\n{json.dumps(record, indent=1)}\n"
+              f"--- what `tuner run` has said\n{self._run.said()[-_TOLD:]}\n"
+              f"--- what the trial has printed\n{self.output()[-_TOLD:]}", file=sys.stderr)
 
     def _until(self, holds, what):
         end = time.monotonic() + self._timeout_s

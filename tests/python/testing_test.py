@@ -1,4 +1,6 @@
 """espalier.testing resizes real trials, kills their replicas, and says what became of them."""
+import contextlib
+import io
 import os
 import pathlib
 import sys
@@ -101,6 +103,15 @@ class Testing(unittest.TestCase):
             trial._timeout_s = 0.2
             with self.assertRaisesRegex(EspalierError, r"did not report step 2 within 0\.2 s"):
                 trial.wait_for_step(2)
+
+    def test_a_check_that_fails_tells_what_the_trial_did(self):
+        said = io.StringIO()
+        with contextlib.redirect_stderr(said), self.assertRaisesRegex(AssertionError, "on purpose"):
+            with testing.start(objectives.broken, {"x": 2}, max_restarts=0) as trial:
+                trial.wait(check=False)
+                raise AssertionError("on purpose")
+        for part in ('"state": "TRIAL_FAIL"', "x is 2.0", "ValueError: on purpose"):
+            self.assertIn(part, said.getvalue())
 
     def test_what_is_wrong_is_named(self):
         for keys, message in (({"slots": (0, 1)}, r"slots \(0, 1\): must be a number of replicas, or the fewest and the most"),
