@@ -310,11 +310,11 @@ class Runtime:
         from espalier.torch import _checkpoint
         if what == 0:
             position, accumulators = (text.decode() for text in self.library.incoming())
-            pickled, storages = _checkpoint.dump(self.models, position, accumulators)
+            pickled, storages = _checkpoint.dump(self.models, self.parameters, position, accumulators)
             self.library.give(pickled)
             self.ops.give(storages)
         elif what == 1:
-            for text in _checkpoint.load(path.decode(), self.models):
+            for text in _checkpoint.load(path.decode(), self.models, self.parameters):
                 self.library.give(text.encode())
         else:
             self.library.give(_checkpoint.position_in(path.decode()).encode())

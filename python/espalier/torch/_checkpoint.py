@@ -44,22 +44,39 @@ def _suffix(name):
     return f".{name}" if name else ""
 
 
-def content(models, position, accumulators):
+def content(models, parameters, position, accumulators):
     """What a checkpoint holds."""
     all_of_it = {}
     for model in models:
         all_of_it.update(model.checkpoint_content())
     all_of_it["states"] = {name: checkpoint.saved(name) for name in checkpoint.states()}
     all_of_it["espalier"] = {"position": position, "accumulators": accumulators,
-                             "buffers": {key: names for model in models for key, names in model.buffers_in_checkpoint().items()}}
+                             "buffers": {key: names for model in models for key, names in model.buffers_in_checkpoint().items()},
+                             "built": _built(models, parameters)}
     return all_of_it
 
 
-def dump(models, position, accumulators):
+def _built(models, parameters):
+    """By which parameters, and with what in optimizers and schedules."""
+    return pickle.dumps((dict(parameters), {model.name: model.built_with for model in models}), _PROTOCOL)
+
+
+def _take_own_options(read, models, own):
+    """Where the checkpoint is of a trial with other parameters."""
+    if "built" not in read["espalier"]:  # a version that did not note it
+        return
+    parameters, built = pickle.loads(read["espalier"]["built"])
+    if parameters == own:
+        return
+    for model in models:
+        model.take_own_options(built[model.name])
+
+
+def dump(models, parameters, position, accumulators):
     """The pickle, and the memory that it names, as tensors of bytes."""
     out = io.BytesIO()
     pickler = _Pickler(out)
-    held = content(models, position, accumulators)
+    held = content(models, parameters, position, accumulators)
     _pickles.dump(held, pickler, {f"the state_dict() of {key}": value for key, value in held.items()},
                   "leave it out of the state_dict(), or keep it in an espalier.State")
     return out.getvalue(), [torch.empty(0, dtype=torch.uint8, device=s.device).set_(s) for s in pickler.storages]
@@ -73,7 +90,7 @@ def _read(path, **how):
         return torch.load(path, map_location="cpu", weights_only=False, **how)
 
 
-def load(path, models):
+def load(path, models, parameters):
     """Loads all of it in place. Returns position and accumulators."""
     read = _read(path)
     if not isinstance(read, dict) or "espalier" not in read:
@@ -89,6 +106,7 @@ def load(path, models):
         if name not in read["states"]:
             raise TrialError(f'checkpoint {path} has no state "{name}", which this program has')
         state.load(io.BytesIO(read["states"][name]))
+    _take_own_options(read, models, parameters)
     return read["espalier"]["position"], read["espalier"]["accumulators"]
 
 

@@ -16,7 +16,7 @@ from espalier import _library, _pickles
 from espalier._runtime import runtime
 from espalier._the_trial import the_trial
 from espalier.errors import TrialError, UsageError
-from espalier.torch import _amp
+from espalier.torch import _amp, _built_with
 from espalier.torch import scaling_rules as rules
 from espalier.torch._gradients import DeferredHooks, StepGuard, Zeroing, drop_untrained, let_clip_nothing, watch_backward
 from espalier.torch._module_state import ModuleState, compared, load_exactly
@@ -263,6 +263,8 @@ class _TrainedModel:
             self._hold_back(each, Schedule(f"scheduler-{i}{suffix}" if i else f"scheduler{suffix}", each, self._run))
         if scaler is not None:
             WithState(f"scaler{suffix}", scaler)
+        self.built_with = {"options": [_built_with.options(each) for each in optimizers],
+                           "schedules": [_built_with.schedule(each) for each in schedulers]}
 
     def _set_rule(self, wrapper, rule):
         self._rule_name = rule if isinstance(rule, str) else ""
@@ -571,6 +573,15 @@ class _TrainedModel:
             raise TrialError(f"the checkpoint does not fit this program: {error}") from error
         self._moments_given = False
         return {model, optimizer}
+
+    def take_own_options(self, then):
+        """A checkpoint of a trial with other parameters has been loaded, whose program had built this model's optimizers and
+        schedules with `then`."""
+        factors = []
+        for before, own, optimizer in zip(then["options"], self.built_with["options"], self._optimizers):
+            factors += _built_with.merge_groups(before, own, optimizer)
+        for before, own, each in zip(then["schedules"], self.built_with["schedules"], self.schedules):
+            each.load_state_dict(_built_with.merged_schedule(before, own, each.state_dict(), factors))
 
 
 def prepare(model: torch.nn.Module, optimizer: torch.optim.Optimizer | Sequence[torch.optim.Optimizer], loader: typing.Any, *,

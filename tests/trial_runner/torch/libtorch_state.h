@@ -13,7 +13,7 @@ namespace espalier {
 // The training state of LibTorch's own models, put together as the engine does it.
 class LibTorchState {
  public:
-  explicit LibTorchState(TrialContext& trial) : state(trial, format_) {}
+  explicit LibTorchState(TrialContext& trial) : format_(trial.parameters), state(trial, format_) {}
 
   absl::Status AddModel(const std::string& name, torch::nn::Module& model,
                         torch::optim::Optimizer& optimizer) {

@@ -2,6 +2,7 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/tensor.h>
 #include <torch/nn/module.h>
 #include <torch/optim/optimizer.h>
 #include <torch/serialize/archive.h>
@@ -28,6 +29,8 @@ using torch::serialize::OutputArchive;
 
 constexpr char kPosition[] = "espalier";
 constexpr char kAccumulators[] = "accumulators";
+constexpr char kParameters[] = "parameters";
+constexpr char kOptions[] = "options";  // of an optimizer, as it was built
 
 std::string KeyOf(const char* kind, const std::string& name) {
   return name.empty() ? kind : absl::StrCat(kind, ".", name);
@@ -213,6 +216,10 @@ class ArchiveCopy final : public TrainingStateCopy {
     values_.emplace_back(key, c10::IValue(std::move(text)));
   }
 
+  void AddNumbers(const std::string& key, const std::vector<double>& numbers) {
+    values_.emplace_back(key, c10::IValue(at::tensor(numbers, at::kDouble)));
+  }
+
   void AddBytes(const std::string& key, const std::string& bytes) {  // as a tensor
     at::Tensor tensor = at::empty({static_cast<std::int64_t>(bytes.size())}, at::kByte);
     if (!bytes.empty()) std::memcpy(tensor.mutable_data_ptr(), bytes.data(), bytes.size());
@@ -314,6 +321,21 @@ absl::StatusOr<std::string> ReadBytes(InputArchive& archive, const std::string& 
   return std::string(static_cast<const char*>(whole.const_data_ptr()), whole.nbytes());
 }
 
+// Nothing where there is none.
+std::vector<double> ReadNumbers(InputArchive& archive, const std::string& key) {
+  at::Tensor tensor;
+  if (!archive.try_read(key, tensor) || tensor.scalar_type() != at::kDouble) return {};
+  const at::Tensor whole = tensor.cpu().contiguous();
+  return {whole.const_data_ptr<double>(), whole.const_data_ptr<double>() + whole.numel()};
+}
+
+// Whether the checkpoint is of a trial with other parameters. Earlier versions noted none.
+bool HasOtherParameters(InputArchive& archive, const Parameters& own) {
+  c10::IValue parameters;
+  return archive.try_read(kParameters, parameters) && parameters.isString() &&
+         parameters.toStringRef() != own.Json();
+}
+
 // What the program has no place for would be lost without a word.
 absl::Status RefuseUnknownKeys(InputArchive& archive, const std::set<std::string>& known) {
   for (const std::string& key : archive.keys()) {
@@ -328,7 +350,7 @@ absl::Status RefuseUnknownKeys(InputArchive& archive, const std::set<std::string
 
 void LibTorchCheckpoints::AddModel(const std::string& name, torch::nn::Module& model,
                                    torch::optim::Optimizer& optimizer) {
-  models_.push_back({name, model, optimizer});
+  models_.push_back({name, model, optimizer, OptionNumbersOf(optimizer)});
 }
 
 std::unique_ptr<TrainingStateCopy> LibTorchCheckpoints::Copy(const CheckpointTexts& texts,
@@ -337,11 +359,13 @@ std::unique_ptr<TrainingStateCopy> LibTorchCheckpoints::Copy(const CheckpointTex
   for (const OptimizedModel& trained : models_) {
     copy->AddModule(KeyOf("model", trained.name), trained.model);
     copy->AddOptimizer(KeyOf("optimizer", trained.name), trained.optimizer);
+    copy->AddNumbers(KeyOf(kOptions, trained.name), trained.options);
   }
   copy->CopyTensors();
   for (const auto& [name, state] : states) {
     copy->AddBytes(KeyOf("state", name), BytesOf(*state));
   }
+  copy->AddText(kParameters, parameters_.Json());
   copy->AddText(kAccumulators, texts.accumulators);
   copy->AddText(kPosition, texts.position);
   return copy;
@@ -357,13 +381,19 @@ absl::StatusOr<CheckpointTexts> LibTorchCheckpoints::Load(const std::string& pat
       !archive.try_read(kAccumulators, accumulators) || !accumulators.isString()) {
     return absl::FailedPreconditionError("it has no training position");
   }
-  std::set<std::string> known{kPosition, kAccumulators};
+  std::set<std::string> known{kPosition, kAccumulators, kParameters};
+  const bool of_others = HasOtherParameters(archive, parameters_);
   for (const OptimizedModel& trained : models_) {
     const std::string model = KeyOf("model", trained.name);
     const std::string optimizer = KeyOf("optimizer", trained.name);
     ESPALIER_RETURN_IF_ERROR(ReadModule(archive, model, trained.model));
     ESPALIER_RETURN_IF_ERROR(ReadOptimizer(archive, optimizer, trained.optimizer));
-    known.insert({model, optimizer});
+    const std::string options = KeyOf(kOptions, trained.name);
+    if (of_others) {
+      ESPALIER_RETURN_IF_ERROR(
+          TakeOwnOptions(trained.optimizer, ReadNumbers(archive, options), trained.options));
+    }
+    known.insert({model, optimizer, options});
   }
   for (const auto& [name, state] : states) known.insert(KeyOf("state", name));
   ESPALIER_RETURN_IF_ERROR(RefuseUnknownKeys(archive, known));

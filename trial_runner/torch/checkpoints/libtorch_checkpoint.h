@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "trial_runner/control/parameters.h"
 #include "trial_runner/torch/checkpoints/checkpoint_format.h"
 
 namespace torch::nn {
@@ -20,8 +21,14 @@ namespace espalier {
 // a name has "model.NAME" and "optimizer.NAME", a state of the program "state.NAME". It holds what
 // torch::nn::Module::save and Optimizer::save would write. Modules that override save() are not
 // asked: what they keep beside parameters and buffers is a State's business.
+//
+// It also holds the trial's parameters, and the options that optimizers were built with: a trial
+// that begins with the checkpoint of one with other parameters goes on with its own options.
 class LibTorchCheckpoints final : public CheckpointFormat {
  public:
+  // Those of the trial, which must outlive this.
+  explicit LibTorchCheckpoints(const Parameters& parameters) : parameters_(parameters) {}
+
   // Both must outlive this.
   void AddModel(const std::string& name, torch::nn::Module& model,
                 torch::optim::Optimizer& optimizer);
@@ -36,8 +43,10 @@ class LibTorchCheckpoints final : public CheckpointFormat {
     std::string name;
     torch::nn::Module& model;
     torch::optim::Optimizer& optimizer;
+    std::vector<double> options;  // as it was built, see OptionNumbersOf
   };
 
+  const Parameters& parameters_;
   std::vector<OptimizedModel> models_;
 };
 

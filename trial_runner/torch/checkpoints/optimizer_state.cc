@@ -187,6 +187,39 @@ OptimizerNumbers NumbersOf(const optim::Optimizer& optimizer, std::vector<at::Te
   return numbers;
 }
 
+std::vector<double> OptionNumbersOf(const optim::Optimizer& optimizer) {
+  std::vector<double> numbers;
+  const OptimizerKind* kind = FindOptimizerKind(optimizer);
+  if (kind == nullptr) return numbers;
+  for (const optim::OptimizerParamGroup& group : optimizer.param_groups()) {
+    const std::vector<double> options = kind->options(group.options());
+    numbers.insert(numbers.end(), options.begin(), options.end());
+  }
+  return numbers;
+}
+
+absl::Status TakeOwnOptions(optim::Optimizer& optimizer, const std::vector<double>& then,
+                            const std::vector<double>& now) {
+  const OptimizerKind* kind = FindOptimizerKind(optimizer);
+  if (kind == nullptr || then.size() != now.size() ||
+      now.size() != OptionNumbersOf(optimizer).size()) {
+    return absl::FailedPreconditionError(
+        "options of its optimizer are not known by number: it cannot go on with other parameters "
+        "than those of the trial that wrote it");
+  }
+  std::size_t at = 0;
+  for (optim::OptimizerParamGroup& group : optimizer.param_groups()) {
+    std::vector<double> options = kind->options(group.options());
+    for (std::size_t i = 0; i < options.size(); ++i, ++at) {
+      if (then[at] == now[at]) continue;
+      const bool is_rate = i == 0;
+      options[i] = is_rate && then[at] != 0 ? options[i] * (now[at] / then[at]) : now[at];
+    }
+    kind->set_options(group.options(), options);
+  }
+  return absl::OkStatus();
+}
+
 void WriteOptimizer(const optim::Optimizer& optimizer, StateWriter& to) {
   const OptimizerKind* kind = FindOptimizerKind(optimizer);
   to.Text(kind != nullptr ? kind->name : kArchived);

@@ -49,6 +49,16 @@ using OptimizerNumbers = std::vector<double>;
 OptimizerNumbers NumbersOf(const torch::optim::Optimizer& optimizer,
                            std::vector<at::Tensor>& tensors);
 
+// The options of all groups, one group after the other, as numbers; the learning rate is the first
+// of each. Of kinds that have no row: nothing.
+std::vector<double> OptionNumbersOf(const torch::optim::Optimizer& optimizer);
+// The optimizer's options are those of a checkpoint. Sets the ones that two programs built
+// otherwise, the checkpoint's with `then` and this one with `now`, to this program's; of a learning
+// rate what training has made of it stays in proportion. FAILED_PRECONDITION: the numbers do not
+// fit the optimizer.
+absl::Status TakeOwnOptions(torch::optim::Optimizer& optimizer, const std::vector<double>& then,
+                            const std::vector<double>& now);
+
 // Writes the optimizer's options and state, without the parameters. LibTorch may throw.
 void WriteOptimizer(const torch::optim::Optimizer& optimizer, StateWriter& to);
 absl::Status ReadOptimizer(torch::optim::Optimizer& optimizer, StateReader& from);

@@ -61,7 +61,7 @@ std::shared_ptr<TrainingEngine> TrainingEngine::Of(TrialContext& trial) {
 
 TrainingEngine::TrainingEngine(TrialContext& trial, std::unique_ptr<CheckpointFormat> format)
     : trial_(trial),
-      format_(format ? std::move(format) : std::make_unique<LibTorchCheckpoints>()),
+      format_(format ? std::move(format) : std::make_unique<LibTorchCheckpoints>(trial.parameters)),
       collectives_(MakeCollectives(trial)),
       state_(trial, *format_),
       group_(

@@ -77,7 +77,7 @@ absl::StatusOr<BetterValue> ReadDirection() {
 
 absl::Status ReadSeed(TrialContext& context) {
   ESPALIER_ASSIGN_OR_RETURN(const std::int64_t own,
-                            IntegerVariable("ESPALIER_SEED", context.trial_number));
+                            IntegerVariable(kSeedVariable, context.trial_number));
   ESPALIER_ASSIGN_OR_RETURN(const std::int64_t seed, context.parameters.Get("seed", own));
   context.seed = MixSeed(static_cast<std::uint64_t>(seed), "trial");
   return absl::OkStatus();

@@ -459,6 +459,59 @@ TEST_F(Checkpoint, TheBestIsTheOneWhoseStateHadTheValue) {
   EXPECT_THAT(steps(), ElementsAre("step-2.pt", "step-5.pt", "step-7.pt"));
 }
 
+// A trial whose program builds its optimizer with these.
+struct WithParameters : CheckpointedReplica {
+  WithParameters(const fs::path& folder, const std::string& rate,
+                 const torch::optim::SGDOptions& options)
+      : CheckpointedReplica(folder) {
+    EXPECT_TRUE(trial.parameters.Set("lr=" + rate).ok());
+    optimizer = std::make_unique<torch::optim::SGD>(net->parameters(), options);
+  }
+  torch::optim::SGDOptions& options() {
+    return static_cast<torch::optim::SGDOptions&>(optimizer->param_groups()[0].options());
+  }
+};
+
+TEST_F(Checkpoint, OfATrialWithOtherParametersLeavesTheProgramItsOptions) {
+  const auto sgd = [](double rate) { return torch::optim::SGDOptions(rate).momentum(0.9); };
+  WithParameters parent(folder_, "0.1", sgd(0.1));
+  parent.Ready();
+  parent.Train(2);
+  parent.options().lr(0.05);  // by a schedule
+  parent.options().momentum(0.8);
+  const std::string path = parent.Save();
+
+  WithParameters clone(folder_, "0.02", sgd(0.02).weight_decay(0.1));
+  ASSERT_TRUE(clone.Ready().LoadCheckpoint(path).ok());
+  EXPECT_DOUBLE_EQ(clone.options().lr(), 0.01) << "the schedule has halved it";
+  EXPECT_DOUBLE_EQ(clone.options().momentum(), 0.8) << "both were built with the same one";
+  EXPECT_DOUBLE_EQ(clone.options().weight_decay(), 0.1);
+  ExpectEqualModels(parent.net, clone.net);
+  EXPECT_EQ(clone.state.position.step, 2);
+
+  // What it saves is its own.
+  const std::string own = clone.Save();
+  WithParameters again(folder_, "0.02", sgd(0.02).weight_decay(0.1));
+  ASSERT_TRUE(again.Ready().LoadCheckpoint(own).ok());
+  EXPECT_DOUBLE_EQ(again.options().lr(), 0.01);
+
+  // The same trial goes on as it was, whatever its program has been changed to.
+  WithParameters same(folder_, "0.02", sgd(0.5));
+  ASSERT_TRUE(same.Ready().LoadCheckpoint(own).ok());
+  EXPECT_DOUBLE_EQ(same.options().lr(), 0.01);
+}
+
+TEST_F(Checkpoint, OfATrialWithOtherParametersIsRefusedWhereOptionsAreNotKnown) {
+  WithParameters parent(folder_, "0.1", torch::optim::SGDOptions(0.1));
+  parent.optimizer = std::make_unique<CheckpointedSgd>(parent.net->parameters(), 0.1);
+  parent.Ready();
+  const std::string path = parent.Save();
+  WithParameters clone(folder_, "0.02", torch::optim::SGDOptions(0.02));
+  clone.optimizer = std::make_unique<CheckpointedSgd>(clone.net->parameters(), 0.02);
+  EXPECT_THAT(ErrorOf(clone.Ready().LoadCheckpoint(path)),
+              HasSubstr("options of its optimizer are not known by number"));
+}
+
 TEST_F(Checkpoint, SyncReachesEachState) {
   Words words("words");
   CheckpointedReplica replica(folder_);

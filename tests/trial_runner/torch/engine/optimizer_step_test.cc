@@ -55,7 +55,7 @@ class OptimizerStepTest : public ::testing::Test {
   char* arguments_[1] = {name_.data()};
   Trial trial_{1, arguments_};
   std::unique_ptr<Collectives> collectives_;
-  LibTorchCheckpoints format_;
+  LibTorchCheckpoints format_{trial_.context().parameters};
   TrainingState state_{trial_.context(), format_};
   ReplicaGroup group_{trial_.context(), *collectives_, state_, [] {}, [] {}};
   BatchPlanner batches_;
