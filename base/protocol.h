@@ -38,6 +38,10 @@ inline constexpr const char* kInterfaceVariable = "ESPALIER_INTERFACE";
 // Absent: it has told none.
 inline constexpr const char* kLastStepVariable = "ESPALIER_LAST_STEP";
 
+// In the environment of a clone: what its program's seed is made of, in place of its number. A
+// study's own "env" may say so of all trials.
+inline constexpr const char* kSeedVariable = "ESPALIER_SEED";
+
 // In the environment of a trial's first process, which may use all slots that its trial holds on
 // the node: the GPU and the threads of its own slot. Making a Trial limits the process to them.
 // Absent: it has no others.

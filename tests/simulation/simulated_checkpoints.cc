@@ -122,11 +122,40 @@ void SimulatedPool::Do(std::size_t index, const CopyCheckpointCommand& command) 
 }
 
 void SimulatedPool::CopyTo(std::size_t index, const CopyCheckpointCommand& command) {
+  if (command.of >= 0) return CloneOn(index, command);
   const bool here = FetchTo(index, command.trial, command.what, command.sources) == Fetch::kHere;
   if (here) ++checkpoints_.copies;
   Emit(index, {},
        CheckpointCopied{nodes_[index].id, command.trial, command.what,
                         here ? "" : "cannot be fetched", 1000});
+}
+
+void SimulatedPool::CloneATrial() {
+  std::vector<const Trial*> running;
+  for (const auto& [id, trial] : state().trials) {
+    if (trial.state == TrialState::kRunning) running.push_back(&trial);
+  }
+  if (running.empty()) return;
+  const Trial& parent = *running[static_cast<std::size_t>(random_.Below(running.size()))];
+  const SearchSpace& space = state().studies.at(parent.study).spec.space;
+  const bool made = StepCore(CloneTrial{parent.id, space.Sample(random_), ""}).status.ok();
+  if (made) ++met_["clone ordered"];
+}
+
+// As an agent does: from one trial's folder to another's, unless it is gone or damaged there.
+void SimulatedPool::CloneOn(std::size_t index, const CopyCheckpointCommand& command) {
+  const auto clone = state().trials.find(command.trial);
+  if (clone == state().trials.end()) return;
+  const Study& study = state().studies.at(clone->second.study);
+  const TrialId parent = study.trials.at(static_cast<std::size_t>(command.of));
+  CheckpointCopied copied{nodes_[index].id, command.trial, command.what, "is there no more", 0};
+  if (IsHereAndSound(index, parent, command.what.fingerprint)) {
+    nodes_[index].disk[command.trial] = {{command.what.step, command.what.fingerprint}};
+    copied.error.clear();
+    copied.path = absl::StrCat("/", nodes_[index].name, "/", command.what.name);
+    ++met_["cloned"];
+  }
+  Emit(index, {}, copied);
 }
 
 void SimulatedPool::Do(std::size_t index, const DropCheckpointsCommand& command) {

@@ -50,6 +50,7 @@ void SimulatedPool::InjectFaults() {
   }
   InjectHangs(index);
   if (faults_.client > 0 && random_.Uniform() < faults_.client) ActAsClient();
+  if (faults_.clone > 0 && random_.Uniform() < faults_.clone) CloneATrial();
   if (random_.Uniform() < faults_.break_stream && node.connected) {
     const NodeId id = node.id;
     ++met_["stream broken"];

@@ -171,6 +171,7 @@ void SimulatedPool::Dial(std::size_t index) {
   SimNode& node = nodes_[index];
   if (!node.up || node.connected) return;
   AgentHello hello{node.name, node.slots, {}};
+  hello.clones = true;
   for (const auto& [id, process] : node.processes) {
     hello.replicas.push_back(
         {id, process.trial, process.slot, process.generation, process.ready, process.started_from});

@@ -38,6 +38,7 @@ struct Faults {
   double lose_disk = 0;  // of each lost node: its disk goes with it
   double together = 0;   // no fault: of each event that it is settled with the next one
   double damage = 0;     // a checkpoint on a disk rots
+  double clone = 0;      // no fault: a trial that trains is cloned
   double fail_joining =
       0;  // of each replica that joins: it exits with code 1 within its first steps
 };
@@ -195,6 +196,8 @@ class SimulatedPool {
   bool IsHereAndSound(std::size_t index, TrialId trial, const std::string& fingerprint);
   void GoOnFetching(std::size_t index, Process& process);
   void CopyTo(std::size_t index, const CopyCheckpointCommand& command);
+  void CloneATrial();
+  void CloneOn(std::size_t index, const CopyCheckpointCommand& command);
   HeldCheckpoints HeldOn(std::size_t index) const;
   void CheckNewest(const std::vector<Change>& changes);
   void CheckGroupStart(TrialId trial, std::int64_t generation, std::int64_t step);

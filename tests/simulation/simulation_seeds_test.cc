@@ -57,6 +57,8 @@ const std::map<std::string, int>& LeastFaults() {
                                                    {"node lost", 200},
                                                    {"disk lost", 50},
                                                    {"checkpoints damaged", 20},
+                                                   {"clone ordered", 100},
+                                                   {"cloned", 50},
                                                    {"service crashed before the commit", 300},
                                                    {"service crashed after the commit", 300},
                                                    {"study stopped", 200},
@@ -128,6 +130,7 @@ Faults DrawFaults(std::uint64_t seed, Random& shape) {
                 0.005 * shape.Uniform(), 0.005 * shape.Uniform(), 0.001 * shape.Uniform(),
                 0.2 * shape.Uniform(),   long_trials ? 0.3 : 0,   long_trials};
   if (seed % 2 == 0) faults.client = 0.1;
+  if (seed % 5 == 3) faults.clone = 0.02;
   if (seed % 7 == 0) {
     faults.large_state = 0.3;
     faults.stalled_state = 0.2;

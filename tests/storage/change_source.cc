@@ -382,6 +382,17 @@ std::optional<Change> ChangeSource::Make(Draw<TrialDrawn>) {
   return TrialDrawn{trial->id, draw};
 }
 
+std::optional<Change> ChangeSource::Make(Draw<TrialCloned>) {
+  const Trial* trial = AnyTrial();
+  if (trial == nullptr) return std::nullopt;
+  Lineage lineage{.parent = Small(1000), .founder = Small(1000)};
+  if (Small(2) == 0) {
+    lineage.step = Small(1000);
+    lineage.fingerprint = AnyText();
+  }
+  return TrialCloned{trial->id, lineage};
+}
+
 std::optional<Change> ChangeSource::Make(Draw<TrialPinned>) {
   const Trial* trial = AnyTrial();
   if (trial == nullptr) return std::nullopt;

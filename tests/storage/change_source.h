@@ -46,6 +46,7 @@ class ChangeSource {
   std::optional<Change> Make(Draw<SuggestionAdded>);
   std::optional<Change> Make(Draw<TrialCreated>);
   std::optional<Change> Make(Draw<TrialDrawn>);
+  std::optional<Change> Make(Draw<TrialCloned>);
   std::optional<Change> Make(Draw<TrialTold>);
   std::optional<Change> Make(Draw<ParameterSuggested>);
   std::optional<Change> Make(Draw<TrialAttributeSet>);

@@ -7,6 +7,7 @@ namespace espalier {
 
 // What each schema added, undone: the row of 9 takes a database of version 10 to 9.
 inline const std::pair<int, std::string> kUndoSql[] = {
+    {17, "ALTER TABLE trials DROP COLUMN lineage; "},
     {16, "ALTER TABLE trials DROP COLUMN draw; "},
     {15,
      "ALTER TABLE decisions DROP COLUMN figures; ALTER TABLE trial_values DROP COLUMN promise; "

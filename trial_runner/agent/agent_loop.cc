@@ -43,6 +43,7 @@ v1::Hello HelloOf(const AgentOptions& options) {
   hello.set_price_per_hour(options.price_per_hour);
   hello.set_directory(options.directory);
   hello.set_spans_launches(true);
+  hello.set_clones(true);
   for (const Gpu& gpu : options.gpus) {
     v1::Gpu& told = *hello.add_gpus();
     told.set_name(gpu.name);

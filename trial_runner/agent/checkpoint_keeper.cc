@@ -100,16 +100,12 @@ void CheckpointKeeper::Allow(const v1::AllowRead& read) {
   server_->Allow(read.ticket(), {read.study(), read.trial_number(), read.name()});
 }
 
-absl::Status CheckpointKeeper::Put(std::int64_t trial_id, const std::string& study,
-                                   std::int64_t number, const v1::CheckpointSources& from,
-                                   std::int64_t replica_id) {
-  return transfers_->Put(OrderOf({study, number, from.name()}, trial_id, from), from.step(),
-                         replica_id);
-}
-
 // The service is told the outcome in any case, so that it can order the copy again.
 void CheckpointKeeper::Copy(const v1::CopyCheckpoint& copy) {
-  const absl::Status put = Put(copy.trial_id(), copy.study(), copy.trial_number(), copy.from(), 0);
+  FetchOrder order = OrderOf({copy.study(), copy.trial_number(), copy.from().name()},
+                             copy.trial_id(), copy.from());
+  if (copy.has_of_trial()) order.of_trial = copy.of_trial();
+  const absl::Status put = transfers_->Put(std::move(order), copy.from().step(), 0);
   if (!put.ok()) spdlog::warn("{}", std::string(put.message()));
 }
 
@@ -124,8 +120,9 @@ bool CheckpointKeeper::IsHere(v1::StartReplica& start) const {
 }
 
 absl::Status CheckpointKeeper::Fetch(const v1::StartReplica& start) {
-  return Put(start.trial_id(), start.study(), start.trial_number(), start.from(),
-             start.replica_id());
+  return transfers_->Put(OrderOf({start.study(), start.trial_number(), start.from().name()},
+                                 start.trial_id(), start.from()),
+                         start.from().step(), start.replica_id());
 }
 
 std::vector<CheckpointKeeper::Arrived> CheckpointKeeper::TakeArrived() {
@@ -140,6 +137,7 @@ std::vector<CheckpointKeeper::Arrived> CheckpointKeeper::TakeArrived() {
     told.set_step(done.step);
     told.set_bytes(done.bytes);
     if (done.path.ok()) {
+      told.set_path(*done.path);
       arrived.path = *std::move(done.path);
     } else {
       told.set_error(std::string(done.path.status().message()));

@@ -67,9 +67,6 @@ class CheckpointKeeper {
   bool Complete(const v1::StartReplica& start, v1::CheckpointSaved& saved) const;
 
  private:
-  absl::Status Put(std::int64_t trial_id, const std::string& study, std::int64_t number,
-                   const v1::CheckpointSources& from, std::int64_t replica_id);
-
   const bool on_;
   const std::string mark_;  // empty: its own disk
   const PortRange ports_;

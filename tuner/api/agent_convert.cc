@@ -240,6 +240,7 @@ absl::StatusOr<FromAgent> FromHello(const v1::Hello& hello) {
   }
   ESPALIER_RETURN_IF_ERROR(TakeGpus(hello, event, details));
   event.spans_launches = hello.spans_launches();
+  event.clones = hello.clones();
   if (hello.directory().size() > kMaxNodePath) {
     return absl::InvalidArgumentError(absl::StrCat("node \"", hello.node_name(),
                                                    "\": its directory has at most ", kMaxNodePath,
@@ -317,6 +318,11 @@ v1::ServiceMessage ToMessage(const StartReplicaCommand& command, const TunerStat
   }
   start.set_seed(SeedOf(trial->second, study));
   start.set_joins(command.replicas);
+  // By which programs draw what is random; a clone goes on in its parent's order of samples.
+  if (trial->second.lineage->cloned()) {
+    std::string& seed = (*start.mutable_environment())[kSeedVariable];
+    if (seed.empty()) seed = absl::StrCat(trial->second.lineage->founder);
+  }
   if (command.joins) return message;
   if (!trial->second.values.empty()) {
     (*start.mutable_environment())[kLastStepVariable] =
@@ -341,6 +347,7 @@ v1::ServiceMessage ToMessage(const CopyCheckpointCommand& command, const TunerSt
     copy.set_trial_number(trial->second.number);
   }
   Fill(command.what, NamesOf(command.sources, state), *copy.mutable_from());
+  if (command.of >= 0) copy.set_of_trial(command.of);
   return message;
 }
 
@@ -414,6 +421,7 @@ absl::StatusOr<FromAgent> FromProto(const v1::AgentMessage& message) {
       event.what.fingerprint = copied.fingerprint();
       event.error = copied.error();
       event.bytes = copied.bytes();
+      event.path = copied.path();
       out.event = std::move(event);
       return out;
     }

@@ -100,6 +100,16 @@ void AddDraw(const Trial& trial, const Study& study, v1::Trial& out) {
   to.set_by(draw->by);
 }
 
+void AddLineage(const Lineage& lineage, v1::Trial& out) {
+  if (!lineage.cloned()) return;
+  v1::Lineage& to = *out.mutable_lineage();
+  to.set_parent(lineage.parent);
+  to.set_founder(lineage.founder);
+  if (lineage.awaited()) return;
+  to.set_step(lineage.step);
+  to.set_fingerprint(lineage.fingerprint);
+}
+
 void AddCurves(const Trial& trial, v1::Trial& out) {
   for (const IntermediateValue& value : trial.values) *out.add_values() = ToProto(value, trial);
   for (const SlotSpan& span : trial.spans) {
@@ -217,7 +227,8 @@ double RemainingSeconds(const Study& study, const TunerState& state, Time now) {
   }
   const double done = study.spec.max_trials > 0 ? state.TallyOf(study).done() : 0;
   if (study.spec.max_trials > 0 && done > 0 && elapsed_s > 0) {
-    const double left = std::max(0.0, static_cast<double>(study.spec.max_trials) - done);
+    const double all = static_cast<double>(study.spec.max_trials + study.clones);
+    const double left = std::max(0.0, all - done);
     const double by_trials_s = left * elapsed_s / done;
     remaining_s = remaining_s < 0 ? by_trials_s : std::min(remaining_s, by_trials_s);
   }
@@ -253,6 +264,7 @@ v1::Study ToProto(const Study& study, const View& view) {
   out.set_maximize(study.spec.direction() == Direction::kMaximize);
   out.set_metric(study.spec.metric);
   out.set_max_trials(study.spec.max_trials);
+  out.set_clones(study.clones);
   out.set_time_limit_s(study.spec.time_limit_s);
   out.set_elapsed_s(ElapsedSeconds(study, view.now));
   out.set_remaining_s(RemainingSeconds(study, state, view.now));
@@ -301,6 +313,7 @@ v1::Trial ToProto(const Trial& trial, const View& view, bool with_curves) {
   }
   out.mutable_other_values()->Add(trial.other_values.begin(), trial.other_values.end());
   out.set_infeasible(!KeepsTo(*trial.constraints));
+  AddLineage(*trial.lineage, out);
   if (with_curves) AddAttributes(ShownAttributes(trial, view.shows_secrets), out);
   const Direction direction = study.spec.direction();
   const auto value = study.spec.other_metrics.empty() || trial.value || trial.values.empty()

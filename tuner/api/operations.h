@@ -42,6 +42,7 @@ absl::StatusOr<v1::TrialRecord> Ask(Tuner& tuner, const v1::AskRequest& request)
 void StartAsk(Tuner& tuner, const v1::AskRequest& request,
               std::function<void(absl::StatusOr<v1::TrialRecord>)> done);
 absl::StatusOr<v1::TrialRecord> Enqueue(Tuner& tuner, const v1::EnqueueRequest& request);
+absl::StatusOr<v1::TrialRecord> CloneTrial(Tuner& tuner, const v1::CloneTrialRequest& request);
 absl::StatusOr<v1::TrialRecord> GetBestTrial(Tuner& tuner, const v1::StudyName& request);
 absl::StatusOr<v1::TrialRecord> GetTrial(Tuner& tuner, const v1::TrialId& request);
 absl::StatusOr<v1::Verdict> Report(Tuner& tuner, const v1::ReportRequest& request);
@@ -112,6 +113,11 @@ inline constexpr std::tuple kOperations{
          .role = Role::kSubmit,
          .summary =
              "A trial for whoever asks next; of a study whose sampler is queue: for the pool"}),
+    RowOf<CloneTrial>({.name = "CloneTrial",
+                       .http = "POST /api/trials/{trial_id}/clone",
+                       .role = Role::kSubmit,
+                       .summary = "A trial that goes on from another one's newest checkpoint, with "
+                                  "other parameters"}),
     RowOf<GetBestTrial>({.name = "GetBestTrial",
                          .http = "GET /api/studies/{study}/best",
                          .role = Role::kView,

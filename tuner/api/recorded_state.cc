@@ -136,6 +136,13 @@ Trial TrialOf(const v1::Trial& told, StudyId study) {
   trial.figures = FiguresIn(told);
   trial.attributes = AttributesOf(told);
   trial.constraints = ConstraintsIn(trial.attributes.system);
+  if (told.has_lineage()) {
+    const v1::Lineage& lineage = told.lineage();
+    trial.lineage = Lineage{.parent = lineage.parent(),
+                            .founder = lineage.founder(),
+                            .step = lineage.has_step() ? lineage.step() : -1,
+                            .fingerprint = lineage.fingerprint()};
+  }
   return trial;
 }
 
@@ -194,6 +201,7 @@ absl::StatusOr<TunerState> StateOf(const v1::StudyDetails& details, Time now) {
   study.active_s = told.elapsed_s();
   study.running_since = now;
   study.attributes = AttributesOf(told);
+  study.clones = told.clones();
   TunerState state;
   for (const v1::Trial& trial : details.trials()) {
     if (trial.number() != std::ssize(study.trials)) {

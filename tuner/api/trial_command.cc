@@ -24,8 +24,9 @@ std::string FolderOf(const Trial& trial, const Study& study, const View& view) {
 }  // namespace
 
 std::int64_t SeedOf(const Trial& trial, const Study& study) {
-  return static_cast<std::int64_t>((study.spec.seed + static_cast<std::uint64_t>(trial.number)) %
-                                   kSeeds);
+  // A clone goes on in the order of samples that its parent was in the midst of.
+  const std::int64_t number = trial.lineage->cloned() ? trial.lineage->founder : trial.number;
+  return static_cast<std::int64_t>((study.spec.seed + static_cast<std::uint64_t>(number)) % kSeeds);
 }
 
 std::string ParametersJsonOf(const Trial& trial, const Study& study) {

@@ -206,6 +206,12 @@ absl::StatusOr<v1::TrialRecord> Enqueue(Tuner& tuner, const v1::EnqueueRequest& 
   return PostForTrial(tuner, std::move(event));
 }
 
+absl::StatusOr<v1::TrialRecord> CloneTrial(Tuner& tuner, const v1::CloneTrialRequest& request) {
+  ESPALIER_ASSIGN_OR_RETURN(Parameters set, FixedParameters(request.parameters()));
+  return PostForTrial(tuner, espalier::CloneTrial{TrialId(request.trial_id()), std::move(set),
+                                                  request.request_key()});
+}
+
 absl::StatusOr<v1::Verdict> Report(Tuner& tuner, const v1::ReportRequest& request) {
   if (request.should_save()) return AskWhetherToSave(tuner, request);
   const TrialId trial(request.trial_id());

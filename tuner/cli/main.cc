@@ -53,6 +53,8 @@ constexpr Verb kVerbs[] = {
      "  tuner cancel fashion_mnist 3\n  tuner cancel fashion_mnist 3 --pruned --reason \"too "
      "slow\"",
      AddCancel},
+    {"clone", "Begin a trial from the newest checkpoint of one that goes on, with other parameters",
+     "  tuner clone fashion_mnist 3 --set lr=0.01", AddClone},
     {"logs", "Show a trial's output, whichever machine it ran on",
      "  tuner logs fashion_mnist 3\n  tuner logs fashion_mnist 3 -n 20", AddLogs},
     {"export", "Export a study's parameters, curves and slots as CSV or JSON",

@@ -46,6 +46,7 @@ VerbAction AddResume(CliCommand& command);
 VerbAction AddRemove(CliCommand& command);
 VerbAction AddPin(CliCommand& command);
 VerbAction AddCancel(CliCommand& command);
+VerbAction AddClone(CliCommand& command);
 VerbAction AddLogs(CliCommand& command);
 VerbAction AddExport(CliCommand& command);
 VerbAction AddReport(CliCommand& command);

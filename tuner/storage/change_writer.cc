@@ -69,6 +69,10 @@ class ChangeWriter::Impl {
     const std::string draw = ToText(c.draw);
     return set_draw_.Bind(draw, c.id).Run();
   }
+  absl::Status operator()(const TrialCloned& c) {
+    const std::string lineage = ToText(c.lineage);
+    return set_lineage_.Bind(lineage, c.id).Run();
+  }
   absl::Status operator()(const TrialStateChanged& c) {
     ESPALIER_RETURN_IF_ERROR(delete_rank_values_.Bind(c.id).Run());
     return ChangeTrial(c.id, c);
@@ -204,7 +208,7 @@ class ChangeWriter::Impl {
 
   Statement insert_study_, select_study_, update_study_;
   Statement insert_trial_, select_trial_, update_trial_;
-  Statement insert_extra_, set_draw_;
+  Statement insert_extra_, set_draw_, set_lineage_;
   Statement insert_value_, insert_resize_, insert_decision_, insert_node_, set_replica_ids_;
   Statement insert_terms_, insert_node_event_, forget_node_events_;
   Statement insert_drained_, delete_drained_;
@@ -237,6 +241,7 @@ absl::Status ChangeWriter::Impl::Prepare(Database& database) {
       {&select_trial_, SelectHead(kTrialHead, "trials")},
       {&update_trial_, UpdateHead(kTrialHead, "trials")},
       {&set_draw_, "UPDATE trials SET draw = ? WHERE id = ?"},
+      {&set_lineage_, "UPDATE trials SET lineage = ? WHERE id = ?"},
       {&insert_value_,
        "INSERT INTO trial_values (trial, step, value, progress, at_us, batch_size, promise, "
        "goodput) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"},

@@ -286,8 +286,9 @@ class Loader {
   }
 
   absl::Status LoadTrials() {
-    const std::string sql = absl::StrCat("SELECT id, study, number, parameters, created_us, draw, ",
-                                         std::string(kTrialHead), " FROM trials");
+    const std::string sql =
+        absl::StrCat("SELECT id, study, number, parameters, created_us, draw, lineage, ",
+                     std::string(kTrialHead), " FROM trials");
     return ForEachOfStudies(
         "trial", sql, "study", "id",
         [&](const Statement& row) {
@@ -298,13 +299,15 @@ class Loader {
           ESPALIER_ASSIGN_OR_RETURN(trial.parameters, ParametersFromRecord(row.Text(3)));
           trial.created = row.Moment(4);
           trial.draw = row.Text(5);
-          ESPALIER_RETURN_IF_ERROR(ReadHead(row, 6, trial));
+          ESPALIER_ASSIGN_OR_RETURN(trial.lineage, ReadLineage(row.Text(6)));
+          ESPALIER_RETURN_IF_ERROR(ReadHead(row, 7, trial));
           const auto study = state_.studies.find(trial.study);
           if (study == state_.studies.end() || std::ssize(study->second.trials) != trial.number) {
             return absl::DataLossError(absl::StrCat("number ", trial.number, " in study ",
                                                     trial.study.value, " is not the next"));
           }
           study->second.trials.push_back(trial.id);
+          if (trial.lineage->cloned()) ++study->second.clones;
           const TrialId id = trial.id;
           state_.trials.emplace_hint(state_.trials.end(), id, std::move(trial));
           state_.last_trial = std::max(state_.last_trial, id);

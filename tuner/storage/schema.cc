@@ -306,6 +306,11 @@ CREATE TABLE node_events (
 -- What the study's sampler was told when it drew the trial's parameters; empty: it drew none.
 ALTER TABLE trials ADD COLUMN draw TEXT NOT NULL DEFAULT '';
 )sql",
+    R"sql(
+-- Of a clone, as "3 0 120 FINGERPRINT": the number of the trial with whose checkpoint it begins,
+-- that of the first of its line, and the checkpoint's step and fingerprint; empty: it is none.
+ALTER TABLE trials ADD COLUMN lineage TEXT NOT NULL DEFAULT '';
+)sql",
 };
 constexpr std::int64_t kLatestVersion = std::ssize(kMigrations);
 static_assert(kLatestVersion == kLatestSchema);

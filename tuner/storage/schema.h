@@ -6,7 +6,7 @@
 
 namespace espalier {
 
-inline constexpr std::int64_t kLatestSchema = 17;
+inline constexpr std::int64_t kLatestSchema = 18;
 
 // The schema that the database has, 0 if it is empty. Refuses a file that is not Espalier's, and
 // one with a newer schema.

@@ -77,9 +77,9 @@ TEST_F(Tuner, HelpIsAlsoACommand) {
 
 TEST_F(Tuner, EachVerbHasHelpWithAnExample) {
   for (const char* verb :
-       {"run",  "serve",    "agent",  "submit", "ls",      "show",   "watch",
-        "open", "stop",     "resume", "pin",    "cancel",  "export", "report",
-        "tell", "simulate", "pool",   "db",     "plugins", "help",   "version"}) {
+       {"run",  "serve",  "agent",   "submit", "ls",      "show",   "watch", "open",
+        "stop", "resume", "pin",     "cancel", "export",  "report", "tell",  "simulate",
+        "pool", "db",     "plugins", "help",   "version", "clone"}) {
     const Outcome outcome = Run({verb, "--help"});
     EXPECT_EQ(outcome.exit_code, 0) << verb;
     EXPECT_THAT(outcome.output, HasSubstr("Example:\n  tuner " + std::string(verb)));

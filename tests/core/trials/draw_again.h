@@ -41,6 +41,7 @@ class DrawAgain {
     auto at = draw.held_back.begin();
     for (std::int64_t i = 0; i < draw.known; ++i) {
       const Trial& known = state_.trials.at(study_.trials.at(static_cast<std::size_t>(i)));
+      if (known.lineage->cloned()) continue;
       const Parameters& with = parameters_.at(Place(known));
       if (at != draw.held_back.end() && at->first == i) {
         const Trial& then = held.emplace_back(HeldAt(known, (at++)->second));

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,8 @@ struct FetchOrder {
   // Identifies the content under that name; empty: whichever the first source has.
   std::string fingerprint;
   std::vector<CheckpointSource> sources;
+  // Instead of sources: the number of the trial of the study that has it, in the same store.
+  std::optional<std::int64_t> of_trial{};
 };
 
 struct FetchLimits {

@@ -91,6 +91,29 @@ absl::Status Besides(const absl::Status& status, const absl::Status& here) {
                                                   "; ", std::string(status.message())));
 }
 
+absl::Status AddParts(const std::string& folder, const CheckpointManifest& manifest,
+                      const FetchNote& note, IncomingCheckpoint& to) {
+  constexpr std::size_t kPieceBytes = std::size_t{1} << 20;
+  std::string piece(kPieceBytes, '\0');
+  for (const CheckpointPart& part : manifest.parts) {
+    const std::string path = absl::StrCat(folder, "/", part.path);
+    const FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+    std::int64_t left = part.size;
+    while (left > 0) {
+      const std::size_t most = std::min(kPieceBytes, static_cast<std::size_t>(left));
+      const ssize_t got = file.open() ? read(file.get(), piece.data(), most) : -1;
+      if (got <= 0) {
+        return absl::NotFoundError(
+            absl::StrCat(path, ": ", got == 0 ? "it has become shorter" : strerror(errno)));
+      }
+      ESPALIER_RETURN_IF_ERROR(to.Add({piece.data(), static_cast<std::size_t>(got)}));
+      left -= got;
+      if (!note(0)) return absl::CancelledError("given up");
+    }
+  }
+  return absl::OkStatus();
+}
+
 // Both kinds keep a trial's checkpoints in its folder below one directory.
 class StoreBelow : public CheckpointStore {
  public:
@@ -102,6 +125,39 @@ class StoreBelow : public CheckpointStore {
   }
 
  protected:
+  // What the order's trial is to have of another one's. That one may remove it at any moment: then
+  // it is not found, or is whole all the same.
+  absl::StatusOr<std::string> TakeOver(const FetchOrder& order, const FetchNote& note,
+                                       const std::string& incoming) const {
+    const std::string folder = FolderOf(order.what.study, order.what.trial_number);
+    const std::string path = absl::StrCat(folder, "/", order.what.name);
+    const absl::StatusOr<CheckpointManifest> here = ReadManifest(folder, order.what.name);
+    const auto is_it = [&order](const absl::StatusOr<CheckpointManifest>& found) {
+      return found.ok() && (order.fingerprint.empty() || order.fingerprint == found->fingerprint);
+    };
+    if (is_it(here)) {
+      ESPALIER_RETURN_IF_ERROR(SyncInPlace(folder, *here));
+      return path;
+    }
+    const std::string source = FolderOf(order.what.study, *order.of_trial);
+    const absl::StatusOr<CheckpointManifest> there = ReadManifest(source, order.what.name);
+    if (!is_it(there)) {
+      return absl::NotFoundError(absl::StrCat("checkpoint ", order.what.name, " of trial ",
+                                              *order.of_trial, " in study ", order.what.study,
+                                              " is there no more"));
+    }
+    IncomingCheckpoint copy(folder, order.what.name, incoming);
+    ESPALIER_RETURN_IF_ERROR(copy.Begin(*there, 0, limits_.spare_disk_bytes));
+    const absl::Status read = AddParts(source, *there, note, copy);
+    if (!read.ok()) {
+      copy.Discard();
+      return read;
+    }
+    ESPALIER_RETURN_IF_ERROR(copy.CheckForDamage([&note] { return note(0); }));
+    ESPALIER_RETURN_IF_ERROR(copy.PutInPlace());
+    return path;
+  }
+
   const std::string directory_;
   const FetchLimits limits_;
 };
@@ -115,6 +171,7 @@ class DiskStore final : public StoreBelow {
   absl::StatusOr<std::string> Obtain(const FetchOrder& order,
                                      const std::function<bool(double)>& wait,
                                      const FetchNote& note) const override {
+    if (order.of_trial) return TakeOver(order, note, kIncoming);
     const std::string folder = FolderOf(order.what.study, order.what.trial_number);
     std::int64_t came = 0;
     const FetchNote counted = [&](std::int64_t bytes) {
@@ -151,6 +208,7 @@ class FolderStore final : public StoreBelow {
   absl::StatusOr<std::string> Obtain(const FetchOrder& order,
                                      const std::function<bool(double)>& wait,
                                      const FetchNote& note) const override {
+    if (order.of_trial) return TakeOver(order, note, incoming_);
     const std::string folder = FolderOf(order.what.study, order.what.trial_number);
     const absl::Status here = CheckWhatIsHere(order, folder, note);
     if (!here.ok() && !absl::IsDataLoss(here)) return here;

@@ -30,7 +30,8 @@ class CheckpointStore {
   // that is right: one that is damaged is set aside (checkpoint_damage.h), and fetched. Blocks;
   // `wait` pauses for so many seconds and `note` is told how many bytes have come over the network;
   // either returns false to give up. Fails with what stands in the way, never with an older one.
-  // NOT_FOUND: none of the sources in the order has it whole.
+  // NOT_FOUND: none of the sources in the order has it whole, or the trial that it is to be copied
+  // from has it no more.
   virtual absl::StatusOr<std::string> Obtain(const FetchOrder& order,
                                              const std::function<bool(double)>& wait,
                                              const FetchNote& note) const = 0;

@@ -62,6 +62,10 @@ std::string Verb(const v1::Decision& decision) {
 }
 
 std::string TrialLine(const v1::StudyDetails& details, const v1::Decision& decision) {
+  if (decision.kind() == "study") {  // what it is told of, and nothing that was done to it
+    return fmt::format("{} trial {}: {}", FormatClock(decision.at()), decision.trial_number(),
+                       decision.reason());
+  }
   std::string line = fmt::format("{} trial {} {}", FormatClock(decision.at()),
                                  decision.trial_number(), Verb(decision));
   const v1::Trial* trial = FindTrial(details, decision.trial_number());

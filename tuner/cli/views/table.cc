@@ -29,11 +29,14 @@ std::int64_t EndedTrials(const v1::Study& study) {
          CountIn(study, v1::TRIAL_FAIL);
 }
 
+// Clones are beside those of which it has a number.
+std::int64_t MostTrials(const v1::Study& study) { return study.max_trials() + study.clones(); }
+
 // Share of the study that is done, by whichever limit is nearer; negative: it has none.
 double ShareDone(const v1::Study& study) {
   double share = -1;
   if (study.max_trials() > 0) {
-    share = static_cast<double>(EndedTrials(study)) / static_cast<double>(study.max_trials());
+    share = static_cast<double>(EndedTrials(study)) / static_cast<double>(MostTrials(study));
   }
   if (study.time_limit_s() > 0) share = std::max(share, study.elapsed_s() / study.time_limit_s());
   if (study.state() == v1::STUDY_COMPLETE) share = 1;
@@ -277,7 +280,7 @@ std::string FrontSoFar(const v1::StudyDetails& details) {
 
 std::string TrialCounts(const v1::Study& study) {
   std::string line = std::to_string(EndedTrials(study));
-  if (study.max_trials() > 0) line += fmt::format("/{}", study.max_trials());
+  if (study.max_trials() > 0) line += fmt::format("/{}", MostTrials(study));
   line += " trials done";
   const std::pair<v1::TrialState, const char*> kinds[] = {
       {v1::TRIAL_RUNNING, "running"}, {v1::TRIAL_WAITING, "waiting"},

@@ -160,6 +160,14 @@ void AddFigures(const TrainingFigures& figures, Lines& lines) {
 }
 
 // "by gp, which knew 128 trials: 120-125 ran, 90@9 was held back (trial@step); lr was given".
+std::string LineageText(const v1::Lineage& lineage) {
+  std::string text = fmt::format("of trial {}", static_cast<long>(lineage.parent()));
+  text += lineage.has_step() ? fmt::format(", from step {}", static_cast<long>(lineage.step()))
+                             : ", whose checkpoint it waits for";
+  if (lineage.founder() == lineage.parent()) return text;
+  return text + fmt::format("; the line began with trial {}", static_cast<long>(lineage.founder()));
+}
+
 std::string DrawText(const v1::TrialDraw& draw) {
   std::vector<std::string> knew;
   const auto add = [&knew](const std::string& what, const char* how) {
@@ -194,6 +202,7 @@ std::vector<std::string> TrialText(const v1::StudyDetails& details, const v1::Tr
     lines.Add("  " + parameter.name(), Cut(ExactParameter(parameter), 1000));
   }
   if (trial.has_draw()) lines.Add("drawn", DrawText(trial.draw()));
+  if (trial.has_lineage()) lines.Add("clone", LineageText(trial.lineage()));
   lines.Add("command", Cut(ShellWords(trial.command()), 1000));
   lines.Add("slots", trial.slots() > 0 ? std::to_string(trial.slots()) : "");
   lines.Add("group", GroupPhase(trial));

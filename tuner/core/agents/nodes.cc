@@ -111,6 +111,7 @@ void Nodes::TakeNode(NodeId id, const AgentHello& event) {
   fresh.releasing = node.releasing;
   fresh.gpus = event.gpus;
   fresh.spans_launches = event.spans_launches;
+  fresh.clones = event.clones;
   fresh.told_unusable = node.told_unusable;
   fresh.held_back = node.held_back;
   std::erase_if(fresh.held_back, [&](const auto& held) { return held.first >= event.slots; });

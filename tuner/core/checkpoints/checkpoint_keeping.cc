@@ -22,7 +22,14 @@ void CheckpointKeeping::Forget(TrialId trial) {
   setbacks.erase(trial);
   waits.erase(trial);
   unfetched.erase(trial);
+  clones.erase(trial);
   due.erase(trial);
+}
+
+void CheckpointKeeping::LookAfterClonesOf(TrialId parent) {
+  for (const auto& [clone, of] : clones) {
+    if (of == parent) due.insert(clone);
+  }
 }
 
 void CheckpointKeeping::ForgetOrdersTo(NodeId node) {
@@ -44,7 +51,8 @@ void CheckpointKeeping::NotFetched(TrialId trial, Time now, std::string why) {
 
 bool CheckpointKeeping::Holds(TrialId trial) const {
   const auto failed = unfetched.find(trial);
-  return waits.contains(trial) || (failed != unfetched.end() && failed->second.again);
+  return waits.contains(trial) || clones.contains(trial) ||
+         (failed != unfetched.end() && failed->second.again);
 }
 
 bool CheckpointKeeping::FindDue(Time now) {

@@ -56,7 +56,8 @@ struct CheckpointKeeping {
   std::map<TrialId, Setback> setbacks;
   std::map<TrialId, Wait> waits;
   std::map<TrialId, Unfetched> unfetched;
-  std::set<TrialId> due;  // to be looked at in this step
+  std::map<TrialId, TrialId> clones;  // that have no checkpoint yet, and whose they begin with
+  std::set<TrialId> due;              // to be looked at in this step
 
   void Forget(TrialId trial);
   // The node knows of no order any more.
@@ -64,6 +65,8 @@ struct CheckpointKeeping {
   void FailedOnce(TrialId trial, Time now);
   // The trial's start has failed, for that reason.
   void NotFetched(TrialId trial, Time now, std::string why);
+  // Something about the checkpoints of the trial has changed.
+  void LookAfterClonesOf(TrialId parent);
   // Whether the trial must not be started for now.
   bool Holds(TrialId trial) const;
   // Moves what is due by now to `due`; true: a trial may start that was held back. The next moment

@@ -43,12 +43,26 @@ std::string PathBeside(const std::string& path, const std::string& name) {
 // ---- what nodes say -----------------------------------------------------------------------------
 
 void Checkpoints::TakeUp(const Trial& trial) {
-  if (!Ended(trial.state) && trial.newest_checkpoint->known()) keeping_.due.insert(trial.id);
+  if (Ended(trial.state)) return;
+  if (trial.newest_checkpoint->known()) keeping_.due.insert(trial.id);
+  if (!trial.lineage->awaited()) return;
+  keeping_.clones.emplace(trial.id, ParentOf(trial).id);
+  keeping_.due.insert(trial.id);
 }
 
 void Checkpoints::Observe(const Change& change) {
   const auto* changed = std::get_if<TrialStateChanged>(&change);
   if (changed != nullptr && Ended(changed->state)) keeping_.due.insert(changed->id);
+  if (const auto* cloned = std::get_if<TrialCloned>(&change)) {
+    keeping_.clones.erase(cloned->id);
+    TakeUp(turn_.TrialAt(cloned->id));
+  }
+  if (const auto* recorded = std::get_if<CheckpointRecorded>(&change)) {
+    keeping_.LookAfterClonesOf(recorded->id);
+  }
+  if (const auto* copy = std::get_if<CheckpointCopySet>(&change)) {
+    keeping_.LookAfterClonesOf(copy->id);
+  }
 }
 
 void Checkpoints::Hear(Replica& from, const ReplicaCheckpoint& message) {
@@ -87,6 +101,7 @@ void Checkpoints::On(const CheckpointCopied& event) {
     return;
   }
   keeping_.setbacks.erase(trial.id);
+  if (trial.lineage->awaited()) return BeginWithParents(trial, event);
   CheckpointCopy copy{event.node, event.what, true, pool_.nodes.at(event.node).shared_folder};
   copy.what.at = turn_.now();
   for (const CheckpointCopy& known : trial.copies) {
@@ -169,6 +184,7 @@ void Checkpoints::LookAfterAllCheckpoints() {
   for (const auto& [id, live] : pool_.live) {
     if (live.trial->newest_checkpoint->known()) keeping_.due.insert(id);
   }
+  for (const auto& [clone, parent] : keeping_.clones) keeping_.due.insert(clone);
 }
 
 // ---- what follows -------------------------------------------------------------------------------
@@ -178,7 +194,11 @@ void Checkpoints::Keep() {
   for (const TrialId id : std::exchange(keeping_.due, {})) {
     if (!turn_.state().trials.contains(id)) continue;
     const Trial& trial = turn_.TrialAt(id);
-    if (!trial.newest_checkpoint->known()) continue;
+    if (trial.lineage->awaited() && !Ended(trial.state)) OrderParents(trial);
+    if (!trial.newest_checkpoint->known()) {
+      if (Ended(trial.state)) keeping_.Forget(id);
+      continue;
+    }
     if (!Ended(trial.state)) LookForHolder(id);
     if (Ended(trial.state)) {
       keeping_.Forget(id);
@@ -187,6 +207,54 @@ void Checkpoints::Keep() {
       OrderCopy(trial);
     }
   }
+}
+
+const Trial& Checkpoints::ParentOf(const Trial& clone) const {
+  const Study& study = turn_.StudyAt(clone.study);
+  return turn_.TrialAt(study.trials.at(static_cast<std::size_t>(clone.lineage->parent)));
+}
+
+// The copy is made on a node that has it: from there on the clone's checkpoint is kept as any
+// other. A parent that trains writes newer ones and removes the old: the newest is what counts.
+void Checkpoints::OrderParents(const Trial& clone) {
+  if (keeping_.under_way.contains(clone.id)) return;
+  const auto setback = keeping_.setbacks.find(clone.id);
+  if (setback != keeping_.setbacks.end() && setback->second.again) return;
+  const Trial& parent = ParentOf(clone);
+  const CheckpointLabel newest = NewestAsFile(parent);
+  if (parent.checkpoint.empty()) {
+    trials_.EndTrial(clone.id, TrialState::kFail,
+                     absl::StrCat("trial ", parent.number,
+                                  ", with whose checkpoint it was to begin, has none any more"),
+                     std::nullopt);
+    return;
+  }
+  for (const NodeId holder : copies_.HoldersOfFile(parent)) {
+    const auto node = pool_.nodes.find(holder);
+    if (node == pool_.nodes.end() || !node->second.connected || !node->second.clones) continue;
+    keeping_.under_way[clone.id] = {holder, newest};
+    CopyCheckpointCommand copy{holder, clone.id, newest, {}};
+    copy.of = parent.number;
+    turn_.Send(std::move(copy));
+    return;
+  }
+}
+
+void Checkpoints::BeginWithParents(const Trial& clone, const CheckpointCopied& event) {
+  CheckpointLabel label = event.what;
+  label.at = turn_.now();
+  const std::int64_t parent = clone.lineage->parent;
+  turn_.Emit(
+      TrialCloned{clone.id, {parent, clone.lineage->founder, label.step, label.fingerprint}});
+  turn_.Decide(clone, DecisionKind::kStudy, 0, 0,
+               absl::StrCat("begins with ", TextOf(label), " of trial ", parent));
+  if (!label.known()) label.name.clear();  // as in all that such agents tell of
+  turn_.Emit(CheckpointRecorded{clone.id, event.path, label});
+  if (label.known()) {
+    turn_.Emit(CheckpointCopySet{
+        clone.id, {event.node, label, false, pool_.nodes.at(event.node).shared_folder}});
+  }
+  turn_.Wake();
 }
 
 void Checkpoints::OrderCopy(const Trial& trial) {

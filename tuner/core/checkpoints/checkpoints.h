@@ -27,6 +27,9 @@ namespace espalier {
 // no node sees it, too: the trial waits for one that does. Time without a single node does not
 // count, since it says nothing about whether those that have the checkpoint come back.
 //
+// A clone begins with a copy of its parent's newest checkpoint, which is made where that lies, and
+// from then on it is a trial as any other. Until it has it, it waits.
+//
 // One owner.
 class Checkpoints {
  public:
@@ -69,6 +72,8 @@ class Checkpoints {
   // ---- starts
   // Whether the trial must not be started for now.
   bool Holds(TrialId id) const { return keeping_.Holds(id); }
+  // Whether the trial is a clone that has not been given its parent's checkpoint.
+  bool AwaitsParents(TrialId id) const { return keeping_.clones.contains(id); }
   // Whether that is because no node that has its checkpoint is connected.
   bool WaitsForHolder(TrialId id) const { return keeping_.waits.contains(id); }
   // Starts the trial again from its checkpoint where those that are left of its group have been
@@ -86,6 +91,9 @@ class Checkpoints {
   void TakeUnknownFiles(NodeId node, const std::string& study_name, std::int64_t number,
                         const std::vector<const HeldCheckpoint*>& files);
   void LookAfterAllCheckpoints();
+  const Trial& ParentOf(const Trial& clone) const;
+  void OrderParents(const Trial& clone);
+  void BeginWithParents(const Trial& clone, const CheckpointCopied& event);
   void OrderCopy(const Trial& trial);
   std::optional<NodeId> PlaceForCopy(const Trial& trial, const std::vector<NodeId>& sources) const;
   bool MayDrop(const Trial& trial, const CheckpointCopy& copy) const;

@@ -161,7 +161,7 @@ absl::Status ClientTrials::MayRunOneMore(const Study& study) const {
 
 absl::Status ClientTrials::MayCreateTrial(const Study& study) {
   const StudySpec& spec = study.spec;
-  if (spec.max_trials > 0 && std::ssize(study.trials) >= spec.max_trials) {
+  if (spec.max_trials > 0 && study.counted() >= spec.max_trials) {
     return absl::FailedPreconditionError(absl::StrCat(
         "study \"", spec.name, "\" has all its ", spec.max_trials, " trials: resume it with more"));
   }

@@ -82,6 +82,8 @@ class ClientTrials {
   void EndTrial(const Trial& trial, TrialState state, std::vector<double> values);
   // Whether the study's limits allow one more; past one of them the study ends.
   absl::Status MayCreateTrial(const Study& study);
+  // Past its time the study ends.
+  absl::Status HasTimeLeft(const Study& study);
   // Not OK: the text is no key. Where a trial was made under it before, the reply names that trial.
   absl::Status CheckRequestKey(StudyId study, const char* attribute, const std::string& key);
   // Does nothing with an empty key.
@@ -108,8 +110,6 @@ class ClientTrials {
   const Study* StudyToAsk(const std::string& name, const char* key_attribute,
                           const std::string& key);
   absl::Status MayAsk(const Study& study, const Parameters& fixed);
-  // Past its time the study ends.
-  absl::Status HasTimeLeft(const Study& study);
   absl::Status MayRunOneMore(const Study& study) const;
   // Whether a WAITING trial may run now.
   absl::Status MayStart(const Study& study);

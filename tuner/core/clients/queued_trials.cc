@@ -1,10 +1,12 @@
 #include "tuner/core/clients/queued_trials.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "tuner/core/pool/checkpoint_copies.h"
 #include "tuner/core/state/refusals.h"
 
 namespace espalier {
@@ -33,6 +35,95 @@ absl::Status CheckGiven(const Study& study, const EnqueueTrial& event) {
   return absl::InvalidArgumentError(
       absl::StrCat("study \"", study.spec.name, "\" draws nothing: parameter \"",
                    absl::StrJoin(missing, "\", \""), "\" is needed too"));
+}
+
+absl::Status MayBeCloned(const Trial& trial, const Study& study) {
+  const std::string which =
+      absl::StrCat("trial ", trial.number, " of study \"", study.spec.name, "\"");
+  if (study.spec.by_clients()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        which,
+        " is run by its client, and no checkpoint of it is known: trials of the pool can be "
+        "cloned"));
+  }
+  if (Ended(trial.state)) {
+    return absl::FailedPreconditionError(absl::StrCat(which, " has ended as ",
+                                                      std::string(ToString(trial.state)),
+                                                      ": a trial can be cloned until it ends"));
+  }
+  if (trial.attributes.system.contains(kTrialParameters)) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        which,
+        " was enqueued with its parameters as one text, of which no part can be changed: "
+        "enqueue another one"));
+  }
+  if (trial.checkpoint.empty()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(which, " has saved no checkpoint yet, with which a clone could begin"));
+  }
+  // A program of its own writes there when it likes: what is copied then may be of two moments.
+  if (NewestAsFile(trial).name.empty() && trial.state == TrialState::kRunning) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        which,
+        " saves in files of its own, which may change while they are copied: it can be "
+        "cloned while it is paused"));
+  }
+  return absl::OkStatus();
+}
+
+// Those of the space that are active with what is set, from there or from the parent.
+absl::StatusOr<Parameters> InSpace(const Trial& parent, const Parameters& set,
+                                   const SearchSpace& space) {
+  Parameters all;
+  for (std::size_t i = 0; i < space.dimensions().size(); ++i) {
+    const std::string& name = space.dimensions()[i].name;
+    const ParameterValue* value = Find(set, name);
+    if (!space.IsActive(i, all)) {
+      if (value != nullptr) all.push_back({name, *value});  // Validate says why it cannot be
+      continue;
+    }
+    if (value == nullptr) value = Find(parent.parameters, name);
+    if (value == nullptr) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "parameter \"", name, "\" is needed too, which trial ", parent.number, " does not have"));
+    }
+    all.push_back({name, *value});
+  }
+  for (const Parameter& one : set) {
+    if (Find(all, one.name) == nullptr) all.push_back(one);  // Validate says that it is unknown
+  }
+  ESPALIER_RETURN_IF_ERROR(space.Validate(all));
+  return all;
+}
+
+absl::StatusOr<Parameters> ParametersOfClone(const Trial& parent, const Study& study,
+                                             const Parameters& set) {
+  if (set.empty()) {
+    return absl::InvalidArgumentError(
+        "a clone has at least one parameter of its own: none is given");
+  }
+  Parameters all = parent.parameters;
+  if (!study.spec.space.dimensions().empty()) {
+    ESPALIER_ASSIGN_OR_RETURN(all, InSpace(parent, set, study.spec.space));
+  } else {
+    for (const Parameter& one : set) {
+      const auto at = std::find_if(all.begin(), all.end(),
+                                   [&one](const Parameter& p) { return p.name == one.name; });
+      if (at == all.end()) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("trial ", parent.number, " has no parameter \"", one.name, "\""));
+      }
+      at->value = one.value;
+    }
+  }
+  const auto same = [](const Parameter& a, const Parameter& b) {
+    return a.name == b.name && SameValue(a.value, b.value);
+  };
+  if (std::ranges::equal(all, parent.parameters, same)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("trial ", parent.number, " has these parameters itself"));
+  }
+  return all;
 }
 
 }  // namespace
@@ -113,6 +204,42 @@ void QueuedTrials::On(const CancelTrial& event) {
   }
   trials_.EndTrial(trial->id, event.state, reason, last, {}, event.state == TrialState::kFail);
   turn_.reply().content = TrialReply{event.trial, false, true};
+}
+
+// Clones are beside the trials of which the study has a number: whoever wants one has asked for it.
+void QueuedTrials::On(const CloneTrial& event) {
+  absl::Status& status = turn_.reply().status;
+  const auto found = turn_.state().trials.find(event.parent);
+  if (found == turn_.state().trials.end()) {
+    status = NoTrial(event.parent);
+    return;
+  }
+  const Trial& parent = found->second;
+  const Study& study = turn_.StudyAt(parent.study);
+  status = clients_.CheckRequestKey(study.id, kCreationKey, event.request_key);
+  if (!status.ok() || turn_.reply().existed()) return;
+  status = MayBeCloned(parent, study);
+  if (status.ok() && study.state != StudyState::kRunning) status = NotRunning(study);
+  if (status.ok()) status = clients_.HasTimeLeft(study);
+  if (!status.ok()) return;
+  absl::StatusOr<Parameters> parameters = ParametersOfClone(parent, study, event.set);
+  if (!parameters.ok()) {
+    status = absl::InvalidArgumentError(absl::StrCat(
+        "study \"", study.spec.name, "\": ", std::string(parameters.status().message())));
+    return;
+  }
+  const TrialId id(turn_.state().last_trial.value + 1);
+  turn_.Emit(TrialCreated{.id = id,
+                          .study = study.id,
+                          .number = std::ssize(study.trials),
+                          .parameters = *std::move(parameters),
+                          .at = turn_.now()});
+  const std::int64_t founder = parent.lineage->cloned() ? parent.lineage->founder : parent.number;
+  turn_.Emit(TrialCloned{id, {.parent = parent.number, .founder = founder}});
+  if (!parent.environment.empty()) turn_.Emit(TrialEnvironmentSet{id, parent.environment});
+  clients_.KeepRequestKey(id, kCreationKey, event.request_key);
+  turn_.Wake();
+  turn_.reply().content = TrialReply{id};
 }
 
 void QueuedTrials::On(const HoldTrial& event) {

@@ -6,8 +6,8 @@
 
 namespace espalier {
 
-// Trials that clients enqueue and the pool runs: how they come in and are cancelled, and what their
-// programs tell through clients. What is refused is the reply's status. One owner.
+// Trials of the pool that clients enqueue or clone: how they come in and are cancelled, and what
+// their programs tell through clients. What is refused is the reply's status. One owner.
 class QueuedTrials {
  public:
   QueuedTrials(Turn& turn, Trials& trials, ClientTrials& clients)
@@ -16,6 +16,7 @@ class QueuedTrials {
   // Takes trials of any study: those that clients run go on to ClientTrials.
   void On(const EnqueueTrial& event);
   void On(const CancelTrial& event);
+  void On(const CloneTrial& event);
   void On(const HoldTrial& event);
   void On(const SetTrialEnvironment& event);
   void On(const RecordReport& event);

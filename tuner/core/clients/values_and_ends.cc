@@ -58,7 +58,7 @@ void ClientTrials::AfterEnd(const Trial& trial) {
 void ClientTrials::EndIfAllTold(StudyId id) {
   const Study& study = turn_.StudyAt(id);
   if (study.state != StudyState::kRunning) return;
-  const bool full = study.spec.max_trials > 0 && std::ssize(study.trials) >= study.spec.max_trials;
+  const bool full = study.spec.max_trials > 0 && study.counted() >= study.spec.max_trials;
   const bool exhausted = plugins_.Exhausted(id);
   if (!full && !exhausted) return;
   const bool all_ended = std::all_of(study.trials.begin(), study.trials.end(), [this](TrialId t) {

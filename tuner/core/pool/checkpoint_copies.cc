@@ -7,6 +7,22 @@
 
 namespace espalier {
 
+CheckpointLabel NewestAsFile(const Trial& trial) {
+  CheckpointLabel label = *trial.newest_checkpoint;
+  if (label.known() || trial.checkpoint.empty()) return label;
+  const std::string name = trial.checkpoint.substr(trial.checkpoint.rfind('/') + 1);
+  if (name.starts_with("step-") && name.ends_with(".pt")) label.name = name;
+  return label;
+}
+
+std::vector<NodeId> CheckpointCopies::HoldersOfFile(const Trial& trial) const {
+  if (trial.newest_checkpoint->known()) return HoldersOf(trial);
+  if (trial.checkpoint.empty() || trial.spans.empty()) return {};
+  const std::vector<Slot>& slots = trial.spans.back().slots;
+  if (slots.empty()) return {};
+  return {slots.front().node};
+}
+
 std::vector<NodeId> CheckpointCopies::HoldersOf(const Trial& trial) const {
   std::vector<NodeId> connected;
   std::vector<NodeId> away;

@@ -15,6 +15,11 @@ std::string CheckpointKey(const Trial& trial);
 // "checkpoint step-120.pt".
 std::string TextOf(const CheckpointLabel& label);
 
+// The trial's newest checkpoint as its agent finds it, step 0 and no name if it has none. Agents
+// that give none away, as that of `tuner run`, tell its path alone: then its name is that of the
+// file, if it is one of the library's, and it has no fingerprint.
+CheckpointLabel NewestAsFile(const Trial& trial);
+
 // Where the newest checkpoint of a trial is, and which nodes could pass on a checkpoint, according
 // to the present state and pool.
 class CheckpointCopies {
@@ -24,6 +29,8 @@ class CheckpointCopies {
   // Nodes that have it, connected ones first. For a shared folder that no connected node sees, the
   // node that wrote there: the folder has not gone with it.
   std::vector<NodeId> HoldersOf(const Trial& trial) const;
+  // Of one that is known by its path alone: the node on which the trial has run last.
+  std::vector<NodeId> HoldersOfFile(const Trial& trial) const;
   // Nodes that have it on a disk of their own, and are connected.
   std::set<NodeId> OwnCopiesOf(const Trial& trial) const;
   // Whether a node that has it is connected; true also of a trial that has none.

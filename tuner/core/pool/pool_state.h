@@ -52,6 +52,7 @@ struct Node {
   // slots.
   int gpus = 0;
   bool spans_launches = false;                 // see AgentHello
+  bool clones = false;                         // likewise
   std::map<int, std::string> told_unusable{};  // slots, and why: by its agent
   std::map<int, HeldBackSlot> held_back{};
   std::map<int, std::string> unusable{};  // all of these

@@ -66,7 +66,7 @@ void PoolWork::DescribeWork(Pool& pool, PoolSizeRequest& request) {
     std::int64_t to_start = 0;
     if (plugins_.MayDraw(study) && !plugins_.Of(study).too_late) {
       if (spec.max_trials == 0) request.work_left_s = std::numeric_limits<double>::infinity();
-      to_start = std::max<std::int64_t>(0, spec.max_trials - std::ssize(study.trials));
+      to_start = std::max<std::int64_t>(0, spec.max_trials - study.counted());
     }
     request.work_left_s += each_s * static_cast<double>(to_start);
   }

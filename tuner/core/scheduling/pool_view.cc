@@ -276,7 +276,7 @@ StudyDemand PoolView::DemandOf(const Study& study, int most_slots) {
     demand.configurations =
         static_cast<int>(std::clamp<std::int64_t>(limit, 0, demand.configurations));
   };
-  if (study.spec.max_trials > 0) at_most(study.spec.max_trials - std::ssize(study.trials));
+  if (study.spec.max_trials > 0) at_most(study.spec.max_trials - study.counted());
   if (study.spec.max_concurrent_trials > 0) {
     const auto alive = std::count_if(pool_.live.begin(), pool_.live.end(), [&](const auto& live) {
       return live.second.study == &study && !trials_.Held(live.first);
@@ -370,8 +370,7 @@ std::map<StudyId, StudyUse> PoolView::UsesOfStudies() const {
 
 bool PoolView::MayDrawMore(const Study& study, std::int64_t alive) const {
   const StudySpec& spec = study.spec;
-  return plugins_.MayDraw(study) &&
-         (spec.max_trials == 0 || std::ssize(study.trials) < spec.max_trials) &&
+  return plugins_.MayDraw(study) && (spec.max_trials == 0 || study.counted() < spec.max_trials) &&
          (spec.max_concurrent_trials == 0 || alive < spec.max_concurrent_trials);
 }
 

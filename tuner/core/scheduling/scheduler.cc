@@ -170,7 +170,7 @@ void Scheduler::CreateTrials(const Study& study, int& room) {
   }
   const auto another = [&] {
     return room >= spec.min_slots && !plugins.exhausted &&
-           (spec.max_trials == 0 || std::ssize(study.trials) < spec.max_trials) &&
+           (spec.max_trials == 0 || study.counted() < spec.max_trials) &&
            (spec.max_concurrent_trials == 0 || alive < spec.max_concurrent_trials);
   };
   if (!another()) return;
@@ -180,8 +180,9 @@ void Scheduler::CreateTrials(const Study& study, int& room) {
       .held_by_pruner = [this](const Trial& trial) { return trials_.HeldByPruner(trial.id); }};
   while (another()) {
     const std::int64_t number = std::ssize(study.trials);
-    const bool is_point = number < std::ssize(spec.points);
-    const Parameters& given = is_point ? spec.points[static_cast<std::size_t>(number)] : kNone;
+    const std::int64_t counted = study.counted();
+    const bool is_point = counted < std::ssize(spec.points);
+    const Parameters& given = is_point ? spec.points[static_cast<std::size_t>(counted)] : kNone;
     std::optional<DrawnTrial> drawn =
         draws_.Draw(study, plugins.sampler, {.number = number, .given = given}, trials);
     if (!drawn) return;  // it comes with DrawMade, which wakes the scheduler

@@ -76,6 +76,11 @@ struct TrialDrawn {
   TrialId id;
   TrialDraw draw;
 };
+// The trial begins with another one's checkpoint: first without the checkpoint, then with it.
+struct TrialCloned {
+  TrialId id;
+  Lineage lineage;
+};
 struct TrialStateChanged {
   TrialId id;
   TrialState state;
@@ -233,14 +238,16 @@ struct ReplicaIdsReserved {
   std::int64_t below;
 };
 
-using Change = std::variant<
-    StudyCreated, StudyStateChanged, StudyLimitsChanged, StudyClockSet, StudyDeleted, StudyRenamed,
-    StudyAttributeSet, SuggestionAdded, TrialCreated, TrialDrawn, TrialStateChanged, TrialTold,
-    ParameterSuggested, TrialAttributeSet, TrialHeld, TrialEnvironmentSet, FinalValueReported,
-    ValueReported, RankValueTold, RankValuesForgotten, VerdictAgreed, GenerationAdvanced,
-    SlotsHeldChanged, ResizeMeasured, FiguresRecorded, CheckpointRecorded, CheckpointCopySet,
-    CheckpointCopyGone, TrialPinned, TrialRestarted, JoinsFailed, DecisionMade, NodeRegistered,
-    NodeTermsTold, NodeSeen, NodeDrained, PoolPolicySet, TokenKept, ReplicaIdsReserved>;
+using Change =
+    std::variant<StudyCreated, StudyStateChanged, StudyLimitsChanged, StudyClockSet, StudyDeleted,
+                 StudyRenamed, StudyAttributeSet, SuggestionAdded, TrialCreated, TrialDrawn,
+                 TrialCloned, TrialStateChanged, TrialTold, ParameterSuggested, TrialAttributeSet,
+                 TrialHeld, TrialEnvironmentSet, FinalValueReported, ValueReported, RankValueTold,
+                 RankValuesForgotten, VerdictAgreed, GenerationAdvanced, SlotsHeldChanged,
+                 ResizeMeasured, FiguresRecorded, CheckpointRecorded, CheckpointCopySet,
+                 CheckpointCopyGone, TrialPinned, TrialRestarted, JoinsFailed, DecisionMade,
+                 NodeRegistered, NodeTermsTold, NodeSeen, NodeDrained, PoolPolicySet, TokenKept,
+                 ReplicaIdsReserved>;
 
 // For parts that keep something beside the state: the trial that the change ends, and the study
 // that it ends or deletes, with all its trials. None: it ends nothing. A study that has ended may

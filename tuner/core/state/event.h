@@ -137,6 +137,14 @@ struct EnqueueTrial {
 // byte for byte.
 inline constexpr char kTrialParameters[] = "espalier:parameters";
 
+// A new trial of the pool, in the study of this one, that begins with its newest checkpoint and has
+// its parameters but for these.
+struct CloneTrial {
+  TrialId parent;
+  Parameters set;
+  std::string request_key;
+};
+
 // A trial of the pool which does not run waits until it is let go, also where its study runs.
 struct HoldTrial {
   TrialId trial;
@@ -251,6 +259,7 @@ struct AgentHello {
   // slots.
   int gpus = 0;
   bool spans_launches = false;  // it can start its share of ranks that are on several nodes
+  bool clones = false;          // it can copy a checkpoint from one trial to another
 };
 // Slots of the node on which nothing is to be started at present, and why: all of them, so that
 // those not listed can be used again.
@@ -304,6 +313,7 @@ struct CheckpointCopied {
   CheckpointLabel what;
   std::string error{};
   std::int64_t bytes = 0;  // over the network
+  std::string path{};  // where it lies now, on the node
 };
 
 // The pool is divided by this policy from now on, whatever studies name; also after a restart.
@@ -347,12 +357,12 @@ struct Tick {};
 using Event =
     std::variant<CreateStudy, StopStudy, ResumeStudy, TellValue, PinTrial, DrainNode, DeleteStudy,
                  RenameStudy, SetStudyAttribute, CreateTrial, AskTrial, EnqueueTrial, ReportValue,
-                 AskVerdict, TellEnd, CancelTrial, HoldTrial, SetTrialEnvironment, RecordReport,
-                 SetTrialAttributes, SuggestParameter, SetTrialAttribute, SetIntermediateValue,
-                 SetTrialState, AcquireSlots, RenewSlots, ReleaseSlots, AgentHello, AgentLeaving,
-                 AgentSlots, AgentGone, ReplicaStarted, FromReplica, ReplicaExited,
-                 CheckpointCopied, SetPoolPolicy, AddToken, RemoveToken, PlanMade, DrawMade,
-                 TerminatorAnswered, Tick>;
+                 AskVerdict, TellEnd, CancelTrial, CloneTrial, HoldTrial, SetTrialEnvironment,
+                 RecordReport, SetTrialAttributes, SuggestParameter, SetTrialAttribute,
+                 SetIntermediateValue, SetTrialState, AcquireSlots, RenewSlots, ReleaseSlots,
+                 AgentHello, AgentLeaving, AgentSlots, AgentGone, ReplicaStarted, FromReplica,
+                 ReplicaExited, CheckpointCopied, SetPoolPolicy, AddToken, RemoveToken, PlanMade,
+                 DrawMade, TerminatorAnswered, Tick>;
 
 // ---- Commands: all that the core ever asks for -----------------------------------------------
 // They go to the agent of `node` after the changes of their step are committed. Each can be
@@ -397,6 +407,9 @@ struct CopyCheckpointCommand {
   TrialId trial;
   CheckpointLabel what;
   std::vector<NodeId> sources;
+  // Instead of sources: the number of the trial of the same study whose checkpoint it is, in the
+  // place where the node has that trial's; -1: it is the trial's own.
+  std::int64_t of = -1;
 };
 // Copies of the trial's checkpoints are not needed there any more. The trial may be deleted.
 struct DropCheckpointsCommand {
@@ -420,8 +433,8 @@ struct StudyReply {
   StudyId study;
   bool existed = false;
 };
-// To PinTrial, CreateTrial, AskTrial, EnqueueTrial; `updated` is told of what SetTrialState,
-// CancelTrial and RecordReport have changed.
+// To PinTrial, CreateTrial, AskTrial, EnqueueTrial, CloneTrial; `updated` is told of what
+// SetTrialState, CancelTrial and RecordReport have changed.
 struct TrialReply {
   TrialId trial;
   bool existed = false;

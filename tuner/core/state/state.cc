@@ -102,6 +102,11 @@ class Applier {
   }
 
   void operator()(const TrialDrawn& c) { TrialAt(c.id).draw = ToText(c.draw); }
+  void operator()(const TrialCloned& c) {
+    Trial& trial = TrialAt(c.id);
+    if (!trial.lineage->cloned()) ++StudyAt(trial.study).clones;
+    trial.lineage = c.lineage;
+  }
 
   void operator()(const StudyDeleted& c) {
     const Study& study = StudyAt(c.id);

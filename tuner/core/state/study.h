@@ -20,6 +20,7 @@
 #include "search_spaces/search_space.h"
 #include "tuner/core/state/belief.h"
 #include "tuner/core/state/curve.h"
+#include "tuner/core/state/lineage.h"
 #include "tuner/messages/training_figures.h"
 
 namespace espalier {
@@ -417,7 +418,9 @@ struct Trial {
   std::vector<SuggestedValue> suggested;  // in the order in which they were drawn
   Attributes attributes;
   Rarely<std::string> draw;  // what its parameters were drawn from (TrialDraw); empty: nothing was
-  // What it has to keep, as far as its attributes tell (search_spaces/formats/optuna/constraints.h).
+  Rarely<Lineage> lineage;   // none: it began afresh
+  // What it has to keep, as far as its attributes tell
+  // (search_spaces/formats/optuna/constraints.h).
   Rarely<std::vector<double>> constraints;
 
   friend bool operator==(const Trial&, const Trial&) = default;
@@ -482,6 +485,10 @@ struct Study {
   std::int64_t decisions_made = 0;
   Attributes attributes;
   std::vector<Suggestion> suggestions;  // no two with the same name and distribution
+  std::int64_t clones = 0;              // among its trials
+
+  // Its trials but for clones: those of which spec.max_trials is the limit.
+  std::int64_t counted() const { return std::ssize(trials) - clones; }
 
   void Note(Decision decision) {
     decisions.push_back(std::move(decision));

@@ -114,7 +114,7 @@ void Studies::On(const ResumeStudy& event) {
   const StudyId id = found->id;
   const std::int64_t most = event.max_trials > 0 ? event.max_trials : found->spec.max_trials;
   const bool all_ended = found->state != StudyState::kRunning && most > 0 &&
-                         std::ssize(found->trials) >= most && !AnyMayRun(*found);
+                         found->counted() >= most && !AnyMayRun(*found);
   // Those of the pool end again by themselves; with clients nothing ever happens to it.
   if (found->spec.by_clients() && all_ended) {
     turn_.reply().status = absl::FailedPreconditionError(absl::StrCat(
@@ -260,8 +260,7 @@ void Studies::EndStudyIfDone(StudyId id) {
   // What has ended since the pruner was asked may let others go on.
   trials_.UpdateHeld(study);
   if (AnyMayRun(study)) return;
-  const bool all_drawn =
-      study.spec.max_trials > 0 && std::ssize(study.trials) >= study.spec.max_trials;
+  const bool all_drawn = study.spec.max_trials > 0 && study.counted() >= study.spec.max_trials;
   const bool too_late = limits_.TooLateForNewTrials(study);
   // Nobody knows whether a queue gets more trials: one that is empty waits for none.
   const bool empty_queue = study.spec.queued() && !AnyHeldByClient(study);

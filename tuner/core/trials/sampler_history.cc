@@ -54,6 +54,7 @@ void SamplerHistory::Update(const TunerState& state, const Study& study,
   std::vector<Observation> held;
   std::erase_if(open_, [&](std::int64_t number) {
     const Trial& trial = state.trials.at(study.trials[static_cast<std::size_t>(number)]);
+    if (trial.lineage->cloned()) return true;
     const Parameters* const parameters = trials.parameters_of(trial);
     if (Ended(trial.state)) {
       const KeptTrial& kept = Keep(trial, *parameters);

@@ -20,8 +20,9 @@ Observation ObservationOf(const Trial& trial, const Parameters* parameters, bool
 
 // What a sampler learns from: the results of a study's trials that have ended, and the trials under
 // way. A trial that its pruner holds back stands among the former, as if it had been pruned, until
-// it may go on. What has ended stays as it is, and is kept: so a look at a long study costs what
-// has changed since the last one. One owner.
+// it may go on. Clones are none of these: what they come to is owed to their parents' parameters,
+// too. What has ended stays as it is, and is kept: so a look at a long study costs what has changed
+// since the last one. One owner.
 class SamplerHistory {
  public:
   // What the study's trials are to those who know them.

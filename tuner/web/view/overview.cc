@@ -111,7 +111,7 @@ StudyRow RowOf(const Study& study, const View& view) {
   if (study.spec.has_metric) row.metric = study.spec.metric;
   row.directions = study.spec.directions;
   for (const TrialState of : kTrialStates) row.trials.emplace_back(of, tally.count(of));
-  if (study.spec.max_trials > 0) row.total = study.spec.max_trials;
+  if (study.spec.max_trials > 0) row.total = study.spec.max_trials + study.clones;
   if (const auto& best = tally.best()) {
     const TrialId id = study.trials.at(static_cast<std::size_t>(best->number));
     row.best = Best{id, best->number, best->value};

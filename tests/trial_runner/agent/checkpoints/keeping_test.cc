@@ -59,6 +59,22 @@ class KeepingTest : public AgentTest {
     service_.Start(start);
     EXPECT_EQ(service_.AwaitExit(1).exit_code(), 0);
   }
+  // Of the checkpoint that trial 2 has here, for trial 3.
+  void OrderClone() {
+    v1::ServiceMessage message;
+    v1::CopyCheckpoint& copy = *message.mutable_copy();
+    copy.set_trial_id(32);
+    copy.set_study("mnist");
+    copy.set_study_identity("2-200");
+    copy.set_trial_number(3);
+    copy.set_of_trial(2);
+    Fill(*copy.mutable_from());
+    copy.mutable_from()->clear_sources();
+    service_.Send(message);
+  }
+  fs::path OfClone(const std::string& name) const {
+    return fs::path(Path("agent")) / "mnist" / "trial-3" / "checkpoints" / name;
+  }
   void OrderCopy() {
     v1::ServiceMessage message;
     v1::CopyCheckpoint& copy = *message.mutable_copy();
@@ -239,6 +255,31 @@ TEST_F(KeepingTest, ACopyIsNotPutAmongTheFilesOfAnotherStudyOfThatName) {
   Fill(*start.mutable_from());
   service_.Start(start);
   EXPECT_EQ(service_.AwaitExit(2).last_output(), "learntstep-7.pt\n");
+}
+
+TEST_F(KeepingTest, ACloneIsGivenACopyOfWhatItsParentHasHere) {
+  StartAgent();
+  EXPECT_TRUE(service_.hellos().back().clones());
+  CopyHere();
+  OrderClone();
+  const v1::CheckpointCopied copied = AwaitCopied();
+  EXPECT_EQ(copied.error(), "");
+  EXPECT_EQ(copied.trial_id(), 32);
+  EXPECT_EQ(copied.fingerprint(), fingerprint_);
+  EXPECT_EQ(copied.step(), 7);
+  EXPECT_EQ(copied.path(), OfClone("step-7.pt").string());
+  EXPECT_EQ(ReadManifest(OfClone("").string(), "step-7.pt")->fingerprint, fingerprint_);
+  EXPECT_TRUE(fs::exists(Own("step-7.pt")));
+  std::ofstream(Own("step-7.pt")) << "forgotten";
+  EXPECT_EQ(fs::file_size(OfClone("step-7.pt")), 6U) << "it is the clone's own";
+}
+
+TEST_F(KeepingTest, ACloneWhoseParentHasItNoMoreIsTold) {
+  StartAgent();
+  OrderClone();
+  EXPECT_EQ(AwaitCopied().error(),
+            "checkpoint step-7.pt of trial 2 in study mnist is there no more");
+  EXPECT_FALSE(fs::exists(OfClone("step-7.pt")));
 }
 
 TEST_F(KeepingTest, WhatTheTrialWroteHereIsNotDropped) {
