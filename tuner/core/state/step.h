@@ -48,6 +48,10 @@ struct CoreOptions {
   bool plan_aside = false;
 };
 
+// What samplers and terminators do within a step where others can do it aside, at the most: about
+// half a millisecond (see Sampler::Work).
+inline constexpr double kMostWorkHere = 20'000;
+
 // What the engine must do. A request may come twice.
 struct NodeRequest {
   bool start = false;  // else release

@@ -12,8 +12,6 @@ namespace espalier {
 
 namespace {
 
-// Half a millisecond at most (see Terminator::Work). What takes longer is answered aside.
-constexpr double kMostAskedHere = 20'000;
 constexpr std::uint64_t kSeedOfTerminators = 0x7465726d696e6174;  // unlike those of draws
 
 }  // namespace
@@ -47,7 +45,7 @@ std::optional<std::string> Terminations::Ask(const Study& study,
       .direction = study.spec.direction(),
       .ended = ended,
       .seed = MixSeed(study.spec.seed ^ kSeedOfTerminators, ended.size())};
-  if (!options_.plan_aside || terminator->Work(input) <= kMostAskedHere) {
+  if (!options_.plan_aside || terminator->Work(input) <= kMostWorkHere) {
     return terminator->Judge(input);
   }
   auto question = std::make_shared<TerminatorQuestion>();

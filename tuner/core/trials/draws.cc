@@ -9,9 +9,6 @@ namespace espalier {
 
 namespace {
 
-// About half a millisecond (see Sampler::Work). What takes longer is made aside.
-constexpr double kMostWorkHere = 20'000;
-
 // What is fixed for all trials, as far as this one's own parameters leave a place for it.
 Parameters GivenTo(const StudySpec& spec, const Parameters& own) {
   if (spec.fixed.empty()) return own;
