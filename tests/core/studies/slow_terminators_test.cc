@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tests/core/parts_fixture.h"
 #include "tuner/core/studies/terminations.h"
 #include "tuner/core/terminators/question.h"
@@ -16,9 +18,9 @@ constexpr StudyId kStudyThatMayEnd{1};
 // Ends a study after three trials, after long thought.
 class SlowTerminator final : public Terminator {
  public:
-  std::optional<std::string> Judge(const TerminatorInput& input) const override {
-    if (input.ended.size() < 3) return std::nullopt;
-    return "three have ended, the last with " + std::to_string(input.ended.back().value);
+  TerminatorVerdict Judge(const TerminatorInput& input) const override {
+    if (input.ended.size() < 3) return {false, "two are too few"};
+    return {true, "three have ended, the last with " + std::to_string(input.ended.back().value)};
   }
   double Work(const TerminatorInput&) const override { return 1e9; }
 };
@@ -80,12 +82,34 @@ TEST_F(SlowTerminators, EndNoStudyThatHasStoppedOrIsGone) {
   End(0);
   End(1);
   turn_.Emit(StudyStateChanged{kStudyThatMayEnd, StudyState::kStopped, "", turn_.now()});
-  terminations_.On({kStudyThatMayEnd, 1, "it is enough"});
+  terminations_.On({kStudyThatMayEnd, 1, {true, "it is enough"}});
   EXPECT_EQ(study().state, StudyState::kStopped);
-  terminations_.On({kStudyThatMayEnd, 7, "nobody has asked this"});
+  terminations_.On({kStudyThatMayEnd, 7, {true, "nobody has asked this"}});
   turn_.Emit(StudyDeleted{kStudyThatMayEnd, turn_.state().last_study, turn_.state().last_trial});
-  terminations_.On({kStudyThatMayEnd, 1, "it is enough"});
+  terminations_.On({kStudyThatMayEnd, 1, {true, "it is enough"}});
   EXPECT_FALSE(turn_.state().studies.contains(kStudyThatMayEnd));
+}
+
+// Nothing of a trial that has ended is copied for another question.
+TEST_F(SlowTerminators, AreAskedAgainOfWhatIsKept) {
+  const auto first = End(0);
+  ASSERT_EQ(first.size(), 1u);
+  terminations_.On(AnswerOf(*first.front()));
+  const auto second = End(1);
+  ASSERT_EQ(second.size(), 1u);
+  EXPECT_EQ(second.front()->ended.at(0).parameters, first.front()->ended.at(0).parameters);
+  EXPECT_EQ(second.front()->ended.size(), 2u);
+}
+
+TEST_F(SlowTerminators, TellOnceWhatTheyLack) {
+  for (std::int64_t n = 0; n < 2; ++n) {
+    const auto questions = End(n);
+    ASSERT_EQ(questions.size(), 1u);
+    terminations_.On(AnswerOf(*questions.front()));
+  }
+  EXPECT_EQ(study().state, StudyState::kRunning);
+  EXPECT_EQ(std::ranges::count(study().decisions, "stagnation: two are too few", &Decision::reason),
+            1);
 }
 
 // What a question is made of stays, whatever becomes of the study.
@@ -95,7 +119,7 @@ TEST_F(SlowTerminators, AnswerFromWhatWasWhenTheyWereAsked) {
   turn_.Emit(StudyDeleted{kStudyThatMayEnd, turn_.state().last_study, turn_.state().last_trial});
   ASSERT_EQ(question.front()->ended.size(), 1u);
   EXPECT_TRUE(question.front()->ended.front().parameters->empty());
-  EXPECT_EQ(AnswerTo(*question.front(), {}), std::nullopt);
+  EXPECT_FALSE(AnswerTo(*question.front(), {}).ends);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include <cmath>
 #include <fstream>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -22,11 +23,14 @@ std::vector<Observation> Ended(const std::vector<double>& values) {
   return ended;
 }
 
+// The reason to end the study; nullopt: it goes on.
 std::optional<std::string> Judge(const std::vector<Observation>& ended, const Options& options,
                                  Direction direction = Direction::kMinimize) {
   const auto terminator = MakeTerminator("stagnation", options);
   EXPECT_TRUE(terminator.ok()) << terminator.status();
-  return (*terminator)->Judge({.space = kSpace, .direction = direction, .ended = ended});
+  const TerminatorVerdict verdict =
+      (*terminator)->Judge({.space = kSpace, .direction = direction, .ended = ended});
+  return verdict.ends ? std::optional(verdict.reason) : std::nullopt;
 }
 
 const Options kSoon = {{"trials", 2}, {"min_trials", 1}};

@@ -5,11 +5,11 @@
 #include <utility>
 #include <vector>
 
-#include "tuner/core/clients/suggested_parameters.h"
 #include "tuner/core/samplers/draw.h"
 #include "tuner/core/samplers/prior.h"
 #include "tuner/core/trials/draws.h"
 #include "tuner/core/trials/searched_space.h"
+#include "tuner/core/trials/suggested_parameters.h"
 
 namespace espalier {
 

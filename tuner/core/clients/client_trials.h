@@ -10,13 +10,13 @@
 #include <vector>
 
 #include "tuner/core/clients/request_keys.h"
-#include "tuner/core/clients/suggested_parameters.h"
 #include "tuner/core/pruners/pruner.h"
 #include "tuner/core/state/step.h"
 #include "tuner/core/state/turn.h"
 #include "tuner/core/trials/draws.h"
 #include "tuner/core/trials/rank_reports.h"
 #include "tuner/core/trials/study_plugins.h"
+#include "tuner/core/trials/suggested_parameters.h"
 #include "tuner/core/trials/trials.h"
 
 namespace espalier {

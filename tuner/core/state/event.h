@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "tuner/core/state/kept_token.h"
 #include "tuner/core/state/study.h"
+#include "tuner/core/state/terminator_verdict.h"
 #include "tuner/messages/membership.h"
 #include "tuner/messages/replica_messages.h"
 
@@ -347,8 +348,8 @@ struct DrawMade {
 // The answer to one of StepResult::questions.
 struct TerminatorAnswered {
   StudyId study;
-  std::int64_t number = 0;              // of the question
-  std::optional<std::string> reason{};  // to end the study; none: it goes on
+  std::int64_t number = 0;  // of the question
+  TerminatorVerdict verdict{};
 };
 
 // Time passed: at Core::NextDeadline, or at any other moment.

@@ -187,10 +187,14 @@ absl::Status ValidateForSeveralDirections(const StudySpec& spec) {
 
 absl::Status ValidateTerminator(const StudySpec& spec) {
   const PluginSpec& terminator = spec.terminator;
-  ESPALIER_RETURN_IF_ERROR(
-      InKey("terminator", MakeTerminator(terminator.name, terminator.options).status()));
-  if (terminator.name == "none" || (spec.has_metric && spec.directions.size() <= 1)) {
-    return absl::OkStatus();
+  const auto made = MakeTerminator(terminator.name, terminator.options);
+  ESPALIER_RETURN_IF_ERROR(InKey("terminator", made.status()));
+  if (terminator.name == "none") return absl::OkStatus();
+  if (spec.has_metric && spec.directions.size() <= 1) {
+    const absl::Status fits = (*made)->Fits(SearchedSpace(spec));
+    if (fits.ok()) return fits;
+    return InKey("terminator", absl::InvalidArgumentError(
+                                   absl::StrCat("\"", terminator.name, "\" ", fits.message())));
   }
   return absl::InvalidArgumentError(absl::StrCat(
       "\"terminator\": \"", terminator.name, "\" goes by the values of one metric, and ",

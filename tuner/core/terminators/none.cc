@@ -7,7 +7,7 @@ namespace {
 // Leaves a study to its limits.
 class None : public Terminator {
  public:
-  std::optional<std::string> Judge(const TerminatorInput&) const override { return std::nullopt; }
+  TerminatorVerdict Judge(const TerminatorInput&) const override { return {}; }
 };
 
 }  // namespace

@@ -4,7 +4,7 @@
 
 namespace espalier {
 
-std::optional<std::string> AnswerTo(const TerminatorQuestion& question, std::stop_token stop) {
+TerminatorVerdict AnswerTo(const TerminatorQuestion& question, std::stop_token stop) {
   return question.terminator->Judge({.space = question.space,
                                      .direction = question.direction,
                                      .ended = question.ended,

@@ -1,9 +1,7 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <memory>
-#include <optional>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -28,10 +26,10 @@ struct TerminatorQuestion {
   Direction direction = Direction::kMinimize;
   std::vector<Observation> ended;
   std::uint64_t seed = 0;
-  std::deque<Parameters> kept{};
+  std::shared_ptr<const void> kept_of_ended{};
 };
 
 // Once `stop` is asked for, anything may be returned.
-std::optional<std::string> AnswerTo(const TerminatorQuestion& question, std::stop_token stop);
+TerminatorVerdict AnswerTo(const TerminatorQuestion& question, std::stop_token stop);
 
 }  // namespace espalier

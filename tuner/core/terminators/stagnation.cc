@@ -1,9 +1,7 @@
 #include <algorithm>
-#include <tuple>
-#include <vector>
 
 #include "absl/strings/str_format.h"
-#include "tuner/core/terminators/terminator.h"
+#include "tuner/core/terminators/complete.h"
 
 namespace espalier::terminators {
 
@@ -19,28 +17,26 @@ class Stagnation : public Terminator {
   Stagnation(std::int64_t trials, std::int64_t min_trials)
       : trials_(trials), min_trials_(min_trials) {}
 
-  std::optional<std::string> Judge(const TerminatorInput& input) const override {
-    std::vector<const Observation*> complete;
+  TerminatorVerdict Judge(const TerminatorInput& input) const override {
+    // Of long studies this is asked often: nothing is put in order.
+    std::int64_t complete = 0;
+    const Observation* best = nullptr;
     for (const Observation& trial : input.ended) {
-      if (!trial.pruned && Counts(input.direction, trial.value)) complete.push_back(&trial);
+      if (!IsComplete(input, trial)) continue;
+      ++complete;
+      if (best == nullptr || Better(input.direction, trial.value, best->value) ||
+          (trial.value == best->value && EndedBefore(trial, *best))) {
+        best = &trial;
+      }
     }
-    const auto count = static_cast<std::int64_t>(complete.size());
-    if (count == 0 || count < min_trials_ || count <= trials_) return std::nullopt;
-    std::ranges::sort(complete, {}, [](const Observation* trial) {
-      return std::tuple(trial->at, trial->trial_number);
+    if (complete < min_trials_ || complete <= trials_) return {};
+    const auto since = std::ranges::count_if(input.ended, [&input, best](const Observation& trial) {
+      return IsComplete(input, trial) && EndedBefore(*best, trial);
     });
-    std::int64_t best = 0;
-    for (std::int64_t i = 1; i < count; ++i) {
-      const auto value = [&](std::int64_t n) {
-        return complete[static_cast<std::size_t>(n)]->value;
-      };
-      if (Better(input.direction, value(i), value(best))) best = i;
-    }
-    const std::int64_t since = count - 1 - best;
-    if (since <= trials_) return std::nullopt;
-    const Observation& leader = *complete[static_cast<std::size_t>(best)];
-    return absl::StrFormat("%d complete trials have brought nothing better than %.6g, of trial %d",
-                           since, leader.value, leader.trial_number);
+    if (since <= trials_) return {};
+    return {true, absl::StrFormat("%d complete trials have brought nothing better than %.6g, of "
+                                  "trial %d",
+                                  since, best->value, best->trial_number)};
   }
 
  private:

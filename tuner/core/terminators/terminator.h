@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <stop_token>
 #include <string>
@@ -12,6 +11,7 @@
 #include "search_spaces/search_space.h"
 #include "tuner/core/samplers/sampler.h"
 #include "tuner/core/state/curve.h"
+#include "tuner/core/state/terminator_verdict.h"
 
 namespace espalier {
 
@@ -31,11 +31,14 @@ class Terminator {
  public:
   virtual ~Terminator() = default;
 
-  // The reason to end the study, with figures; nullopt: it goes on.
-  virtual std::optional<std::string> Judge(const TerminatorInput& input) const = 0;
+  virtual TerminatorVerdict Judge(const TerminatorInput& input) const = 0;
 
   // About how long Judge takes, in evaluations of one kernel on one axis (tens of ns each).
   virtual double Work(const TerminatorInput&) const { return 0; }
+
+  // InvalidArgument: the terminator can say nothing of a study that searches such a space; the
+  // error says what would be right.
+  virtual absl::Status Fits(const SearchSpace&) const { return absl::OkStatus(); }
 };
 
 // All terminators. Each row is the last function of its terminator's source file.

@@ -1,4 +1,4 @@
-#include "tuner/core/clients/suggested_parameters.h"
+#include "tuner/core/trials/suggested_parameters.h"
 
 #include <utility>
 
