@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -29,6 +30,8 @@ struct Observation {
   std::span<const double> constraints{};
   // When it ended or was held back. By this, then by number, is the order in which results came.
   Time at{};
+  // The standard error of its value, as it has told it; NaN: it has not.
+  double standard_error = std::numeric_limits<double>::quiet_NaN();
 };
 
 struct SamplerInput {

@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <string>
 #include <utility>
+
+#include "search_spaces/formats/optuna/cross_validation.h"
 
 namespace espalier {
 
@@ -13,6 +16,17 @@ void AddByNumber(std::vector<Observation>& observations, const Observation& seen
   const auto after =
       std::ranges::upper_bound(observations, seen.trial_number, {}, &Observation::trial_number);
   observations.insert(after, seen);
+}
+
+// What the trial has told of the error of its value: the figure of its newest step, or the scores
+// of its folds.
+double StandardErrorOf(const Trial& trial) {
+  if (!trial.extra.empty()) {
+    const auto& figures = trial.extra.rbegin()->second;
+    const auto told = figures.find(std::string(kStandardErrorFigure));
+    if (told != figures.end() && told->second >= 0) return told->second;
+  }
+  return CrossValidationError(trial.attributes.system);
 }
 
 }  // namespace
@@ -25,7 +39,8 @@ Observation ObservationOf(const Trial& trial, const Parameters* parameters, bool
                    .last_step = trial.values.empty() ? 0 : trial.values.back().step,
                    .other_values = trial.other_values,
                    .constraints = *trial.constraints,
-                   .at = held_back ? trial.values.back().at : trial.ended};
+                   .at = held_back ? trial.values.back().at : trial.ended,
+                   .standard_error = StandardErrorOf(trial)};
   if (held_back) seen.value = trial.values.back().value;
   if (trial.state == TrialState::kFail) seen.value = std::nan("");
   return seen;

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "tuner/core/samplers/draw.h"
@@ -14,6 +15,9 @@
 #include "tuner/core/state/trial_draw.h"
 
 namespace espalier {
+
+// The figure beside a value (Trial::extra) by which a trial tells the value's standard error.
+inline constexpr std::string_view kStandardErrorFigure = "standard_error";
 
 // As samplers see a trial that has ended, or is held back with the value of its last step.
 Observation ObservationOf(const Trial& trial, const Parameters* parameters, bool held_back);
