@@ -52,6 +52,7 @@ std::string PluginOption::Range() const {
                         std::string(words.back()));
   }
   const char* const number = whole ? "a whole number" : "a number";
+  if (open && std::isinf(most)) return absl::StrCat(number, " > ", least);
   if (open) return absl::StrCat(number, " > ", least, " and < ", most);
   if (std::isinf(least) && std::isinf(most)) return number;
   if (std::isinf(most)) return absl::StrCat(number, " >= ", least);

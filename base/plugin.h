@@ -43,8 +43,8 @@ struct PluginOption {
   bool wordy() const { return text || !words.empty() || !plugin.empty(); }
   // Of words and flags only what is among them. False for every number that is not finite.
   bool Takes(const OptionValue& value) const;
-  // What it takes: "a whole number from 1 to 1000", "a number >= 0", "a number > 0 and < 1", "true
-  // or false", "none, ipop or bipop", "the name of one, and options of it", "text".
+  // What it takes: "a whole number from 1 to 1000", "a number >= 0", "a number > 0", "a number > 0
+  // and < 1", "true or false", "none, ipop or bipop", "the name of one, and options of it", "text".
   std::string Range() const;
   // What it is if it is not given, as a command line takes it; empty for a text, and for a number
   // that may be left out.
