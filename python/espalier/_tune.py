@@ -44,7 +44,8 @@ def tune(objective: typing.Callable | str | os.PathLike | list[str], space: dict
         may be {"name": "loss", "from_output": "loss=([0-9.]+)"}: values are read from what it prints. A list of metrics,
         by names or as {"name": ..., "direction": ...}, is several objectives (docs/objectives.md): trials report the
         first as the value and the others as figures beside it, and the Result has a `front`.
-    trials, time_limit_s, target: what ends the study; terminator={"name": "stagnation", "trials": 30} does so too.
+    trials, time_limit_s, target: what ends the study; so does terminator={"name": "stagnation", "trials": 30},
+        {"name": "regret", "error": 0.002} or "emmr", once more trials would gain little (docs/allocation.md).
     sampler, pruner, policy: a name, or {"name": ..., option: value} (`tuner plugins` lists them).
     points: [{"lr": 1e-3}, ...]: parameters of the first trials, before the sampler is asked; what one does not name is
         drawn. fixed: {"lr": 1e-3}: parameters that all trials have, while the sampler searches the others.

@@ -133,6 +133,14 @@ class OfThisMachine(TuneTest):
             with self.subTest(why), self.assertRaisesRegex(espalier.UsageError, why):
                 self.tune([self.program()], show=False, **refused)
 
+    def test_a_study_ends_once_little_can_be_gained(self):
+        program = self.program(TRIAL.replace("--step 1", "--step 1 --figure standard_error=9"))
+        result, _ = self.tune([program], trials=30, terminator={"name": "regret", "min_trials": 4}, show=False)
+        self.assertEqual(result.state, "COMPLETE")
+        self.assertIn(len(result.trials), (4, 5, 6))  # two run at a time, and the last may have begun
+        with self.assertRaisesRegex(espalier.UsageError, 'option "error" needs a number > 0, got 0'):
+            self.tune([program], terminator={"name": "regret", "error": 0}, show=False)
+
     def test_an_earlier_run_is_taken_up_by_its_name(self):
         program = self.program()
         first, shown = self.tune([program], name="mine", trials=1)

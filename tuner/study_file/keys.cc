@@ -379,7 +379,7 @@ constexpr std::array<StudyKey, 42> kStudyKeys = {{
      {[](const StudySpec& s) {
        return s.terminator == PluginSpec{"none", {}} ? Json() : JsonOf(s.terminator);
      }},
-     {"in the same form: end when more trials would gain little, "
+     {"in the same form: `stagnation`, `regret` and `emmr` end when more trials would gain little, "
       R"(`{"name": "stagnation", "trials": 30}`; see [ends](../../docs/allocation.md#ends))",
       "`none`"}},
     {"policy",

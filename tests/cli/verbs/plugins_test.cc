@@ -70,6 +70,8 @@ TEST_F(Plugins, AreListedAsJsonWithRangesOfJsonSchema) {
             Json::parse(R"({"name": "upper", "type": "number",
                             "meaning": "a value above this ends the trial"})"));
   EXPECT_EQ(OptionIn(json["terminators"], "stagnation", "trials")["default"], 30);
+  EXPECT_EQ(OptionIn(json["terminators"], "regret", "error")["exclusiveMinimum"], 0);
+  EXPECT_EQ(OptionIn(json["terminators"], "emmr", "threshold_ratio")["default"], 0.01);
   const Json threshold = OptionIn(json["pruners"], "promise", "threshold");
   EXPECT_EQ(threshold["exclusiveMinimum"], 0);
   EXPECT_EQ(threshold["exclusiveMaximum"], 1);

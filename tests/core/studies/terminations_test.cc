@@ -1,6 +1,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
+#include <memory>
+
+#include "absl/strings/str_cat.h"
 #include "tests/core/core_fixture.h"
 #include "tuner/core/studies/validate.h"
 
@@ -50,6 +55,110 @@ TEST_F(TerminatedStudies, AStudyOfClientsEnds) {
   }
   EXPECT_EQ(study().state, StudyState::kComplete);
   EXPECT_THAT(study().reason, HasSubstr("nothing better than 0.4, of trial 1"));
+}
+
+// Of trials that clients run, parameters are what was suggested to them.
+class ModelledStudies : public TerminatedStudies {
+ protected:
+  StudySpec OfClients(const PluginSpec& terminator) {
+    StudySpec spec = Spec(0);
+    spec.kind = StudyKind::kByClients;
+    spec.command.clear();
+    spec.terminator = terminator;
+    return spec;
+  }
+  TrialId Ask() { return Step(AskTrial{"s", {}, {}}).trial(); }
+  void TellEnd(TrialId id, double value) {
+    ASSERT_TRUE(Step(espalier::TellEnd{id, TrialState::kComplete, {value}}).status.ok());
+  }
+  // How often the study's record has this.
+  std::ptrdiff_t Recorded(const std::string& words) {
+    return std::ranges::count_if(study().decisions, [&words](const Decision& decision) {
+      return decision.reason.find(words) != std::string::npos;
+    });
+  }
+};
+
+TEST_F(ModelledStudies, OfClientsEndByWhatWasSuggestedToTrials) {
+  Step(CreateStudy{OfClients({"regret", {{"error", 1e6}, {"min_trials", 4}}}), false});
+  for (const double value : {0.5, 0.4, 0.6, 0.7}) {
+    EXPECT_EQ(study().state, StudyState::kRunning);
+    TellEnd(Ask(), value);
+  }
+  EXPECT_EQ(study().state, StudyState::kComplete);
+  EXPECT_THAT(study().reason, HasSubstr("regret: after 4 complete trials 0.4, of trial 1, can be"));
+  EXPECT_EQ(Recorded("regret: after 4 complete trials"), 1) << "the decision to end the study";
+}
+
+TEST_F(ModelledStudies, GoByTheScoresThatOptunasProgramsReport) {
+  Step(CreateStudy{OfClients({"regret", {{"min_trials", 3}}}), false});
+  for (const double value : {0.5, 0.6, 0.7, 0.8}) TellEnd(Ask(), value);
+  EXPECT_EQ(study().state, StudyState::kRunning);
+  EXPECT_EQ(Recorded("regret: the best trial has told no standard error"), 1);
+  const TrialId best = Ask();
+  ASSERT_TRUE(
+      Step(SetTrialAttribute{best, true, "terminator:cv_scores", "[1e6, -1e6, 0]"}).status.ok());
+  TellEnd(best, 0.1);
+  EXPECT_EQ(study().state, StudyState::kComplete);
+  EXPECT_THAT(study().reason, HasSubstr("less than its standard error of 7.45e+05"));
+}
+
+TEST_F(ModelledStudies, OfThePoolGoByTheFigureStandardError) {
+  StudySpec spec = Spec(8);
+  spec.terminator = {"regret", {{"min_trials", 2}}};
+  Step(CreateStudy{spec, false});
+  Join(4);
+  const std::vector<StartReplicaCommand> starts = starts_;
+  const auto tell = [&](std::size_t i, double value, std::map<std::string, double> extra) {
+    ASSERT_TRUE(Step(TellValue{starts[i].trial, 1, value, /*final=*/true, {}, extra}).status.ok());
+  };
+  tell(0, 0.5, {});
+  tell(1, 0.6, {{"standard_error", 1e6}});
+  EXPECT_EQ(study().state, StudyState::kRunning) << "the best has told none";
+  tell(2, 0.4, {{"standard_error", 1e6}});
+  EXPECT_EQ(study().state, StudyState::kComplete);
+  EXPECT_THAT(study().reason, HasSubstr("less than its standard error of 1e+06"));
+}
+
+TEST_F(ModelledStudies, EndAlikeAfterARestart) {
+  Step(CreateStudy{OfClients({"regret", {{"min_trials", 2}}}), false});
+  Core* core = &core_;
+  std::unique_ptr<Core> restarted;
+  for (int n = 0; n < 12; ++n) {
+    if (n == 6) {
+      restarted = std::make_unique<Core>(TunerState(core->state()), CoreOptions{});
+      core = restarted.get();
+    }
+    const auto step = [&](const Event& event) {
+      now_ = After(now_, 0.01);
+      return core->Step(now_, event).reply;
+    };
+    const TrialId id = step(AskTrial{"s", {}, {}}).trial();
+    step(SetTrialAttribute{id, true, "terminator:cv_scores", n < 9 ? "[]" : "[0, 1e6]"});
+    step(espalier::TellEnd{id, TrialState::kComplete, {1.0 / (n + 1)}});
+    const Study& seen = core->state().studies.begin()->second;
+    EXPECT_EQ(seen.state, n < 9 ? StudyState::kRunning : StudyState::kComplete) << n;
+    const auto told = std::ranges::count_if(seen.decisions, [](const Decision& decision) {
+      return decision.reason.find("has told no standard error") != std::string::npos;
+    });
+    EXPECT_EQ(told, n < 1 ? 0 : 1) << n;
+    if (seen.state != StudyState::kRunning) break;
+  }
+}
+
+TEST(Validate, TakesAModelWhereThereIsSomethingToSearch) {
+  StudySpec spec;
+  spec.name = "s";
+  spec.kind = StudyKind::kByClients;
+  for (const char* name : {"regret", "emmr"}) {
+    spec.terminator = {name, {}};
+    EXPECT_EQ(std::string(Validate(spec).message()),
+              absl::StrCat("\"terminator\": \"", name,
+                           "\" goes by a model of the values over "
+                           "\"search_space\", which needs a parameter with more than one value"));
+  }
+  spec.space = *SearchSpace::FromJson(R"({"x": {"_type": "uniform", "_value": [0, 1]}})");
+  EXPECT_TRUE(Validate(spec).ok()) << Validate(spec);
 }
 
 TEST(Validate, TakesATerminatorWhereThereIsOneMetric) {

@@ -52,7 +52,8 @@ TEST_P(TerminatorContract, AnswersAlikeWhateverTheOrder) {
                   .parameters = &parameters[n],
                   .value = random.Below(10) == 0 ? NAN : random.Uniform(),
                   .pruned = random.Below(4) == 0,
-                  .at = Time{static_cast<std::int64_t>(random.Below(50))}};
+                  .at = Time{static_cast<std::int64_t>(random.Below(50))},
+                  .standard_error = random.Below(4) == 0 ? NAN : random.Uniform()};
     }
     const Direction direction = random.Below(2) == 0 ? Direction::kMinimize : Direction::kMaximize;
     const TerminatorInput input{.space = space, .direction = direction, .ended = ended, .seed = 7};
@@ -79,7 +80,7 @@ TEST(Terminators, TellWhatTheyDoAndTake) { ExpectTold(Terminators().Infos()); }
 
 TEST(MakeTerminator, NamesUnknownTerminatorAndListsTheKnown) {
   EXPECT_EQ(std::string(MakeTerminator("stagnant", {}).status().message()),
-            "terminator \"stagnant\" is unknown; known are none, stagnation");
+            "terminator \"stagnant\" is unknown; known are none, stagnation, regret, emmr");
 }
 
 }  // namespace

@@ -4,7 +4,9 @@ namespace espalier {
 
 namespace terminators {
 
+PluginRow<Terminator> EmmrRow();
 PluginRow<Terminator> NoTerminatorRow();
+PluginRow<Terminator> RegretRow();
 PluginRow<Terminator> StagnationRow();
 
 }  // namespace terminators
@@ -15,6 +17,8 @@ const PluginTable<Terminator>& Terminators() {
       {
           terminators::NoTerminatorRow(),
           terminators::StagnationRow(),
+          terminators::RegretRow(),
+          terminators::EmmrRow(),
       },
   };
   return table;

@@ -10,13 +10,13 @@ namespace {
 
 using ::testing::IsNan;
 
-double ErrorOf(const std::string& scores) {
+double ErrorOfScores(const std::string& scores) {
   return CrossValidationError({{"terminator:cv_scores", scores}});
 }
 
 TEST(CrossValidationError, IsOfTheMeanOfTheFolds) {
-  EXPECT_DOUBLE_EQ(ErrorOf("[1, 2, 3, 4]"), std::sqrt((1 / 4. + 1 / 3.) * 1.25));
-  EXPECT_DOUBLE_EQ(ErrorOf("[0.5, 0.5]"), 0);
+  EXPECT_DOUBLE_EQ(ErrorOfScores("[1, 2, 3, 4]"), std::sqrt((1 / 4. + 1 / 3.) * 1.25));
+  EXPECT_DOUBLE_EQ(ErrorOfScores("[0.5, 0.5]"), 0);
 }
 
 TEST(CrossValidationError, IsUnknownWhereScoresAreNot) {
@@ -24,7 +24,7 @@ TEST(CrossValidationError, IsUnknownWhereScoresAreNot) {
   EXPECT_THAT(CrossValidationError({{"cv_scores", "[1, 2]"}}), IsNan());
   for (const char* scores : {"[]", "[1]", "[1, \"x\"]", "[1, null]", "[1, NaN]", "[1, Infinity]",
                              "[1e300, -1e300]", "[1, 2", "3", "null", "{\"a\": 1}", ""}) {
-    EXPECT_THAT(ErrorOf(scores), IsNan()) << scores;
+    EXPECT_THAT(ErrorOfScores(scores), IsNan()) << scores;
   }
 }
 
