@@ -46,14 +46,24 @@ absl::Status ValidateForPool(const StudySpec& spec) {
   return InKey("search_space", spec.space.CheckVariables());
 }
 
-// The samplers that can do something, by name.
-std::vector<std::string> SamplersThat(bool (Sampler::*can)() const) {
+// The plug-ins of a table that can do something, by name.
+template <typename Plugin, typename Can>
+std::vector<std::string> ThoseThat(const PluginTable<Plugin>& table, const Can& can) {
   std::vector<std::string> names;
-  for (const std::string& name : Samplers().Names()) {
-    const auto sampler = MakeSampler(name, {});
-    if (sampler.ok() && (*sampler)->draws() && (**sampler.*can)()) names.push_back(name);
+  for (const std::string& name : table.Names()) {
+    const auto made = table.Make(name, Options{});
+    if (made.ok() && can(**made)) names.push_back(name);
   }
   return names;
+}
+
+std::vector<std::string> SamplersThat(bool (Sampler::*can)() const) {
+  return ThoseThat(Samplers(),
+                   [can](const Sampler& sampler) { return sampler.draws() && (sampler.*can)(); });
+}
+
+std::vector<std::string> PrunersThat(bool (Pruner::*can)() const) {
+  return ThoseThat(Pruners(), [can](const Pruner& pruner) { return (pruner.*can)(); });
 }
 
 void Quoted(std::string* out, const std::string& name) { absl::StrAppend(out, "\"", name, "\""); }
@@ -151,34 +161,22 @@ absl::Status ValidateMetrics(const StudySpec& spec) {
   return absl::OkStatus();
 }
 
-// The pruners that can judge trials of several objectives, by name.
-std::vector<std::string> PrunersOfObjectives() {
-  std::vector<std::string> names;
-  for (const std::string& name : Pruners().Names()) {
-    const auto pruner = MakePruner(name, {});
-    if (pruner.ok() && (*pruner)->takes_objectives()) names.push_back(name);
-  }
-  return names;
-}
-
 // What goes by one value has no place where trials have several.
-absl::Status ValidateForSeveralDirections(const StudySpec& spec) {
+absl::Status ValidateForSeveralDirections(const StudySpec& spec, const Sampler& sampler,
+                                          const Pruner& pruner) {
   if (!spec.by_clients()) ESPALIER_RETURN_IF_ERROR(ValidateMetrics(spec));
-  const auto pruner = MakePruner(spec.pruner.name, spec.pruner.options);
   if (spec.by_clients() && spec.pruner.name != "none") {
     return absl::InvalidArgumentError(absl::StrCat(
         "\"pruner\": a study of ", spec.directions.size(),
         " directions whose trials clients run prunes nothing, got \"", spec.pruner.name, "\""));
   }
-  if (pruner.ok() && !(*pruner)->takes_objectives()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "\"pruner\": \"", spec.pruner.name, "\" goes by one direction, and there are ",
-        spec.directions.size(), ": give ", absl::StrJoin(PrunersOfObjectives(), ", ", Quoted)));
+  if (!pruner.takes_objectives()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("\"pruner\": \"", spec.pruner.name, "\" goes by one direction, and there are ",
+                     spec.directions.size(), ": give ",
+                     absl::StrJoin(PrunersThat(&Pruner::takes_objectives), ", ", Quoted)));
   }
-  const auto sampler = MakeSampler(spec.sampler.name, spec.sampler.options);
-  if (!sampler.ok() || (*sampler)->takes_objectives() || spec.space.dimensions().empty()) {
-    return absl::OkStatus();
-  }
+  if (sampler.takes_objectives() || spec.space.dimensions().empty()) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("\"sampler\": \"", spec.sampler.name, "\" goes by one direction, and there are ",
                    spec.directions.size(), ": give ",
@@ -203,10 +201,8 @@ absl::Status ValidateTerminator(const StudySpec& spec) {
 }
 
 // A pruner whose steps are instances has no use for steps that are worked out.
-absl::Status ValidatePruner(const StudySpec& spec) {
-  const auto pruner = MakePruner(spec.pruner.name, spec.pruner.options);
-  ESPALIER_RETURN_IF_ERROR(InKey("pruner", pruner.status()));
-  if ((*pruner)->steps_ascend() || spec.batch_mode == BatchMode::kFixed) return absl::OkStatus();
+absl::Status ValidateSteps(const StudySpec& spec, const Pruner& pruner) {
+  if (pruner.steps_ascend() || spec.batch_mode == BatchMode::kFixed) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
       "\"pruner\": \"", spec.pruner.name, "\" compares trials instance by instance, which needs ",
       "\"batch_mode\": \"fixed\""));
@@ -244,15 +240,17 @@ absl::Status Validate(const StudySpec& spec) {
         spec.sampler.name, "\" for a study that is ", spec.queued() ? "" : "not ", "queued"));
   }
   if (!spec.by_clients()) ESPALIER_RETURN_IF_ERROR(ValidateForPool(spec));
-  if (spec.directions.size() > 1 || !spec.other_metrics.empty()) {
-    ESPALIER_RETURN_IF_ERROR(ValidateForSeveralDirections(spec));
-  }
   const auto sampler = MakeSampler(spec.sampler.name, spec.sampler.options);
   ESPALIER_RETURN_IF_ERROR(InKey("sampler", sampler.status()));
+  const auto pruner = MakePruner(spec.pruner.name, spec.pruner.options);
+  ESPALIER_RETURN_IF_ERROR(InKey("pruner", pruner.status()));
+  if (spec.directions.size() > 1 || !spec.other_metrics.empty()) {
+    ESPALIER_RETURN_IF_ERROR(ValidateForSeveralDirections(spec, **sampler, **pruner));
+  }
   ESPALIER_RETURN_IF_ERROR(ValidatePoints(spec));
   ESPALIER_RETURN_IF_ERROR(ValidatePrior(spec, **sampler));
   ESPALIER_RETURN_IF_ERROR(InKey("sampler", (*sampler)->Fits(SearchedSpace(spec))));
-  ESPALIER_RETURN_IF_ERROR(ValidatePruner(spec));
+  ESPALIER_RETURN_IF_ERROR(ValidateSteps(spec, **pruner));
   ESPALIER_RETURN_IF_ERROR(ValidateTerminator(spec));
   ESPALIER_RETURN_IF_ERROR(
       InKey("policy", MakePolicy(spec.policy.name, spec.policy.options).status()));
