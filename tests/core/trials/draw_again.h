@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "tuner/core/samplers/draw.h"
-#include "tuner/core/samplers/prior.h"
 #include "tuner/core/trials/draws.h"
 #include "tuner/core/trials/searched_space.h"
+#include "tuner/core/trials/study_plugins.h"
 #include "tuner/core/trials/suggested_parameters.h"
 
 namespace espalier {
@@ -53,8 +53,7 @@ class DrawAgain {
       }
     }
     const StudySpec& spec = study_.spec;
-    request.sampler =
-        samplers::WithPrior(*MakeSampler(spec.sampler.name, spec.sampler.options), spec.prior);
+    request.sampler = SamplerOf(spec);
     request.space = SearchedSpace(spec);
     request.direction = spec.direction();
     request.other_directions = {spec.other_directions().begin(), spec.other_directions().end()};

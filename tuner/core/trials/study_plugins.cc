@@ -7,15 +7,19 @@
 
 namespace espalier {
 
+std::shared_ptr<const Sampler> SamplerOf(const StudySpec& spec) {
+  auto sampler = MakeSampler(spec.sampler.name, spec.sampler.options);
+  ESPALIER_CHECK(sampler.ok(), "a study is validated before it is created");
+  return samplers::WithPrior(*std::move(sampler), spec.prior);
+}
+
 StudyPlugins& PluginsOfStudies::Of(const Study& study) {
   StudyPlugins& plugins = studies_[study.id];
   if (!plugins.sampler) {
-    auto sampler = MakeSampler(study.spec.sampler.name, study.spec.sampler.options);
     auto pruner = MakePruner(study.spec.pruner.name, study.spec.pruner.options);
     auto terminator = MakeTerminator(study.spec.terminator.name, study.spec.terminator.options);
-    ESPALIER_CHECK(sampler.ok() && pruner.ok() && terminator.ok(),
-                   "a study is validated before it is created");
-    plugins.sampler = samplers::WithPrior(*std::move(sampler), study.spec.prior);
+    ESPALIER_CHECK(pruner.ok() && terminator.ok(), "a study is validated before it is created");
+    plugins.sampler = SamplerOf(study.spec);
     plugins.pruner = *std::move(pruner);
     plugins.terminator = *std::move(terminator);
   }

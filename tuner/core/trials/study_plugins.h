@@ -20,6 +20,9 @@ struct StudyPlugins {
   bool too_late = false;   // for a new trial to be of use before a limit
 };
 
+// A study's sampler, as its trials are drawn by. Requires a valid spec.
+std::shared_ptr<const Sampler> SamplerOf(const StudySpec& spec);
+
 // Samplers, pruners and terminators of the studies that have asked for theirs. Not durable; a
 // study's are forgotten with its end. One owner.
 class PluginsOfStudies {
