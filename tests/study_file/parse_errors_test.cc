@@ -123,6 +123,28 @@ TEST(ParseStudyErrors, RefuseAdaptiveBatchesWhereBatchSizeIsSearched) {
       AllOf(StartsWith(R"(study.json: "batch_mode": needs "fixed")"), HasSubstr("adaptive")));
 }
 
+TEST(ParseStudyErrors, RefuseConstraintsThatSayNothing) {
+  const std::pair<const char*, const char*> wrong[] = {
+      {R"("constraints": "a <= 2")", R"("constraints": needs a list like ["latency_ms <= 20"])"},
+      {R"("constraints": [3])",
+       R"("constraints[0]": needs "FIGURE <= NUMBER" or "FIGURE >= NUMBER", got 3)"},
+      {R"("constraints": ["a <= 2", "a < 3"])", R"("constraints[1]": needs "FIGURE <= NUMBER")"},
+      {R"("constraints": ["a == 2"])", R"(got "a == 2")"},
+      {R"("constraints": [" <= 2"])", R"("constraints[0]": needs "FIGURE <= NUMBER")"},
+      {R"("constraints": ["a <= "])",
+       R"("constraints[0]": needs a finite number behind "<=", got "a <= ")"},
+      {R"("constraints": ["a >= inf"])", R"(needs a finite number behind ">=", got "a >= inf")"},
+      {R"("constraints": ["a <= 2ms"])", R"(needs a finite number behind "<=", got "a <= 2ms")"},
+      {R"("constraints": ["a", "a", "a", "a", "a", "a", "a", "a", "a", "a", "a", "a", "a", "a", "a",
+          "a", "a"])",
+       "needs at most 16 constraints, got 17"},
+  };
+  for (const auto& [key, message] : wrong) {
+    EXPECT_THAT(With(key), AllOf(StartsWith("study.json: \"constraints"), HasSubstr(message)))
+        << key;
+  }
+}
+
 TEST(ParseStudyErrors, RefuseWrongPriors) {
   const std::pair<const char*, const char*> wrong[] = {
       {R"("prior": [1])", "\"prior\": needs an object like {\"lr\": 0.001}, got [1]"},

@@ -77,6 +77,16 @@ TEST(ParseStudy, ReadsSeveralMetrics) {
   }
 }
 
+TEST(ParseStudy, ReadsConstraints) {
+  const StudySpec spec = MustParse(
+      R"({"command": "x", "search_space": {"a": {"_type": "uniform", "_value": [0, 1]}},
+          "trials": 1, "constraints": ["latency_ms <= 20", "top-1 acc.>=-5e-1", "a<=b <= 3"]})");
+  EXPECT_THAT(spec.constraints,
+              ElementsAre(Constraint{"latency_ms", false, 20}, Constraint{"top-1 acc.", true, -0.5},
+                          Constraint{"a<=b", false, 3}));
+  EXPECT_TRUE(Validate(spec).ok()) << Validate(spec);
+}
+
 TEST(ParseStudy, ReadsEveryKey) {
   const StudySpec spec = MustParse(R"({
     "name": "all-of.it_2",

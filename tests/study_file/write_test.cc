@@ -22,6 +22,7 @@ using testing::HasSubstr;
 constexpr const char* kOrder[] = {"name",
                                   "command",
                                   "metric",
+                                  "constraints",
                                   "search_space",
                                   "points",
                                   "fixed",
@@ -123,6 +124,8 @@ const std::vector<Wordings>& PoolWordings() {
        {R"("error")", R"("value")", R"(false)", R"({})", R"({"direction": "maximize"})",
         R"({"direction": "minimize", "name": "x"})",
         R"({"name": "é\u0001\"", "direction": "maximize"})"}},
+      {"constraints",
+       {"[]", R"(["latency_ms <= 20"])", R"(["a<=2.50", "b c >=-1e3", "a >= 0"])"}},
       {"points", {"[]", R"([{"lr": 2.50}, {}, {"lr": "a", "other": 1e-3}])"}},
       {"fixed", {"{}", R"({"lr": 1})"}},
       {"prior",
@@ -364,6 +367,18 @@ TEST(WriteStudy, PointsAndFixedParametersAreReadBackToTheBit) {
   spec.points.push_back({{"lr", 0.1 + 0.2}});
   const std::string text = WriteStudy(spec);
   EXPECT_THAT(text, HasSubstr(R"("points":[{"n":"a","n/a/p":0.5},{"lr":0.30000000000000004}])"));
+  EXPECT_EQ(*ParseStudy(text, "x", "/"), spec);
+}
+
+TEST(WriteStudy, ConstraintsAreReadBackToTheBit) {
+  StudySpec spec = *ParseStudy(R"({"name": "n", "command": "a b", "trials": 9,
+      "search_space": {"x": {"_type": "uniform", "_value": [0, 1]}},
+      "constraints": ["b<=20.0", "c >= 1e-3"]})",
+                               "x", "/");
+  EXPECT_THAT(WriteStudy(spec), HasSubstr(R"("constraints":["b<=20.0","c >= 1e-3"])"));
+  spec.constraints.push_back({"c", false, 0.1 + 0.2});
+  const std::string text = WriteStudy(spec);
+  EXPECT_THAT(text, HasSubstr(R"(["b <= 20","c >= 0.001","c <= 0.30000000000000004"])"));
   EXPECT_EQ(*ParseStudy(text, "x", "/"), spec);
 }
 

@@ -120,6 +120,11 @@ absl::Status CheckCanRun(const StudySpec& spec, const VirtualPoolOptions& pool) 
         absl::StrCat("study \"", spec.name, "\" has ", spec.directions.size(),
                      " metrics, and simulated trials tell of one: want one \"metric\""));
   }
+  if (!spec.constraints.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("study \"", spec.name, "\" has \"constraints\" on figures that its trials ",
+                     "report, and simulated trials tell their metric alone: want none"));
+  }
   if (spec.sampler.name == kQueueSampler) {
     return absl::InvalidArgumentError(
         absl::StrCat("study \"", spec.name, "\" has its trials from a queue, and a simulation has ",

@@ -61,7 +61,7 @@ class Loader {
     ESPALIER_RETURN_IF_ERROR(LoadAttributes());
     ESPALIER_RETURN_IF_ERROR(LoadSuggestions());
     ESPALIER_RETURN_IF_ERROR(LoadOtherValues());
-    FollowOtherMetrics();
+    FollowFigures();
     state_.Recount();
     return std::move(state_);
   }
@@ -468,12 +468,17 @@ class Loader {
                            });
   }
 
-  // Of trials that the pool runs, which have these in their figures.
-  void FollowOtherMetrics() {
+  // Other metrics and constraints of trials that the pool runs, which are among their figures.
+  void FollowFigures() {
     for (const auto& [id, study] : state_.studies) {
-      if (study.spec.other_metrics.empty()) continue;
-      for (const TrialId trial : study.trials) {
-        TakeOtherMetrics(study.spec, state_.trials.at(trial));
+      const bool constrained = !study.spec.constraints.empty();
+      if (study.spec.other_metrics.empty() && !constrained) continue;
+      for (const TrialId trial_id : study.trials) {
+        Trial& trial = state_.trials.at(trial_id);
+        TakeOtherMetrics(study.spec, trial);
+        // What attributes say of them does not count.
+        if (constrained) trial.constraints = std::vector<double>();
+        TakeConstraints(study.spec, trial);
       }
     }
   }

@@ -13,6 +13,7 @@
 #include "base/launch_kinds.h"
 #include "tuner/core/promise/promise.h"
 #include "tuner/core/state/refusals.h"
+#include "tuner/study_file/constraint_key.h"
 #include "tuner/study_file/metric_key.h"
 #include "tuner/study_file/plugin_key.h"
 #include "tuner/study_file/point_keys.h"
@@ -307,7 +308,7 @@ Json TimeoutJson(const StudySpec& spec) {
 
 // ---- The table -------------------------------------------------------------------------------
 
-constexpr std::array<StudyKey, 42> kStudyKeys = {{
+constexpr std::array<StudyKey, 43> kStudyKeys = {{
     {"name",
      ReadName,
      {[](const StudySpec& s) { return Json(s.name); }, KeyText::kAlwaysByField},
@@ -334,6 +335,7 @@ constexpr std::array<StudyKey, 42> kStudyKeys = {{
       "). `false` for jobs, which need no `search_space` and are then one trial: a "
       "trial that exits with 0 is complete, whether or not it has reported",
       "`value`, minimized"}},
+    {"constraints", ReadConstraints, {ConstraintsJson}, {kConstraintsMeaning, "none"}},
     {"ranks",
      ReadRanks,
      {[](const StudySpec& s) { return s.mean_of_ranks ? Json("mean") : Json(); }},

@@ -271,6 +271,21 @@ TEST_F(AskAndTell, ALostTrialIsQueuedAgainWithItsParametersSoOften) {
   EXPECT_EQ(last.attributes.system, wanted);
 }
 
+TEST_F(AskAndTell, ATrialThatBreaksAConstraintReachesNoTarget) {
+  StudySpec spec = core_.state().studies.at(study_).spec;
+  spec.name = "with_target";
+  spec.target = 0.5;
+  ASSERT_TRUE(Step(CreateStudy{spec, false}).status.ok());
+  study_ = core_.state().FindStudy("with_target")->id;
+  for (const char* violation : {"1", "0"}) {
+    const TrialId trial = Create();
+    ASSERT_TRUE(Step(SetTrialAttribute{trial, true, "constraints:a", violation}).status.ok());
+    EXPECT_TRUE(Tell(trial, TrialState::kComplete, {0.25}).updated());
+    const bool running = core_.state().studies.at(study_).state == StudyState::kRunning;
+    EXPECT_EQ(running, violation == std::string("1"));
+  }
+}
+
 TEST_F(AskAndTell, ConstraintsThatAreNoNumbersAreSaid) {
   const TrialId id = Create();
   const std::size_t notes = core_.state().studies.at(study_).decisions.size();

@@ -130,6 +130,21 @@ TEST(Promise, OfATrialThatRunsIsNeverZero) {
   EXPECT_NEAR(p[0], 1, 1e-3);
 }
 
+TEST(Promise, OfWhatBreaksAConstraintIsNoneAndNobodysRival) {
+  Curves curves;
+  for (const double d : {0.0, 0.2, 0.4}) curves.Add({0.5 + d, 0.3 + d, 0.2 + d}, kComplete);
+  curves.Add({0.1, 0.05});
+  std::vector<Curve> all = curves.all();
+  all[0].breaks = true;
+  all[0].complete = false;
+  all[3].breaks = true;
+  const auto p = Promise(Direction::kMinimize, all, {.max_step = 3});
+  EXPECT_EQ(p[0], 0);
+  EXPECT_NEAR(p[1], 1, 1e-3);
+  EXPECT_GT(p[3], 0) << "it may still come to keep it";
+  EXPECT_LT(p[3], 1e-3);
+}
+
 TEST(Promise, OfCompleteTrialsIsTheirRank) {
   Curves curves;
   curves.Add({0.5, 0.3}, kComplete);

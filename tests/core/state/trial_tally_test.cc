@@ -25,6 +25,17 @@ constexpr int kNodes = 3;
 
 // ---- What a walk over the trials finds.
 
+// A constraint on the figure "a", or one that clients have told.
+bool BreaksByWalk(const Study& study, const Trial& trial) {
+  if (study.spec.constraints.empty()) {
+    const auto broken = trial.attributes.system.find("constraints:a");
+    return broken != trial.attributes.system.end() && broken->second == "1";
+  }
+  double newest = std::numeric_limits<double>::quiet_NaN();
+  for (const auto& [step, figures] : trial.extra) newest = figures.at("a");
+  return !trial.values.empty() && !(newest <= study.spec.constraints.front().bound);
+}
+
 std::optional<TrialTally::Best> BestByWalk(const TunerState& state, const Study& study) {
   if (study.spec.directions.size() != 1) return std::nullopt;
   for (const bool complete : {true, false}) {
@@ -33,8 +44,7 @@ std::optional<TrialTally::Best> BestByWalk(const TunerState& state, const Study&
       if ((trial.state == TrialState::kComplete) != complete) return;
       const std::optional<double> value = BestValue(trial, study.spec.direction());
       if (!value || !std::isfinite(*value)) return;
-      const auto broken = trial.attributes.system.find("constraints:a");
-      if (broken != trial.attributes.system.end() && broken->second == "1") return;
+      if (BreaksByWalk(study, trial)) return;
       if (!best || Better(study.spec.direction(), *value, best->value)) {
         best = {trial.number, *value, complete};
       }
@@ -116,6 +126,7 @@ class Changes {
     spec.max_step = std::int64_t{10} * Draw(2);
     spec.directions = {Draw(2) > 0 ? Direction::kMaximize : Direction::kMinimize};
     if (Draw(8) == 0) spec.directions.push_back(Direction::kMinimize);
+    if (Draw(3) == 0) spec.constraints = {{"a", false, 1}};
     state.Apply(StudyCreated{kTallied, spec, now});
     for (int node = 1; node <= kNodes; ++node) {
       state.Apply(NodeRegistered{NodeId(node), absl::StrCat("n", node)});
@@ -183,7 +194,9 @@ class Changes {
     } else if (kind == 6 && Draw(4) == 0) {
       state.Apply(GenerationAdvanced{trial.id, trial.generation + 1});
     } else {
-      state.Apply(ValueReported{trial.id, {Step(), Value(), 0, now, 0}, {}, /*replace=*/true});
+      ValueReported told{trial.id, {Step(), Value(), 0, now, 0}, {}, /*replace=*/true};
+      if (Draw(2) == 0) told.extra = {{"a", Draw(4)}};
+      state.Apply(told);
     }
   }
 

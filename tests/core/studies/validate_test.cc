@@ -115,6 +115,76 @@ TEST(Validate, NamesTheSamplersThatTakeAPrior) {
   }
 }
 
+StudySpec WithConstraints(std::vector<Constraint> constraints, const std::string& sampler = "tpe") {
+  StudySpec spec;
+  spec.name = "s";
+  spec.command = {"train"};
+  spec.metric = "loss";
+  spec.space = *SearchSpace::FromJson(R"({"lr": {"_type": "loguniform", "_value": [0.001, 1]}})");
+  spec.sampler = {sampler, {}};
+  spec.constraints = std::move(constraints);
+  return spec;
+}
+
+std::string WhyNoConstraints(const StudySpec& spec) {
+  const std::string why(Validate(spec).message());
+  EXPECT_TRUE(why.empty() || why.starts_with("\"constraints\": ")) << why;
+  return why.empty() ? "" : why.substr(std::string_view("\"constraints\": ").size());
+}
+
+TEST(Validate, HoldsConstraintsToWhatTrialsCanTell) {
+  EXPECT_EQ(WhyNoConstraints(WithConstraints({{"a", false, 2}, {"a", true, 2}, {"b", true, 0}})),
+            "");
+  EXPECT_EQ(WhyNoConstraints(WithConstraints({{"a", false, 2}, {"b", true, 0}, {"a", false, 3}})),
+            "\"a <= 2\" and \"a <= 3\" bound one figure on one side: leave one out");
+  EXPECT_EQ(WhyNoConstraints(WithConstraints({{"a", false, 2}, {"a", true, 2.5}})),
+            "no figure is \"a >= 2.5\" and \"a <= 2\"");
+  EXPECT_THAT(
+      WhyNoConstraints(WithConstraints({{"loss", false, 2}})),
+      StartsWith("\"loss\" is the study's metric, and the best trial is best in it anyway"));
+  StudySpec spec = WithConstraints({{"loss", false, 2}, {"size", false, 2}});
+  spec.other_metrics = {"size"};
+  spec.directions = {Direction::kMinimize, Direction::kMinimize};
+  EXPECT_EQ(WhyNoConstraints(spec), "") << "a front may be wanted within bounds";
+  const double infinity = std::numeric_limits<double>::infinity();
+  EXPECT_EQ(WhyNoConstraints(WithConstraints({{"a", false, infinity}})),
+            "the name of a figure has 1 to 256 bytes and its bound is finite, got a <= inf");
+  EXPECT_THAT(WhyNoConstraints(WithConstraints({{std::string(257, 'a'), false, 1}})),
+              StartsWith("the name of a figure has 1 to 256 bytes"));
+}
+
+TEST(Validate, RefusesConstraintsOfStudiesWhoseTrialsTellNoFigures) {
+  const StudySpec spec = WithConstraints({{"a", false, 2}});
+  StudySpec other = spec;
+  other.kind = StudyKind::kByClients;
+  EXPECT_THAT(WhyNoConstraints(other), HasSubstr("as attributes \"constraints:NAME\""));
+  other = spec;
+  other.kind = StudyKind::kQueued;
+  other.sampler = {kQueueSampler, {}};
+  EXPECT_THAT(WhyNoConstraints(other), HasSubstr("beside the sampler \"queue\""));
+  other = spec;
+  other.has_metric = false;
+  EXPECT_THAT(WhyNoConstraints(other), StartsWith("need a \"metric\""));
+  other = spec;
+  other.from_output.value = "x=(.*)";
+  EXPECT_THAT(WhyNoConstraints(other), HasSubstr("leave out \"from_output\""));
+  other = spec;
+  other.launch = {"torchrun"};
+  EXPECT_THAT(WhyNoConstraints(other),
+              HasSubstr("\"launch\" starts \"torchrun\" on several slots"));
+  other.max_slots = 1;
+  EXPECT_EQ(WhyNoConstraints(other), "") << "one rank is one process";
+}
+
+TEST(Validate, NamesTheSamplersThatHeedConstraints) {
+  for (const char* heeds : {"tpe", "gp", "nsga2", "nsga3", "random", "qmc"}) {
+    EXPECT_EQ(WhyNoConstraints(WithConstraints({{"a", false, 2}}, heeds)), "") << heeds;
+  }
+  EXPECT_THAT(WhyNoConstraints(WithConstraints({{"a", false, 2}}, "cmaes")),
+              AllOf(StartsWith("the sampler \"cmaes\" does not heed them: give "),
+                    HasSubstr("\"tpe\""), HasSubstr("\"gp\""), Not(HasSubstr("\"queue\""))));
+}
+
 TEST(Validate, RefusesPointsOfAQueue) {
   StudySpec spec;
   spec.name = "s";

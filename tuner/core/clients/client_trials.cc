@@ -178,6 +178,13 @@ void ClientTrials::SetAttribute(TrialId id, bool system, const std::string& key,
                                 const std::string& value) {
   turn_.Emit(TrialAttributeSet{id, system, key, value});
   if (!system || !IsConstraintKey(key)) return;
+  if (!turn_.StudyAt(turn_.TrialAt(id).study).spec.constraints.empty()) {
+    turn_.Decide(
+        turn_.TrialAt(id), DecisionKind::kStudy, 0, 0,
+        absl::StrCat("\"", key, "\" counts for nothing: the study's \"constraints\" go by ",
+                     "the figures that trials report"));
+    return;
+  }
   const std::vector<double> constraints = ConstraintsIn({{key, value}});
   const auto is_nan = [](double constraint) { return std::isnan(constraint); };
   if (std::none_of(constraints.begin(), constraints.end(), is_nan)) return;

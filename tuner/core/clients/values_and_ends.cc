@@ -24,7 +24,7 @@ void ClientTrials::SetValue(const Trial& trial, std::int64_t step, double value)
 
 void ClientTrials::EndIfTargetReached(const Trial& trial, double value) {
   const Study& study = turn_.StudyAt(trial.study);
-  if (study.state != StudyState::kRunning || !ReachesTarget(study.spec, value)) return;
+  if (study.state != StudyState::kRunning || !ReachesTarget(study.spec, trial, value)) return;
   trials_.EndStudy(study.id, StudyState::kComplete,
                    absl::StrCat("trial ", trial.number, " reached the target ", *study.spec.target,
                                 " with ", value));

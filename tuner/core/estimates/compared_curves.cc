@@ -5,6 +5,8 @@
 #include <type_traits>
 #include <variant>
 
+#include "tuner/core/state/study_facts.h"
+
 namespace espalier {
 
 namespace {
@@ -33,13 +35,15 @@ std::span<Curve> ComparedCurves::Of(const TunerState& state, const Study& study)
   const auto read = [&](std::size_t n) {
     const Trial& trial = trial_at(n);
     const bool diverged = trial.value && !EndsWithNumbers(study.spec, trial);
+    const bool breaks = Breaks(study.spec, trial);
     curves_[n] = {.trial_number = trial.number,
                   .points = trial.values,
                   .ended = Ended(trial.state),
-                  .complete = trial.state == TrialState::kComplete && !diverged,
+                  .complete = trial.state == TrialState::kComplete && !diverged && !breaks,
                   .value = trial.value.value_or(std::nan("")),
                   .ended_at = trial.ended,
-                  .others = *trial.other_curves};
+                  .others = *trial.other_curves,
+                  .breaks = breaks};
     if (adaptive_) curves_[n].points = equal_progress_.Points(trial);
   };
   if (adaptive_) {

@@ -126,13 +126,16 @@ std::vector<double> Promise(Direction direction, std::span<const Curve> curves,
                             const PromiseOptions& options) {
   std::vector<std::size_t> rivals;
   for (std::size_t i = 0; i < curves.size(); ++i) {
-    if (CanEndWell(curves[i])) rivals.push_back(i);
+    if (!curves[i].breaks && CanEndWell(curves[i])) rivals.push_back(i);
   }
   const std::vector<double> among =
       options.other_directions.empty()
           ? TopKProbability(ForecastEnds(direction, curves, rivals, options), options.best_k)
           : OnTheFront(direction, curves, rivals, options);
   std::vector<double> promise(curves.size(), 0.0);
+  for (std::size_t i = 0; i < curves.size(); ++i) {
+    if (curves[i].breaks && CanEndWell(curves[i])) promise[i] = kLeast;
+  }
   for (std::size_t r = 0; r < rivals.size(); ++r) {
     const double least = curves[rivals[r]].ended ? 0 : kLeast;
     promise[rivals[r]] = std::max(among[r], least);

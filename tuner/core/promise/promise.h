@@ -26,6 +26,9 @@ struct PromiseOptions {
 // With several objectives it is the probability to end on their Pareto front (front.h), each
 // objective's end being forecast by itself, and best_k is of no account.
 //
+// A trial that breaks a constraint is no rival: it has 0 once it has ended, and before that, while
+// it may still come to keep it, a millionth, but others learn from its curve.
+//
 // A trial that was pruned, failed or last reported what is not finite has 0; a complete one ends at
 // its last value for certain. The end of any other is forecast twice: from its own curve
 // (extrapolation.h), and by what other curves did from its step on (continuation.h). The two are

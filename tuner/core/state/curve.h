@@ -50,6 +50,7 @@ struct Curve {
   Time ended_at{};                                          // zero: it has not, or it is not known
   // Of further objectives, one after the other; they may lack some of the steps of the first.
   std::span<const std::vector<IntermediateValue>> others{};
+  bool breaks = false;  // a constraint, by its newest figures: it is no rival of others
 };
 
 }  // namespace espalier

@@ -134,6 +134,7 @@ class Applier {
     Trial& trial = TrialAt(c.id);
     Tallied(c.id, [&c](Trial& changed) { Set(changed.attributes, c); });
     if (!c.system || !IsConstraintKey(c.key)) return;
+    if (!StudyAt(trial.study).spec.constraints.empty()) return;  // it goes by figures
     trial.constraints = ConstraintsIn(trial.attributes.system);
     Rank(trial);
   }
@@ -172,12 +173,13 @@ class Applier {
   void operator()(const FinalValueReported& c) {
     Trial& trial = TrialAt(c.id);
     trial.value = c.value;
+    TakeConstraints(StudyAt(trial.study).spec, trial);
     Rank(trial);
   }
 
   void operator()(const TrialStateChanged& c) {
     CheckMayFollow(TrialAt(c.id), c.state, StateSource::kPool);
-    Rank(Tallied(c.id, [&c](Trial& trial) {
+    Rank(Tallied(c.id, [&](Trial& trial) {
       if (c.state == TrialState::kRunning && trial.started == Time{}) trial.started = c.at;
       if (Ended(c.state)) {
         trial.ended = c.at;
@@ -190,7 +192,9 @@ class Applier {
       trial.reason = c.reason;
       trial.last_output = c.last_output;
       trial.cancelled = c.cancelled;
-      if (c.value) trial.value = c.value;
+      if (!c.value) return;
+      trial.value = c.value;
+      TakeConstraints(StudyAt(trial.study).spec, trial);
     }));
   }
 
@@ -207,11 +211,15 @@ class Applier {
                        absl::StrCat("trial ", c.id.value, " has step ", c.value.step, " already"));
         *at = c.value;
       }
-      if (c.extra.empty()) return;
-      trial.extra[c.value.step] = c.extra;
-      TakeOtherMetrics(StudyAt(trial.study).spec, c.value.step, trial);
+      const StudySpec& spec = StudyAt(trial.study).spec;
+      if (!c.extra.empty()) {
+        trial.extra[c.value.step] = c.extra;
+        TakeOtherMetrics(spec, c.value.step, trial);
+      }
+      TakeConstraints(spec, c.value.step, trial);
     });
-    if (replaces || Ended(changed.state)) {
+    const bool constrained = !StudyAt(changed.study).spec.constraints.empty();
+    if (replaces || constrained || Ended(changed.state)) {
       Rank(changed);
     } else if (TrialTally* tally = TallyOf(changed)) {
       tally->RankValue(changed, c.value.value);

@@ -19,6 +19,7 @@
 #include "search_spaces/parameter.h"
 #include "search_spaces/search_space.h"
 #include "tuner/core/state/belief.h"
+#include "tuner/core/state/constraint.h"
 #include "tuner/core/state/curve.h"
 #include "tuner/core/state/lineage.h"
 #include "tuner/messages/training_figures.h"
@@ -113,6 +114,7 @@ struct StudySpec {
   // Of a study that the pool runs with several directions: the metrics of the second and of further
   // ones. Trials report them as figures of these names beside the first one's value.
   std::vector<std::string> other_metrics;
+  std::vector<Constraint> constraints;  // on figures that trials report, one a figure and side
   MetricPatterns from_output;
   MetricFiles from_files;
   bool mean_of_ranks = false;  // else ranks of one program have to report alike
@@ -419,8 +421,9 @@ struct Trial {
   Attributes attributes;
   Rarely<std::string> draw;  // what its parameters were drawn from (TrialDraw); empty: nothing was
   Rarely<Lineage> lineage;   // none: it began afresh
-  // What it has to keep, as far as its attributes tell
-  // (search_spaces/formats/optuna/constraints.h).
+  // What it has to keep, each at most 0 where it does. Where its study has constraints, one for each
+  // of them from its first value on: of its newest figures, NaN for one that it has not told yet.
+  // Else as far as its attributes tell (search_spaces/formats/optuna/constraints.h).
   Rarely<std::vector<double>> constraints;
 
   friend bool operator==(const Trial&, const Trial&) = default;

@@ -2,12 +2,34 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "search_spaces/formats/optuna/constraints.h"
 #include "tuner/core/state/payments.h"
 #include "tuner/core/state/slot_time.h"
 
 namespace espalier {
+
+namespace {
+
+// Of the first metric, of a trial that has told values: final, else the newest.
+double ValueOf(const Trial& trial) { return trial.value.value_or(trial.values.back().value); }
+
+// What the trial has told last of what a constraint is on; nullopt: nothing yet.
+std::optional<double> NewestFigure(const StudySpec& spec, const Constraint& constraint,
+                                   const Trial& trial) {
+  if (trial.values.empty()) return std::nullopt;
+  if (constraint.figure == spec.metric) return ValueOf(trial);
+  for (auto told = trial.extra.rbegin(); told != trial.extra.rend(); ++told) {
+    const auto figure = told->second.find(constraint.figure);
+    if (figure != told->second.end()) return figure->second;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
 
 double SlotSeconds(const TunerState& state, const Study& study, Time now) {
   const TrialTally& tally = state.TallyOf(study);
@@ -51,9 +73,9 @@ std::optional<std::int64_t> BestTrial(const TunerState& state, const Study& stud
   return best ? std::optional(best->number) : std::nullopt;
 }
 
-bool ReachesTarget(const StudySpec& spec, double value) {
+bool ReachesTarget(const StudySpec& spec, const Trial& trial, double value) {
   return spec.target && Counts(spec.direction(), value) &&
-         !Better(spec.direction(), *spec.target, value);
+         !Better(spec.direction(), *spec.target, value) && KeepsTo(*trial.constraints);
 }
 
 bool CompleteWithoutValue(const Study& study, const Trial& trial) {
@@ -95,6 +117,67 @@ void TakeOtherMetrics(const StudySpec& spec, std::int64_t step, Trial& trial) {
 void TakeOtherMetrics(const StudySpec& spec, Trial& trial) {
   if (spec.other_metrics.empty()) return;
   for (const auto& [step, figures] : trial.extra) TakeOtherMetrics(spec, step, trial);
+}
+
+void TakeConstraints(const StudySpec& spec, std::int64_t step, Trial& trial) {
+  if (spec.constraints.empty() || trial.values.empty()) return;
+  const bool newest = trial.values.back().step == step;
+  if (!newest || trial.constraints->size() != spec.constraints.size()) {
+    TakeConstraints(spec, trial);
+    return;
+  }
+  const auto told = trial.extra.find(step);
+  std::vector<double>& kept = trial.constraints.edit();
+  for (std::size_t i = 0; i < kept.size(); ++i) {
+    const Constraint& constraint = spec.constraints[i];
+    if (constraint.figure == spec.metric) {
+      kept[i] = constraint.Violation(ValueOf(trial));
+    } else if (told != trial.extra.end()) {
+      const auto figure = told->second.find(constraint.figure);
+      if (figure != told->second.end()) kept[i] = constraint.Violation(figure->second);
+    }
+  }
+}
+
+void TakeConstraints(const StudySpec& spec, Trial& trial) {
+  if (spec.constraints.empty() || trial.values.empty()) return;
+  std::vector<double> kept;
+  for (const Constraint& constraint : spec.constraints) {
+    const double none = std::numeric_limits<double>::quiet_NaN();
+    kept.push_back(constraint.Violation(NewestFigure(spec, constraint, trial).value_or(none)));
+  }
+  trial.constraints = std::move(kept);
+}
+
+std::string UntoldFigure(const StudySpec& spec, const Trial& trial) {
+  for (const Constraint& constraint : spec.constraints) {
+    if (!NewestFigure(spec, constraint, trial)) return constraint.figure;
+  }
+  return "";
+}
+
+bool Breaks(const StudySpec& spec, const Trial& trial) {
+  const std::vector<double>& kept = *trial.constraints;
+  if (KeepsTo(kept)) return false;
+  if (spec.constraints.size() != kept.size() || Ended(trial.state)) return true;
+  for (std::size_t i = 0; i < kept.size(); ++i) {
+    if (kept[i] <= 0) continue;
+    if (NewestFigure(spec, spec.constraints[i], trial)) return true;
+  }
+  return false;
+}
+
+std::string BrokenConstraints(const StudySpec& spec, const Trial& trial,
+                              std::optional<double> value) {
+  std::string broken;
+  for (const Constraint& constraint : spec.constraints) {
+    std::optional<double> figure = NewestFigure(spec, constraint, trial);
+    if (value && constraint.figure == spec.metric) figure = value;
+    if (!figure || constraint.Violation(*figure) <= 0) continue;
+    absl::StrAppend(&broken, broken.empty() ? "" : ", ", ToText(constraint), " (it is ", *figure,
+                    ")");
+  }
+  return broken;
 }
 
 std::string UntoldMetric(const StudySpec& spec, const Trial& trial) {

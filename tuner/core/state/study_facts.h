@@ -31,8 +31,9 @@ std::string UnreadAttribute(const std::string& parameter);
 // one.
 std::optional<double> BestValue(const Trial& trial, Direction direction);
 
-// Whether the value ends the study: it is its target, or better.
-bool ReachesTarget(const StudySpec& spec, double value);
+// Whether the value ends the study: it is its target, or better, of a trial that keeps to its
+// constraints, as far as it has told.
+bool ReachesTarget(const StudySpec& spec, const Trial& trial, double value);
 
 // Whether the pool ran the trial to its end, and there is no number as its value: its study has no
 // metric, or the client that enqueued it knows what it was for.
@@ -45,6 +46,23 @@ const IntermediateValue* ValueAt(const Trial& trial, std::int64_t step);
 // that it told with the value of `step`, or with each of its values.
 void TakeOtherMetrics(const StudySpec& spec, std::int64_t step, Trial& trial);
 void TakeOtherMetrics(const StudySpec& spec, Trial& trial);
+
+// What has become of Trial::constraints in a study that has some, by the value of `step` and what
+// was told with it, or by all values. Anything else leaves them as they are.
+void TakeConstraints(const StudySpec& spec, std::int64_t step, Trial& trial);
+void TakeConstraints(const StudySpec& spec, Trial& trial);
+
+// The first figure that the study bounds and the trial has not told; empty: it has told all.
+std::string UntoldFigure(const StudySpec& spec, const Trial& trial);
+
+// Whether the trial breaks a constraint by what it has told. One that has not ended may still tell
+// what it has not, and breaks none by that.
+bool Breaks(const StudySpec& spec, const Trial& trial);
+
+// The constraints of the study that the trial breaks with the value at which it ends, and its
+// figures: "latency_ms <= 20 (it is 31.5)". Empty: none.
+std::string BrokenConstraints(const StudySpec& spec, const Trial& trial,
+                              std::optional<double> value);
 
 // The first metric of the study that the trial has not told of; empty: it has told of all.
 std::string UntoldMetric(const StudySpec& spec, const Trial& trial);

@@ -1,10 +1,14 @@
 #include "tuner/core/studies/terminations.h"
 
+#include <algorithm>
+#include <cmath>
+#include <span>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/random.h"
+#include "search_spaces/formats/optuna/constraints.h"
 #include "tuner/core/terminators/question.h"
 #include "tuner/core/trials/searched_space.h"
 
@@ -13,6 +17,20 @@ namespace espalier {
 namespace {
 
 constexpr std::uint64_t kSeedOfTerminators = 0x7465726d696e6174;  // unlike those of draws
+
+// A trial that breaks a constraint is none that could be the best: terminators see no value of it.
+// Empty: there is none.
+std::vector<Observation> WithoutThoseThatBreak(std::span<const Observation> ended) {
+  const auto breaks = [](const Observation& seen) {
+    return !KeepsTo({seen.constraints.begin(), seen.constraints.end()});
+  };
+  if (std::ranges::none_of(ended, breaks)) return {};
+  std::vector<Observation> judged(ended.begin(), ended.end());
+  for (Observation& seen : judged) {
+    if (breaks(seen)) seen.value = std::nan("");
+  }
+  return judged;
+}
 
 }  // namespace
 
@@ -50,11 +68,13 @@ std::optional<TerminatorVerdict> Terminations::Ask(
   OfStudy& own = studies_[study.id];
   if (!own.searched) own.searched = SearchedSpace(study.spec);
   UpdateHistory(study, own);
+  const std::vector<Observation> judged = WithoutThoseThatBreak(own.history.ended());
+  const std::span<const Observation> ended = judged.empty() ? own.history.ended() : judged;
   const TerminatorInput input = {
       .space = *own.searched,
       .direction = study.spec.direction(),
-      .ended = own.history.ended(),
-      .seed = MixSeed(study.spec.seed ^ kSeedOfTerminators, own.history.ended().size())};
+      .ended = ended,
+      .seed = MixSeed(study.spec.seed ^ kSeedOfTerminators, ended.size())};
   if (!options_.plan_aside || terminator->Work(input) <= kMostWorkHere) {
     return terminator->Judge(input);
   }

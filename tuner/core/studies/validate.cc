@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -19,6 +20,7 @@
 #include "tuner/core/state/refusals.h"
 #include "tuner/core/terminators/terminator.h"
 #include "tuner/core/trials/searched_space.h"
+#include "tuner/messages/replica_messages.h"
 
 namespace espalier {
 
@@ -161,6 +163,75 @@ absl::Status ValidateMetrics(const StudySpec& spec) {
   return absl::OkStatus();
 }
 
+absl::Status NoConstraints(const std::string& why) {
+  return absl::InvalidArgumentError(absl::StrCat("\"constraints\": ", why));
+}
+
+// The study's trials can tell figures of which each can be bounded.
+absl::Status ValidateConstraintsForTrials(const StudySpec& spec) {
+  if (spec.by_clients()) {
+    return NoConstraints(
+        "are on figures of trials that the pool runs; with \"ask_and_tell\" clients tell "
+        "themselves "
+        "how far a trial is from what it has to keep, as attributes \"constraints:NAME\"");
+  }
+  if (spec.queued()) {
+    return NoConstraints(
+        "have no place beside the sampler \"queue\": clients know what their trials are for");
+  }
+  if (!spec.has_metric) return NoConstraints("need a \"metric\": jobs have no best trial");
+  if (spec.reads_values()) {
+    return NoConstraints(
+        "are on figures that programs report beside the metric, and here it is read from their "
+        "output or files: have them report it, and leave out \"from_output\", \"from_file\" and "
+        "\"from_tensorboard\"");
+  }
+  if (!spec.launch.empty() && spec.max_slots != 1) {
+    return NoConstraints(absl::StrCat(
+        "are on figures of programs whose only process is the trial's, and \"launch\" starts \"",
+        spec.launch.front(), "\" on several slots: give \"slots\": 1, or leave it out"));
+  }
+  return absl::OkStatus();
+}
+
+// Constraints are of one figure and one side each, and the sampler heeds them.
+absl::Status ValidateConstraints(const StudySpec& spec, const Sampler& sampler) {
+  if (spec.constraints.empty()) return absl::OkStatus();
+  ESPALIER_RETURN_IF_ERROR(ValidateConstraintsForTrials(spec));
+  if (spec.constraints.size() > kMostConstraints) {
+    return NoConstraints(absl::StrCat("needs at most ", kMostConstraints, " constraints, got ",
+                                      spec.constraints.size()));
+  }
+  for (std::size_t i = 0; i < spec.constraints.size(); ++i) {
+    const Constraint& own = spec.constraints[i];
+    if (own.figure.empty() || own.figure.size() > kMaxFigureName || !std::isfinite(own.bound)) {
+      return NoConstraints(absl::StrCat("the name of a figure has 1 to ", kMaxFigureName,
+                                        " bytes and its bound is finite, got ", ToText(own)));
+    }
+    if (own.figure == spec.metric && spec.other_metrics.empty()) {
+      return NoConstraints(absl::StrCat(
+          "\"", own.figure,
+          "\" is the study's metric, and the best trial is best in it anyway: "
+          "\"target\" ends the study at a value, the pruner \"threshold\" trials beyond one"));
+    }
+    for (const Constraint& other : std::span(spec.constraints).first(i)) {
+      if (other.figure != own.figure) continue;
+      if (other.at_least == own.at_least) {
+        return NoConstraints(absl::StrCat("\"", ToText(other), "\" and \"", ToText(own),
+                                          "\" bound one figure on one side: leave one out"));
+      }
+      const auto& [low, high] = own.at_least ? std::pair(own, other) : std::pair(other, own);
+      if (low.bound <= high.bound) continue;
+      return NoConstraints(
+          absl::StrCat("no figure is \"", ToText(low), "\" and \"", ToText(high), "\""));
+    }
+  }
+  if (sampler.takes_constraints()) return absl::OkStatus();
+  return NoConstraints(
+      absl::StrCat("the sampler \"", spec.sampler.name, "\" does not heed them: give ",
+                   absl::StrJoin(SamplersThat(&Sampler::takes_constraints), ", ", Quoted)));
+}
+
 // What goes by one value has no place where trials have several.
 absl::Status ValidateForSeveralDirections(const StudySpec& spec, const Sampler& sampler,
                                           const Pruner& pruner) {
@@ -249,6 +320,7 @@ absl::Status Validate(const StudySpec& spec) {
   }
   ESPALIER_RETURN_IF_ERROR(ValidatePoints(spec));
   ESPALIER_RETURN_IF_ERROR(ValidatePrior(spec, **sampler));
+  ESPALIER_RETURN_IF_ERROR(ValidateConstraints(spec, **sampler));
   ESPALIER_RETURN_IF_ERROR(InKey("sampler", (*sampler)->Fits(SearchedSpace(spec))));
   ESPALIER_RETURN_IF_ERROR(ValidateSteps(spec, **pruner));
   ESPALIER_RETURN_IF_ERROR(ValidateTerminator(spec));

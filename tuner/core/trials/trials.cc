@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <span>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
@@ -56,6 +58,29 @@ bool EndedWithNumbers(const Trial& trial) {
          std::ranges::all_of(trial.other_values, is_number);
 }
 
+// What its study needs of a trial and it has not told, so that it has failed; empty: nothing.
+std::string WhatIsMissing(const StudySpec& spec, const Trial& trial) {
+  constexpr std::string_view kHow = "programs report it beside the value, as a figure of that name";
+  if (const std::string metric = UntoldMetric(spec, trial); !metric.empty()) {
+    return absl::StrCat("has not told of metric \"", metric, "\": ", std::string(kHow));
+  }
+  if (const std::string figure = UntoldFigure(spec, trial); !figure.empty()) {
+    return absl::StrCat("has not told of \"", figure,
+                        "\", which \"constraints\" bounds: ", std::string(kHow));
+  }
+  return "";
+}
+
+// The curves as a trial is compared with them: those of trials that break a constraint are empty.
+std::vector<Curve> AsRivals(std::span<const Curve> curves) {
+  std::vector<Curve> rivals(curves.begin(), curves.end());
+  for (Curve& curve : rivals) {
+    if (curve.breaks) curve.points = {};
+    if (curve.breaks) curve.others = {};
+  }
+  return rivals;
+}
+
 // Where trials of the study ran to their end and none has a value that can be compared: that.
 std::optional<std::string> NoneHasANumber(const Study& study, const TunerState& state) {
   if (study.spec.kind != StudyKind::kTuned || !study.spec.has_metric) return std::nullopt;
@@ -92,19 +117,20 @@ void Trials::Observe(const Change& change) {
   }
 }
 
-void Trials::EndTrial(TrialId id, TrialState state, const std::string& reason,
-                      std::optional<double> value, const std::string& last_output, bool cancelled) {
+void Trials::EndTrial(TrialId id, TrialState state, std::string reason, std::optional<double> value,
+                      const std::string& last_output, bool cancelled) {
   const Trial& trial = turn_.TrialAt(id);
   if (Ended(trial.state)) return;
   if (state == TrialState::kComplete) {
-    const std::string untold = UntoldMetric(turn_.StudyAt(trial.study).spec, trial);
-    if (!untold.empty()) {
-      EndTrial(id, TrialState::kFail,
-               absl::StrCat(reason, " and has not told of metric \"", untold,
-                            "\": programs report it beside the value, as a figure of that name"),
-               std::nullopt, last_output, cancelled);
+    const StudySpec& spec = turn_.StudyAt(trial.study).spec;
+    const std::string missing = WhatIsMissing(spec, trial);
+    if (!missing.empty()) {
+      EndTrial(id, TrialState::kFail, absl::StrCat(reason, " and ", missing), std::nullopt,
+               last_output, cancelled);
       return;
     }
+    const std::string broken = BrokenConstraints(spec, trial, value);
+    if (!broken.empty()) absl::StrAppend(&reason, " and breaks ", broken);
   }
   // A trial that never ran cannot be COMPLETE: only RUNNING leads there.
   ESPALIER_CHECK(MayFollow(trial.state, state, StateSource::kPool),
@@ -281,7 +307,7 @@ bool Trials::RecordValue(TrialId id, IntermediateValue value, std::map<std::stri
   turn_.LookAgain();
   const Study& study = turn_.StudyAt(trial.study);
   if (study.state != StudyState::kRunning) return false;
-  if (ReachesTarget(study.spec, value.value)) {
+  if (ReachesTarget(study.spec, trial, value.value)) {
     const StudyId study_id = study.id;
     const std::string reason =
         absl::StrCat("trial ", trial.number, " reached the target ", *study.spec.target, " with ",
@@ -311,7 +337,12 @@ PruneVerdict Trials::JudgeNewest(const Trial& trial) {
   const Curve whole = own;
   // Until then it stands behind the others, which are all but the last then.
   std::swap(own, curves.back());
-  const std::span<const Curve> others = curves.first(curves.size() - 1);
+  std::span<const Curve> others = curves.first(curves.size() - 1);
+  std::vector<Curve> rivals;
+  if (!study.spec.constraints.empty()) {
+    rivals = AsRivals(others);
+    others = rivals;
+  }
   const double pool_share =
       std::min(1.0, static_cast<double>(study.spec.min_slots) / std::max(1, pool_.SlotsTotal()));
   PruneVerdict verdict;
@@ -319,6 +350,7 @@ PruneVerdict Trials::JudgeNewest(const Trial& trial) {
   for (std::size_t n = curves_.PointsBeforeNewest(trial) + 1; n <= whole.points.size(); ++n) {
     Curve curve = whole;
     curve.points = whole.points.first(n);
+    curve.breaks = false;  // it may still come to keep what it breaks
     verdict = plugins_.Judge(study, curve, others, pool_.LastStepOf(study), pool_share);
     if (verdict.action != PruneAction::kKeep) break;
   }
@@ -419,8 +451,20 @@ void Trials::AskPruner(const Study& study) {
   if (paused.empty()) return;
   for (const std::size_t i : paused) held_by_pruner_.insert(study.trials[i]);
   const std::span<const Curve> curves = curves_.Of(turn_.state(), study);
-  for (const std::size_t i : pruner.MayGoOn(study.spec.direction(), curves, paused)) {
-    held_by_pruner_.erase(study.trials[i]);
+  const auto let_go = [&](std::span<const Curve> rivals, std::span<const std::size_t> of) {
+    for (const std::size_t i : pruner.MayGoOn(study.spec.direction(), rivals, of)) {
+      held_by_pruner_.erase(study.trials[i]);
+    }
+  };
+  if (study.spec.constraints.empty()) {
+    let_go(curves, paused);
+    return;
+  }
+  std::vector<Curve> rivals = AsRivals(curves);
+  for (const std::size_t i : paused) {
+    const Curve rival = std::exchange(rivals[i], curves[i]);
+    let_go(rivals, std::span(&i, 1));
+    rivals[i] = rival;
   }
 }
 

@@ -33,9 +33,8 @@ class Trials {
   void Observe(const Change& change);
 
   // Ends a trial that has not ended, and sees its replicas off.
-  void EndTrial(TrialId id, TrialState state, const std::string& reason,
-                std::optional<double> value, const std::string& last_output = {},
-                bool cancelled = false);
+  void EndTrial(TrialId id, TrialState state, std::string reason, std::optional<double> value,
+                const std::string& last_output = {}, bool cancelled = false);
   // Ends a trial whose program came to its own end, perhaps with a value.
   void EndWell(TrialId id, std::optional<double> value, const std::string& last_output);
   // Takes the trial's slots away; where its program takes checkpoints, after one more.
