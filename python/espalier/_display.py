@@ -56,13 +56,20 @@ def front(details):
     signs = [-1 if word == "maximize" else 1 for word in details["study"]["directions"]]
     complete = [(trial, [sign * value for sign, value in zip(signs, (trial["value"], *trial["other_values"]))])
                 for trial in details["trials"]
-                if trial["state"] == "TRIAL_COMPLETE" and len(trial["other_values"]) + 1 == len(signs)]
+                if trial["state"] == "TRIAL_COMPLETE" and not trial["infeasible"] and len(trial["other_values"]) + 1 == len(signs)]
     complete = [(trial, costs) for trial, costs in complete if not any(math.isnan(cost) for cost in costs)]
 
     def dominates(a, b):
         return a != b and all(x <= y for x, y in zip(a, b))
 
     return [trial for trial, costs in complete if not any(dominates(other, costs) for _, other in complete)]
+
+
+def broken(details):
+    """How many trials break a constraint of the study; empty: it has none."""
+    constraints = ", ".join(details["study"]["constraints"])
+    count = sum(trial["infeasible"] for trial in details["trials"])
+    return f"; {count} of {len(details['trials'])} trials not within {constraints}" if constraints else ""
 
 
 def headline(details):
@@ -74,10 +81,10 @@ def headline(details):
     if study["metrics"]:
         numbers = ", ".join(str(trial["number"]) for trial in front(details))
         best = f"; Pareto front of {metric_of(study)}: trials {numbers}" if numbers else ""
-        return f"{study['name']}: {plain_state(study['state']).lower()}, {told}{best}"
+        return f"{study['name']}: {plain_state(study['state']).lower()}, {told}{best}{broken(details)}"
     best = "" if study["best_trial"] is None else \
         f"; best {study['metric']} {figure(study['best_value'])} of trial {study['best_trial']}"
-    return f"{study['name']}: {plain_state(study['state']).lower()}, {told}{best}"
+    return f"{study['name']}: {plain_state(study['state']).lower()}, {told}{best}{broken(details)}"
 
 
 def why(trial):
@@ -107,7 +114,9 @@ def table(details, most=_MOST_ROWS):
         if not has_ended(trial):
             return 0, 0, trial["number"]
         if value is None or not math.isfinite(value):
-            return 3, 0, trial["number"]
+            return 4, 0, trial["number"]
+        if trial["infeasible"]:
+            return 3, sign * value, trial["number"]
         return 1 if trial["state"] == "TRIAL_COMPLETE" else 2, sign * value, trial["number"]
 
     shown = sorted(trials, key=place)[:most]

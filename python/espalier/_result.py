@@ -38,7 +38,7 @@ class Result:
 
     @property
     def best_trial(self) -> dict | None:
-        """The best trial; None if no trial has a value."""
+        """The best trial; None if no trial has a value, or all that have one break a constraint."""
         return next((trial for trial in self.trials if trial["number"] == self.study["best_trial"]), None)
 
     @property
@@ -48,8 +48,8 @@ class Result:
 
     @property
     def front(self) -> list[dict]:
-        """Of a study of several metrics, which has no best trial: the complete trials that no other one is at least as good as in
-        all metrics and better in one (the Pareto front), by number."""
+        """Of a study of several metrics, which has no best trial: the complete trials that keep to its constraints and that no
+        other one is at least as good as in all metrics and better in one (the Pareto front), by number."""
         return _display.front(self._details)
 
     @property

@@ -40,7 +40,9 @@ def step_rows(details):
 def _rows(details, parts, own, figures):
     created, trials, last = details["study"]["created_at"], details["trials"], _last_moment(details)
     names = dict.fromkeys(name for trial in trials for name in trial["parameters"])
-    columns = {name: f"parameter.{name}" if name in _OWN else name for name in names}
+    constrained = bool(details["study"]["constraints"])
+    own_names = _OWN | {"infeasible"} if constrained else _OWN
+    columns = {name: f"parameter.{name}" if name in own_names else name for name in names}
     further = max((len(trial["other_values"]) for trial in trials), default=0)
     rows = []
     for trial in trials:
@@ -52,7 +54,8 @@ def _rows(details, parts, own, figures):
                "ended_s": trial["ended_at"] - created if trial["ended_at"] else None,
                "slot_seconds": sum(((span["to"] or last) - span["from"]) * len(span["slots"])
                                    for span in trial["spans"]),
-               "restarts": trial["restarts"], "reason": trial["reason"]}
+               "restarts": trial["restarts"], "reason": trial["reason"],
+               **({"infeasible": trial["infeasible"]} if constrained else {})}
         for part in parts(trial):
             blank = dict.fromkeys((*own, *figures))
             rows.append({"trial": trial["number"], "state": plain_state(trial["state"]), **given, **blank, **part,

@@ -28,7 +28,7 @@ def tune(objective: typing.Callable | str | os.PathLike | list[str], space: dict
          metric: str | dict | list = "value", direction: str = "minimize", trials: int | None = None,
          time_limit_s: float | None = None, target: float | None = None, sampler: str | dict | None = None,
          pruner: str | dict | None = None, policy: str | dict | None = None, seed: int | None = None,
-         points: list[dict] | None = None, fixed: dict | None = None,
+         points: list[dict] | None = None, fixed: dict | None = None, constraints: list[str] | None = None,
          slots: int | None = None, min_slots: int | None = None, max_slots: int | None = None,
          name: str | None = None, directory: str | os.PathLike | None = None, fresh: bool = False, show: bool = True,
          address: str | None = None, token_file: str | os.PathLike | None = None,
@@ -50,6 +50,8 @@ def tune(objective: typing.Callable | str | os.PathLike | list[str], space: dict
     points: [{"lr": 1e-3}, ...]: parameters of the first trials, before the sampler is asked; what one does not name is
         drawn. fixed: {"lr": 1e-3}: parameters that all trials have, while the sampler searches the others.
         prior={"lr": 1e-3}: where good values are expected (docs/samplers.md).
+    constraints: ["latency_ms <= 20", ...]: bounds on figures that trials report beside the value, each <= or >=. The best
+        trial, and those of the front, keep to all of them (docs/objectives.md).
     slots: slots of this machine (default: its GPUs, else its CPU cores). min_slots, max_slots: those of one trial.
     name, directory: the study's name, and its folder (default: a new one in espalier-runs). Those of an earlier run of
         the same study continue it, unless `fresh`.
@@ -70,7 +72,8 @@ def tune(objective: typing.Callable | str | os.PathLike | list[str], space: dict
     called = _Name(name, _objective.name_of(objective))
     python = python or sys.executable
     spec = _study(space, metric, direction, min_slots, max_slots, study, trials=trials, time_limit_s=time_limit_s,
-                  target=target, sampler=sampler, pruner=pruner, policy=policy, seed=seed, points=points, fixed=fixed)
+                  target=target, sampler=sampler, pruner=pruner, policy=policy, seed=seed, points=points, fixed=fixed,
+                  constraints=constraints)
     spec = _run.json_of(spec)
     command = _objective.command_of(objective, python)
     sent = _objective.pickled(objective) if command is None else None
@@ -152,7 +155,8 @@ def _study(space, metric, direction, min_slots, max_slots, keys, **absent_or_giv
 def _raise_failure(result, had_ended):
     """Where the study has failed, or all of its trials have."""
     failed = [trial for trial in result.trials if trial["state"] == "TRIAL_FAIL"]
-    none_has_a_value = result.state == "COMPLETE" and result.best_trial is None and not result.front and failed
+    any_breaks = any(trial["state"] == "TRIAL_COMPLETE" and trial["infeasible"] for trial in result.trials)
+    none_has_a_value = result.state == "COMPLETE" and result.best_trial is None and not result.front and failed and not any_breaks
     if result.state != "FAILED" and not none_has_a_value:
         return
     told = result.study["reason"] if result.state == "FAILED" else "none of its trials came to a value"

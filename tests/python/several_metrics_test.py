@@ -1,4 +1,5 @@
-"""Studies of several metrics: reported side by side, shown as a Pareto front, pruned by the chance to end on it."""
+"""Studies of several metrics: reported side by side, shown as a Pareto front, pruned by the chance to end on it. And of
+constraints on what is reported."""
 import contextlib
 import io
 import pathlib
@@ -42,9 +43,14 @@ class SeveralMetrics(TunerTest):
         return result, out.getvalue()
 
     def test_a_study_has_a_front(self):
-        result, out = self.tune(PROGRAM, trials=12, pruner="promise")
+        result, out = self.tune(PROGRAM, trials=12, pruner="promise", constraints=["latency_ms <= 5"])
         complete = {trial["number"]: (-trial["value"], trial["other_values"][0])
                     for trial in result.trials if trial["state"] == "TRIAL_COMPLETE"}
+        broken = {number for number, (_, latency) in complete.items() if latency > 5}
+        self.assertTrue(broken, "nothing is beyond the bound")
+        self.assertEqual({trial["number"] for trial in result.trials
+                          if trial["infeasible"] and trial["state"] == "TRIAL_COMPLETE"}, broken)
+        complete = {number: values for number, values in complete.items() if number not in broken}
         undominated = [number for number, own in complete.items()
                        if not any(other != own and all(a <= b for a, b in zip(other, own)) for other in complete.values())]
         self.assertGreater(len(undominated), 1)
@@ -62,6 +68,28 @@ class SeveralMetrics(TunerTest):
         self.assertIn(f"Pareto front (accuracy, latency_ms): {len(undominated)} trials: {undominated[0]} (", shown)
         self.assertIn("accuracy, latency", out)
 
+    def test_the_best_trial_keeps_to_the_constraints(self):
+        wide, narrow = {"width": 60, "rate": 0.5}, {"width": 8, "rate": 0.5}
+        metric = {"name": "accuracy", "direction": "maximize"}
+        result, _ = self.tune(PROGRAM, metric=metric, trials=2, points=[wide, narrow], constraints=["latency_ms <= 3"])
+        self.assertEqual(result.best_parameters, narrow)
+        self.assertLess(result.best_value, result.trials[0]["value"])
+        self.assertEqual([trial["infeasible"] for trial in result.trials], [True, False])
+        self.assertIn("and breaks latency_ms <= 3 (it is 6.0", result.trials[0]["reason"])
+        self.assertEqual([row["infeasible"] for row in result.rows()], [True, False])
+        self.assertIn("1 of 2 trials not within latency_ms <= 3", repr(result))
+        self.assertEqual(result.study["constraints"], ["latency_ms <= 3"])
+        database = ["--db", pathlib.Path(result.directory) / "espalier.db"]
+        shown = self.run_tuner("show", "two", *database).stdout
+        self.assertIn("constraints: latency_ms <= 3: 1 trial breaks it", shown)
+        self.assertIn(", trial 1: ", shown)
+        self.assertIn("breaks", self.run_tuner("show", "two", "--trial", "0", *database).stdout)
+        header, *rows = self.run_tuner("export", "two", *database).stdout.splitlines()
+        self.assertEqual({tuple(row.split(",")[i] for i in (0, header.split(",").index("infeasible"))) for row in rows},
+                         {("0", "true"), ("1", "false")})
+        report = pathlib.Path(result.directory, "report.html").read_text()
+        self.assertIn("Constraints: latency_ms &lt;= 3: 1 trial breaks it.", report)
+
     def test_one_that_has_not_told_of_a_metric_has_failed(self):
         with self.assertRaises(espalier.StudyError) as raised:
             self.tune(PROGRAM.replace("latency_ms=", "latency="), trials=1)
@@ -69,7 +97,9 @@ class SeveralMetrics(TunerTest):
 
     def test_what_needs_one_metric_is_refused(self):
         for keys, why in (({"target": 0.9}, '"target": a study of 2 metrics'), ({"pruner": "median"}, 'give "none", "promise"'),
-                          ({"metric": ["a", "a"]}, "names that are different")):
+                          ({"metric": ["a", "a"]}, "names that are different"),
+                          ({"constraints": ["latency_ms < 3"]}, 'needs "FIGURE <= NUMBER"'),
+                          ({"metric": "loss", "sampler": "cmaes", "constraints": ["a <= 3"]}, "does not heed them")):
             with self.assertRaises(espalier.UsageError) as raised:
                 self.tune(PROGRAM, trials=1, **keys)
             self.assertIn(why, str(raised.exception))

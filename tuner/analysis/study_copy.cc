@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "search_spaces/formats/optuna/constraints.h"
+
 namespace espalier {
 
 TrialCopy CopyOf(const Trial& trial, bool full) {
@@ -24,6 +26,7 @@ TrialCopy CopyOf(const Trial& trial, bool full) {
   copy.reported = !trial.values.empty();
   if (!full) return copy;
   copy.attributes.system = trial.attributes.system;
+  AddConstraints(copy.constraints, copy.attributes.system);
   copy.reports.reserve(trial.values.size());
   for (const IntermediateValue& value : trial.values) {
     copy.reports.emplace_back(value.step, value.value);

@@ -7,13 +7,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
-#include "search_spaces/formats/optuna/constraints.h"
 #include "search_spaces/formats/optuna/distribution.h"
 #include "tuner/api/pool_warnings.h"
 #include "tuner/api/shown_attributes.h"
 #include "tuner/api/study_notice.h"
 #include "tuner/api/trial_command.h"
 #include "tuner/core/state/payments.h"
+#include "tuner/core/state/study_facts.h"
 #include "tuner/messages/wire/figures_wire.h"
 #include "tuner/study_file/study_file.h"
 
@@ -282,6 +282,9 @@ v1::Study ToProto(const Study& study, const View& view) {
     out.add_metrics(study.spec.metric);
     for (const std::string& metric : study.spec.other_metrics) out.add_metrics(metric);
   }
+  for (const Constraint& constraint : study.spec.constraints) {
+    out.add_constraints(ToText(constraint));
+  }
   AddAttributes(ShownAttributes(study), out);
   const TrialTally& tally = state.TallyOf(study);
   for (const TrialState of : {TrialState::kWaiting, TrialState::kRunning, TrialState::kPaused,
@@ -312,7 +315,7 @@ v1::Trial ToProto(const Trial& trial, const View& view, bool with_curves) {
     added.set_json(JsonOrText(parameter.value));
   }
   out.mutable_other_values()->Add(trial.other_values.begin(), trial.other_values.end());
-  out.set_infeasible(!KeepsTo(*trial.constraints));
+  out.set_infeasible(Breaks(study.spec, trial));
   AddLineage(*trial.lineage, out);
   if (with_curves) AddAttributes(ShownAttributes(trial, view.shows_secrets), out);
   const Direction direction = study.spec.direction();

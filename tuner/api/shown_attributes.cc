@@ -3,6 +3,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "search_spaces/formats/optuna/constraints.h"
 #include "tuner/api/json.h"
 #include "tuner/core/state/private_attributes.h"
 #include "tuner/study_file/study_file.h"
@@ -13,6 +14,7 @@ Attributes ShownAttributes(const Study& study) { return WithoutPrivate(study.att
 
 Attributes ShownAttributes(const Trial& trial, bool shows_secrets) {
   Attributes shown = WithoutPrivate(trial.attributes);
+  AddConstraints(*trial.constraints, shown.system);
   if (trial.held) shown.system.emplace("espalier:held", "true");
   if (trial.environment.empty()) return shown;
   std::string json = "{";

@@ -189,6 +189,9 @@ std::string ResultText(const v1::StudyDetails& details) {
   if (!study.reason().empty()) text += ": " + study.reason();
   if (!study.notice().empty()) text += "\nnote: " + study.notice();
   text += "\n" + TrialCounts(study) + "\n";
+  if (const std::string constraints = ConstraintsText(details); !constraints.empty()) {
+    text += constraints + "\n";
+  }
   if (study.directions_size() > 1) return text + FrontText(details);
   if (!study.has_best_trial()) {
     return text + (AnyBreaksConstraints(details) ? "no trial keeps to its constraints\n"

@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
 #include "adapters/optuna/file/schema.h"
+#include "search_spaces/formats/optuna/constraints.h"
 #include "search_spaces/formats/optuna/trial_parameters.h"
 #include "tuner/core/state/private_attributes.h"
 #include "tuner/core/state/study_facts.h"
@@ -170,7 +171,9 @@ absl::Status Exporter::WriteTrial(const Trial& trial, const Study& study,
         intermediate_value_.Bind(trial.id, value.step, number.value, number.type).Run());
   }
   ESPALIER_RETURN_IF_ERROR(WriteParameters(trial, study, parameters));
-  return WriteAttributes(trial_user_, trial_system_, trial.id.value, trial.attributes);
+  Attributes attributes = trial.attributes;
+  AddConstraints(*trial.constraints, attributes.system);
+  return WriteAttributes(trial_user_, trial_system_, trial.id.value, attributes);
 }
 
 absl::Status Exporter::WriteParameters(const Trial& trial, const Study& study,

@@ -3,7 +3,9 @@
 #include <rapidjson/document.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
+#include <cmath>
 #include <cstddef>
 #include <limits>
 #include <optional>
@@ -27,6 +29,15 @@ std::optional<std::size_t> PlaceOf(std::string_view name, std::size_t size) {
   if (error != std::errc() || end != name.data() + name.size() || place >= size)
     return std::nullopt;
   return std::to_string(place) == name ? std::optional(place) : std::nullopt;
+}
+
+// As Python's JSON has it, exactly.
+std::string PythonNumber(double number) {
+  if (std::isnan(number)) return "NaN";
+  if (std::isinf(number)) return number < 0 ? "-Infinity" : "Infinity";
+  std::array<char, 32> digits;  // of the longest double: 24
+  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), number).ptr;
+  return {digits.data(), end};
 }
 
 std::vector<double> ListIn(const std::string& text) {
@@ -60,6 +71,17 @@ std::vector<double> ConstraintsIn(const std::map<std::string, std::string>& syst
     }
   }
   return constraints;
+}
+
+void AddConstraints(const std::vector<double>& constraints,
+                    std::map<std::string, std::string>& system_attributes) {
+  const auto is_of_that = [](const auto& attribute) { return IsConstraintKey(attribute.first); };
+  if (constraints.empty() || std::ranges::any_of(system_attributes, is_of_that)) return;
+  std::string list = "[";
+  for (const double constraint : constraints) {
+    list += (list.size() > 1 ? ", " : "") + PythonNumber(constraint);
+  }
+  system_attributes.emplace(kList, list + "]");
 }
 
 bool KeepsTo(const std::vector<double>& constraints) {

@@ -19,6 +19,11 @@ bool IsConstraintKey(std::string_view key);
 // replaces it, as with Optuna. NaN for what is not a number. Empty: the trial has told none.
 std::vector<double> ConstraintsIn(const std::map<std::string, std::string>& system_attributes);
 
+// Adds the list to attributes of which none is of that, for a trial that has told its constraints
+// otherwise. Optuna's programs and ConstraintsIn read it.
+void AddConstraints(const std::vector<double>& constraints,
+                    std::map<std::string, std::string>& system_attributes);
+
 // Whether all are at most 0. NaN is not.
 bool KeepsTo(const std::vector<double>& constraints);
 

@@ -53,6 +53,16 @@ TEST(ExportCsv, HasTheValuesOfAllDirections) {
   EXPECT_TRUE(lines[6].ends_with(",,,,8.000000,9.000000,1.000,0,exit code 3")) << lines[6];
 }
 
+TEST(ExportCsv, TellsWhatBreaksAConstraintWhereThereAreSome) {
+  v1::StudyDetails details = SampleStudy();
+  details.mutable_study()->add_constraints("latency_ms <= 20");
+  details.mutable_trials(0)->set_infeasible(true);
+  const std::vector<std::string> lines = Lines(ExportCsv(details));
+  EXPECT_TRUE(lines[0].ends_with(",restarts,reason,infeasible")) << lines[0];
+  EXPECT_TRUE(lines[1].ends_with(",14.000,0,,true")) << lines[1];
+  EXPECT_TRUE(lines[6].ends_with(",exit code 3,false")) << lines[6];
+}
+
 TEST(ExportCsv, TellsWhatWasPaidWhereThatIsKnown) {
   v1::StudyDetails details = SampleStudy();
   details.mutable_study()->add_payments()->set_cost(2);

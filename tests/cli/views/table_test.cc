@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/cli/views/sample_study.h"
+#include "tuner/cli/views/study_text.h"
 #include "tuner/cli/views/text.h"
 
 namespace espalier {
@@ -160,6 +161,33 @@ TEST(BestSoFar, SaysWhereAllTrialsBreakTheirConstraints) {
   kept.set_value(0.4);
   kept.set_infeasible(false);
   EXPECT_EQ(BestSoFar(details), "Pareto front (value): 1 trial: 1 (0.4, 2)");
+}
+
+TEST(ConstraintsText, CountsTheTrialsThatBreakOne) {
+  v1::StudyDetails details;
+  v1::Trial& trial = *details.add_trials();
+  trial.set_infeasible(true);
+  details.add_trials();
+  EXPECT_EQ(ConstraintsText(details), "");
+  details.mutable_study()->add_constraints("a <= 2");
+  EXPECT_EQ(ConstraintsText(details), "a <= 2: 1 trial breaks it");
+  details.mutable_study()->add_constraints("b >= 3");
+  trial.set_infeasible(false);
+  EXPECT_EQ(ConstraintsText(details), "a <= 2, b >= 3: 0 trials break one");
+}
+
+TEST(BestFirst, HasTrialsThatBreakAConstraintBehindOthers) {
+  v1::StudyDetails details;
+  for (int i = 0; i < 3; ++i) {
+    v1::Trial& trial = *details.add_trials();
+    trial.set_number(i);
+    trial.set_state(i == 1 ? v1::TRIAL_PRUNED : v1::TRIAL_COMPLETE);
+    trial.set_value(i);
+  }
+  details.mutable_trials(0)->set_infeasible(true);
+  std::string numbers;
+  for (const v1::Trial* trial : BestFirst(details)) numbers += std::to_string(trial->number());
+  EXPECT_EQ(numbers, "210");
 }
 
 TEST(BestSoFar, IsAFrontWhereThereAreSeveralDirections) {

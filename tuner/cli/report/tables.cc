@@ -74,6 +74,9 @@ std::string Summary(const v1::StudyDetails& details, double now) {
                              FormatValue(study.best_value()), study.best_trial(),
                              best == nullptr ? "" : ", with " + DisplayParameters(*best)));
   }
+  if (const std::string constraints = ConstraintsText(details); !constraints.empty()) {
+    html += Line("Constraints: " + constraints + ".");
+  }
   html += Line(fmt::format("{}; {} of running time; {} held for {:.1f} % of it; {}.",
                            Count(details.trials_size(), "trial"), FormatDuration(study.elapsed_s()),
                            Count(static_cast<std::int64_t>(LanesOf(details).size()), "slot"),

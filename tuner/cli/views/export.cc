@@ -52,11 +52,12 @@ constexpr int kColumnsOfAStep = 5;
 // have theirs.
 std::vector<std::string> Heading(const std::vector<std::string>& parameters,
                                  const std::set<std::string>& figures, int further_values,
-                                 bool paid) {
+                                 bool constrained, bool paid) {
   std::vector<std::string> heading = {"trial", "state"};
   std::vector<std::string> own = {"step",         "value",       "at_s",      "global_batch_size",
                                   "slots",        "final_value", "started_s", "ended_s",
                                   "slot_seconds", "restarts",    "reason"};
+  if (constrained) own.emplace_back("infeasible");
   if (paid) own.emplace_back("paid");
   auto after_final = std::next(std::find(own.begin(), own.end(), "final_value"));
   for (int i = 0; i < further_values; ++i) {
@@ -86,8 +87,9 @@ std::string ExportCsv(const v1::StudyDetails& details) {
     further_values = std::max(further_values, trial.other_values_size());
   }
   const double now = LastMoment(details);
+  const bool constrained = details.study().constraints_size() > 0;
   const bool paid = details.study().payments_size() > 0;
-  std::string csv = CsvRow(Heading(names, figures, further_values, paid));
+  std::string csv = CsvRow(Heading(names, figures, further_values, constrained, paid));
   for (const v1::Trial& trial : details.trials()) {
     std::vector<std::string> first = {std::to_string(trial.number()), StateName(trial.state())};
     for (const std::string& name : names) {
@@ -105,6 +107,7 @@ std::string ExportCsv(const v1::StudyDetails& details) {
       const bool known = is_final && i < trial.other_values_size();
       last.insert(std::next(last.begin()), known ? FormatExactly(trial.other_values(i)) : "");
     }
+    if (constrained) last.emplace_back(trial.infeasible() ? "true" : "false");
     if (paid) last.push_back(FormatExactly(Paid(trial)));
     const auto append = [&](const std::vector<std::string>& middle) {
       std::vector<std::string> row = first;

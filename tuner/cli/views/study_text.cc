@@ -119,6 +119,15 @@ bool AnyBreaksConstraints(const v1::StudyDetails& details) {
   });
 }
 
+std::string ConstraintsText(const v1::StudyDetails& details) {
+  const auto& constraints = details.study().constraints();
+  if (constraints.empty()) return "";
+  const auto broken = std::ranges::count_if(details.trials(), &v1::Trial::infeasible);
+  const std::string_view verb = broken == 1 ? "breaks" : "break";
+  return fmt::format("{}: {} {} {}", fmt::join(constraints, ", "), Count(broken, "trial"), verb,
+                     constraints.size() == 1 ? "it" : "one");
+}
+
 std::string_view BestIs(const v1::Study& study) { return study.maximize() ? "highest" : "lowest"; }
 
 bool BetterFor(const v1::Study& study, double a, double b) {
@@ -132,8 +141,9 @@ std::vector<const v1::Trial*> BestFirst(const v1::StudyDetails& details) {
   // As the service finds the best trial.
   const auto place = [&](const v1::Trial& trial) {
     if (study.has_best_trial() && trial.number() == study.best_trial()) return 0;
-    if (!trial.has_value()) return 4;
-    if (!std::isfinite(trial.value())) return 3;
+    if (!trial.has_value()) return 5;
+    if (!std::isfinite(trial.value())) return 4;
+    if (trial.infeasible()) return 3;
     return trial.state() == v1::TRIAL_COMPLETE ? 1 : 2;
   };
   std::stable_sort(trials.begin(), trials.end(), [&](const v1::Trial* a, const v1::Trial* b) {

@@ -49,11 +49,15 @@ std::vector<const v1::Trial*> ParetoFront(const v1::StudyDetails& details);
 // Whether a complete trial has told constraints and breaks one.
 bool AnyBreaksConstraints(const v1::StudyDetails& details);
 
+// The study's constraints, and how many trials break them: "latency_ms <= 20: 3 trials break it".
+// Empty: it has none.
+std::string ConstraintsText(const v1::StudyDetails& details);
+
 // True if a is the better value for the study. NaN is worse than every number.
 bool BetterFor(const v1::Study& study, double a, double b);
 
 // The study's best trial first, then the others by value: complete ones, those that are not, those
-// whose value is not finite; last, by number, those without one.
+// that break a constraint, those whose value is not finite; last, by number, those without one.
 std::vector<const v1::Trial*> BestFirst(const v1::StudyDetails& details);
 
 }  // namespace espalier

@@ -244,6 +244,9 @@ std::vector<TableLine> Head(const v1::StudyDetails& details, std::size_t width) 
   const std::string counts = TrialCounts(details.study());
   lines.push_back({Cut(bar.empty() ? counts : bar + "  " + counts, width), LineStyle::kPlain});
   lines.push_back({Cut(BestSoFar(details), width), LineStyle::kBest});
+  if (const std::string constraints = ConstraintsText(details); !constraints.empty()) {
+    lines.push_back({Cut("constraints: " + constraints, width), LineStyle::kPlain});
+  }
   if (details.study().notice().empty()) return lines;
   for (const std::string& line : Wrapped("note: " + details.study().notice(), width)) {
     lines.push_back({Cut(line, width), LineStyle::kPlain});

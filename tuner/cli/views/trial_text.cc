@@ -198,6 +198,11 @@ std::vector<std::string> TrialText(const v1::StudyDetails& details, const v1::Tr
     for (const double value : trial.other_values()) values += ", " + FormatExactly(value);
     lines.Add(MetricNames(details.study()), values);
   }
+  if (trial.infeasible()) {
+    lines.Add("breaks", details.study().constraints().empty()
+                            ? "a constraint that its client has told"
+                            : absl::StrJoin(details.study().constraints(), ", or "));
+  }
   for (const v1::Parameter& parameter : trial.parameters()) {
     lines.Add("  " + parameter.name(), Cut(ExactParameter(parameter), 1000));
   }

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "tuner/core/state/refusals.h"
+#include "tuner/core/state/study_facts.h"
 #include "tuner/web/view/best_value.h"
 #include "tuner/web/view/column.h"
 #include "tuner/web/view/copied_curve.h"
@@ -46,9 +47,11 @@ class Ranking {
       const bool final = trial.value && trial.state == TrialState::kComplete;
       const std::optional<double> value = final ? trial.value : BestOf(trial, direction).value;
       slice.Spend(kTrialUnits + (final ? 0 : trial.values.size() / kValuesInUnit));
-      if (value && std::isfinite(*value)) ranked_.push_back({trial.id, *value});
+      if (!value || !std::isfinite(*value)) continue;
+      ranked_.push_back({trial.id, *value, Breaks(study.spec, trial)});
     }
     const auto better = [direction](const Ranked& a, const Ranked& b) {
+      if (a.breaks != b.breaks) return b.breaks;
       if (Better(direction, a.value, b.value)) return true;
       return a.id < b.id && !Better(direction, b.value, a.value);
     };
@@ -68,6 +71,7 @@ class Ranking {
   struct Ranked {
     TrialId id;
     double value;
+    bool breaks;  // a constraint
   };
   std::size_t most_;
   std::size_t next_ = 0;

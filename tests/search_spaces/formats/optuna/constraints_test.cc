@@ -39,6 +39,20 @@ TEST(OptunaConstraints, AreNotKnownWhereTheyAreNoNumbers) {
               ElementsAre(IsNan(), -kInfinity));
 }
 
+TEST(OptunaConstraints, AreAddedWhereNoneIsTold) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  std::map<std::string, std::string> attributes;
+  AddConstraints({}, attributes);
+  EXPECT_THAT(attributes, IsEmpty());
+  AddConstraints({0.1 + 0.2, -5, std::nan(""), kInfinity, -kInfinity}, attributes);
+  EXPECT_EQ(attributes.at("constraints"), "[0.30000000000000004, -5, NaN, Infinity, -Infinity]");
+  EXPECT_THAT(ConstraintsIn(attributes),
+              ElementsAre(0.1 + 0.2, -5, IsNan(), kInfinity, -kInfinity));
+  attributes = {{"constraints:a", "1"}};
+  AddConstraints({2}, attributes);
+  EXPECT_THAT(ConstraintsIn(attributes), ElementsAre(1));
+}
+
 TEST(OptunaConstraints, AreKeptToWhereNoneIsAboveZero) {
   EXPECT_TRUE(KeepsTo({}));
   EXPECT_TRUE(KeepsTo({0, -1}));
