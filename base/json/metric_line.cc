@@ -42,7 +42,8 @@ std::optional<double> NumberIn(const rapidjson::Value* value) {
 
 }  // namespace
 
-MetricLine ReadMetricLine(std::string_view line, std::string_view value, std::string_view step) {
+MetricLine ReadMetricLine(std::string_view line, std::string_view value, std::string_view step,
+                          const std::vector<std::string>& figures) {
   MetricLine read;
   rapidjson::Document record;
   if (NestsDeeper(line) || ParsePythonJson(line, record).IsError() || !record.IsObject()) {
@@ -57,6 +58,9 @@ MetricLine ReadMetricLine(std::string_view line, std::string_view value, std::st
       read.names.emplace_back(member.name.GetString(), member.name.GetStringLength());
     }
     return read;
+  }
+  for (const std::string& figure : figures) {
+    if (const auto number = NumberIn(Find(record, figure))) read.figures.emplace(figure, *number);
   }
   const std::optional<double> at = NumberIn(Find(record, step));
   if (at && *at == std::floor(*at) && *at >= 0 && *at <= kMaxStep) {

@@ -2,9 +2,10 @@
 
 #include <re2/re2.h>
 
-#include <array>
 #include <cmath>
+#include <set>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -13,7 +14,7 @@ namespace espalier {
 namespace {
 
 constexpr char kStepName[] = "step";
-constexpr int kMostGroups = 2;
+constexpr int kMostGroups = 2;  // of value and step
 
 std::unique_ptr<re2::RE2> Compiled(const std::string& pattern) {
   re2::RE2::Options options;
@@ -22,16 +23,16 @@ std::unique_ptr<re2::RE2> Compiled(const std::string& pattern) {
 }
 
 // Each group of the match; nullopt: there is no match. A group that took no part is empty.
-std::optional<std::array<std::string_view, kMostGroups + 1>> Match(const re2::RE2& pattern,
-                                                                   std::string_view line) {
-  std::array<re2::StringPiece, kMostGroups + 1> found;
+std::optional<std::vector<std::string_view>> Match(const re2::RE2& pattern, std::string_view line) {
+  std::vector<re2::StringPiece> found(
+      static_cast<std::size_t>(1 + pattern.NumberOfCapturingGroups()));
   const re2::StringPiece text(line.data(), line.size());
   if (!pattern.Match(text, 0, text.size(), re2::RE2::UNANCHORED, found.data(),
-                     1 + pattern.NumberOfCapturingGroups())) {
+                     static_cast<int>(found.size()))) {
     return std::nullopt;
   }
-  std::array<std::string_view, kMostGroups + 1> groups;
-  for (std::size_t i = 0; i < groups.size(); ++i) groups[i] = {found[i].data(), found[i].size()};
+  std::vector<std::string_view> groups;
+  for (const re2::StringPiece& group : found) groups.emplace_back(group.data(), group.size());
   return groups;
 }
 
@@ -57,8 +58,11 @@ absl::Status Unfit(const std::string& what) { return absl::InvalidArgumentError(
 struct OutputPattern::Patterns {
   std::unique_ptr<re2::RE2> value;
   std::unique_ptr<re2::RE2> step;  // null: none
-  std::size_t value_group = 1;
+  std::size_t value_group = 0;
   std::size_t step_group = 0;  // of the value's pattern; 0: none
+  std::map<std::string, std::size_t> figure_groups;
+
+  absl::Status FindGroups(std::span<const std::string> figures);
 };
 
 OutputPattern::OutputPattern(std::unique_ptr<Patterns> patterns) : patterns_(std::move(patterns)) {}
@@ -66,31 +70,54 @@ OutputPattern::OutputPattern(OutputPattern&&) noexcept = default;
 OutputPattern& OutputPattern::operator=(OutputPattern&&) noexcept = default;
 OutputPattern::~OutputPattern() = default;
 
-absl::StatusOr<OutputPattern> OutputPattern::Make(const std::string& value,
-                                                  const std::string& step) {
+// Finds which groups of the value's pattern are what.
+absl::Status OutputPattern::Patterns::FindGroups(std::span<const std::string> figures) {
+  const auto& names = value->NamedCapturingGroups();
+  std::set<std::size_t> of_figures;
+  for (const std::string& figure : figures) {
+    const auto group = names.find(figure);
+    if (group == names.end()) {
+      return Unfit(absl::StrCat("needs a group for \"", figure, "\", as in \"", figure, "=(?P<",
+                                figure, ">[0-9.e+-]+)\", in the line that has the value; ",
+                                "names of groups are letters, digits and _"));
+    }
+    const auto at = static_cast<std::size_t>(group->second);
+    figure_groups.emplace(figure, at);
+    of_figures.insert(at);
+  }
+  std::vector<std::size_t> rest;
+  for (std::size_t i = 1; i <= static_cast<std::size_t>(value->NumberOfCapturingGroups()); ++i) {
+    if (!of_figures.contains(i)) rest.push_back(i);
+  }
+  if (rest.empty() || rest.size() > kMostGroups) {
+    return Unfit(
+        absl::StrCat("needs one group, for the value, as in \"val_loss=([0-9.e+-]+)\", or "
+                     "a second one for the step, got ",
+                     rest.size(), "; (?:...) groups without being one"));
+  }
+  const auto named = figure_groups.contains(kStepName) ? names.end() : names.find(kStepName);
+  if (named != names.end() && rest.size() == 1) {
+    return Unfit("its one group is named \"step\": needs one for the value too");
+  }
+  if (rest.size() == 2) step_group = rest[1];
+  if (named != names.end()) step_group = static_cast<std::size_t>(named->second);
+  value_group = step_group == rest[0] ? rest[1] : rest[0];
+  return absl::OkStatus();
+}
+
+absl::StatusOr<OutputPattern> OutputPattern::Make(const std::string& value, const std::string& step,
+                                                  std::span<const std::string> figures) {
   auto made = std::make_unique<Patterns>();
   if (value.size() > kMaxPattern_bytes || step.size() > kMaxPattern_bytes) {
     return Unfit(absl::StrCat("a pattern has at most ", kMaxPattern_bytes, " bytes"));
   }
   made->value = Compiled(value);
   if (!made->value->ok()) return Unfit(made->value->error());
-  const int groups = made->value->NumberOfCapturingGroups();
-  if (groups < 1 || groups > kMostGroups) {
-    return Unfit(
-        absl::StrCat("needs one group, for the value, as in \"val_loss=([0-9.e+-]+)\", or "
-                     "a second one for the step, got ",
-                     groups, "; (?:...) groups without being one"));
-  }
-  const auto& names = made->value->NamedCapturingGroups();
-  const auto named = names.find(kStepName);
-  if (named != names.end() && groups == 1) {
-    return Unfit("its one group is named \"step\": needs one for the value too");
-  }
-  if (groups == 2) made->step_group = 2;
-  if (named != names.end()) made->step_group = static_cast<std::size_t>(named->second);
-  if (made->step_group == 1) made->value_group = 2;
+  ESPALIER_RETURN_IF_ERROR(made->FindGroups(figures));
   if (step.empty()) return OutputPattern(std::move(made));
-  if (groups == 2) return Unfit("has a group for the step, and \"step\" is another pattern for it");
+  if (made->step_group > 0) {
+    return Unfit("has a group for the step, and \"step\" is another pattern for it");
+  }
   made->step = Compiled(step);
   if (!made->step->ok()) return Unfit(absl::StrCat("\"step\": ", made->step->error()));
   if (made->step->NumberOfCapturingGroups() != 1) {
@@ -117,6 +144,9 @@ OutputPattern::Line OutputPattern::Read(std::string_view line) const {
   if (!read.value) read.no_number = absl::StrCat("\"", std::string(text), "\" is no number");
   // Told of another step it would be wrong.
   if (patterns_->step_group > 0 && !read.step) read.value.reset();
+  for (const auto& [name, group] : patterns_->figure_groups) {
+    if (const auto figure = NumberIn((*groups)[group])) read.figures.emplace(name, *figure);
+  }
   return read;
 }
 

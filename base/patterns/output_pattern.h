@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -20,9 +22,10 @@ inline constexpr std::int64_t kMaxOutputStep = std::int64_t{1} << 53;
 class OutputPattern {
  public:
   // `value` has one group, or two, of which the second is the step's unless one is named so:
-  // (?P<step>...). `step` is empty or has one group. The error says what would be right, or is
-  // RE2's; it does not repeat the pattern.
-  static absl::StatusOr<OutputPattern> Make(const std::string& value, const std::string& step);
+  // (?P<step>...); and beside these one for each of `figures`, named as it is. `step` is empty or
+  // has one group. The error says what would be right, or is RE2's; it does not repeat the pattern.
+  static absl::StatusOr<OutputPattern> Make(const std::string& value, const std::string& step,
+                                            std::span<const std::string> figures = {});
 
   OutputPattern(OutputPattern&&) noexcept;
   OutputPattern& operator=(OutputPattern&&) noexcept;
@@ -30,7 +33,8 @@ class OutputPattern {
 
   struct Line {
     std::optional<double> value;
-    std::optional<std::int64_t> step;  // of the value's pattern, or of the step's own
+    std::optional<std::int64_t> step;       // of the value's pattern, or of the step's own
+    std::map<std::string, double> figures;  // those of the line that has the value
     // Where a pattern matched what is no number, or no step from 0 to kMaxOutputStep: what.
     std::string no_number;
   };

@@ -225,6 +225,27 @@ TEST(AgentConvert, TellsNodesOfOneTrialOfTheirRanks) {
   EXPECT_EQ(meet.to_replica().command().ranks_meet().address(), "10.0.0.1:7100");
 }
 
+TEST(AgentConvert, NamesTheFiguresThatAreReadBesideTheValue) {
+  TunerState state;
+  Study& study = state.studies[StudyId(1)];
+  study.id = StudyId(1);
+  study.spec.metric = "loss";
+  study.spec.other_metrics = {"size"};
+  study.spec.from_output = {"loss=(.*)", ""};
+  study.spec.constraints = {
+      {"loss", false, 1}, {"latency", false, 1}, {"size", true, 1}, {"latency", true, 0}};
+  Trial& trial = state.trials[TrialId(4)];
+  trial.id = TrialId(4);
+  trial.study = StudyId(1);
+  const StartReplicaCommand order{NodeId(2), ReplicaId(8), TrialId(4), 1};
+  EXPECT_THAT(ToProto(order, state).start().output_metric().figures(),
+              testing::ElementsAre("size", "latency"));
+  study.spec.from_output = {};
+  study.spec.from_files = {"log.jsonl", "loss", "", ""};
+  EXPECT_THAT(ToProto(order, state).start().file_metric().figures(),
+              testing::ElementsAre("size", "latency"));
+}
+
 TEST(AgentConvert, TakesWhatRanksSayOnlyAsItCanBe) {
   v1::AgentMessage message;
   v1::FromReplica& from = *message.mutable_from_replica();

@@ -90,6 +90,13 @@ class SeveralMetrics(TunerTest):
         report = pathlib.Path(result.directory, "report.html").read_text()
         self.assertIn("Constraints: latency_ms &lt;= 3: 1 trial breaks it.", report)
 
+    def test_figures_are_read_from_the_output(self):
+        printing = 'for ms in 9, 4: print("Epoch", 10 - ms, "loss", ms / 8, "latency", ms, "ms")'
+        metric = [{"name": "loss", "from_output": "loss ([0-9.]+) latency (?P<ms>[0-9]+)", "step": "Epoch ([0-9]+)"}, "ms"]
+        result, _ = self.tune(printing, metric=metric, trials=1, constraints=["ms <= 4"])
+        self.assertEqual([(trial["value"], trial["other_values"], trial["infeasible"]) for trial in result.front],
+                         [(0.5, [4], False)])
+
     def test_one_that_has_not_told_of_a_metric_has_failed(self):
         with self.assertRaises(espalier.StudyError) as raised:
             self.tune(PROGRAM.replace("latency_ms=", "latency="), trials=1)

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "tuner/core/core.h"
 #include "tuner/study_file/study_file.h"
 
 namespace espalier {
@@ -110,6 +111,32 @@ std::string MetricRefusal(const std::string& metric,
                                 "s", "/home/me")
                          .status()
                          .message());
+}
+
+TEST(MetricFromOutput, HasAGroupForEachFigureThatTheStudyNeeds) {
+  const std::string two =
+      R"x([{"name": "loss", "from_output": "loss=(.*) ms=(?P<ms>.*) mb=(?P<mb>.*)"}, "ms"])x";
+  const auto with = [](const std::string& metric, const std::string& constraints) {
+    return absl::StrCat(
+        R"({"name": "s", "command": "t", "trials": 3, "search_space": )", kNamedSpace,
+        R"(, "metric": )", metric, R"(, "constraints": )", constraints, "}");
+  };
+  const auto spec = ParseStudy(with(two, R"(["mb <= 3"])"), "s", "/home/me");
+  ASSERT_TRUE(spec.ok()) << spec.status();
+  EXPECT_TRUE(Validate(*spec).ok()) << Validate(*spec);
+  StudySpec unworded = *spec;
+  unworded.wording = {};
+  const auto again = ParseStudy(WriteStudy(unworded), "s", "/home/me");
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(*again, *spec);
+  const auto refusal = [&](const std::string& metric, const std::string& constraints) {
+    return std::string(ParseStudy(with(metric, constraints), "s", "/").status().message());
+  };
+  EXPECT_THAT(refusal(two, R"(["gb <= 3"])"), HasSubstr("needs a group for \"gb\""));
+  EXPECT_THAT(refusal(R"x(["ms", {"name": "loss", "from_output": "(.*)"}])x", "[]"),
+              HasSubstr("from_output"))
+      << "only of the first";
+  EXPECT_THAT(refusal(R"x({"from_output": ""})x", "[]"), HasSubstr("that is not empty"));
 }
 
 TEST(MetricFromOutput, IsRefusedInRe2sWords) {

@@ -48,8 +48,9 @@ MetricReader::MetricReader(const v1::OutputMetric& metric, OutputPattern pattern
     : text_(metric.pattern()), pattern_(std::move(pattern)), words_(WordsOf(text_)) {}
 
 absl::StatusOr<MetricReader> MetricReader::Make(const v1::OutputMetric& metric) {
+  const std::vector<std::string> figures(metric.figures().begin(), metric.figures().end());
   ESPALIER_ASSIGN_OR_RETURN(OutputPattern pattern,
-                            OutputPattern::Make(metric.pattern(), metric.step()));
+                            OutputPattern::Make(metric.pattern(), metric.step(), figures));
   return MetricReader(metric, std::move(pattern));
 }
 
@@ -90,6 +91,7 @@ void MetricReader::EndLine(std::vector<v1::Report>& reports) {
   v1::Report& report = reports.emplace_back();
   report.set_step(step_.value_or(++counted_));
   report.set_value(*read.value);
+  report.mutable_extra()->insert(read.figures.begin(), read.figures.end());
 }
 
 void MetricReader::NoteNear(std::string_view line, const std::string& no_number) {

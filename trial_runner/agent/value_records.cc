@@ -84,12 +84,13 @@ void ValueRecords::GoOn(bool found, std::int64_t counted) {
   counted_ = counted;
 }
 
-void ValueRecords::Report(std::optional<std::int64_t> step, double value,
-                          std::vector<v1::Report>& reports) {
+v1::Report& ValueRecords::Report(std::optional<std::int64_t> step, double value,
+                                 std::vector<v1::Report>& reports) {
   found_ = true;
   v1::Report& report = reports.emplace_back();
   report.set_step(step ? *step : ++counted_);
   report.set_value(value);
+  return report;
 }
 
 void ValueRecords::NoteName(const std::string& name) {
@@ -135,10 +136,15 @@ std::size_t ValueRecords::TakeLines(std::string_view bytes, bool ends,
 
 void ValueRecords::TakeLine(std::string_view line, std::vector<v1::Report>& reports) {
   if (line.find_first_not_of(" \t\r") == line.npos) return;
-  const MetricLine read =
-      ReadMetricLine(line, metric_.value(),
-                     metric_.step().empty() ? std::string_view(kUsualStep) : metric_.step());
-  if (read.value) return Report(read.step, *read.value, reports);
+  const MetricLine read = ReadMetricLine(
+      line, metric_.value(), metric_.step().empty() ? std::string_view(kUsualStep) : metric_.step(),
+      figures_);
+  if (read.value) {
+    Report(read.step, *read.value, reports)
+        .mutable_extra()
+        ->insert(read.figures.begin(), read.figures.end());
+    return;
+  }
   for (const std::string& name : read.names) NoteName(name);
   if (!trouble_.empty()) return;
   if (!read.is_object) {

@@ -18,7 +18,8 @@ inline constexpr std::size_t kMaxRecord_bytes = std::size_t{256} << 10;
 // Does no I/O.
 class ValueRecords {
  public:
-  explicit ValueRecords(const v1::FileMetric& metric) : metric_(metric) {}
+  explicit ValueRecords(const v1::FileMetric& metric)
+      : metric_(metric), figures_(metric.figures().begin(), metric.figures().end()) {}
 
   // `bytes` are a file's from some place on, kMaxRecord_bytes at the most, and `left` how many
   // there are from there to its end. Returns how many it is through with, which may be more than
@@ -37,10 +38,12 @@ class ValueRecords {
  private:
   void TakeLine(std::string_view line, std::vector<v1::Report>& reports);
   void TakeEvent(std::string_view bytes, std::vector<v1::Report>& reports);
-  void Report(std::optional<std::int64_t> step, double value, std::vector<v1::Report>& reports);
+  v1::Report& Report(std::optional<std::int64_t> step, double value,
+                     std::vector<v1::Report>& reports);
   void NoteName(const std::string& name);
 
   const v1::FileMetric metric_;
+  const std::vector<std::string> figures_;  // keys of those beside the value
   bool found_ = false;
   std::int64_t counted_ = 0;        // values without a step
   std::vector<std::string> names_;  // keys or tags that were seen, without a value

@@ -308,6 +308,9 @@ v1::ServiceMessage ToMessage(const StartReplicaCommand& command, const TunerStat
   if (has_rank_0 && !study.spec.from_output.value.empty()) {
     start.mutable_output_metric()->set_pattern(study.spec.from_output.value);
     start.mutable_output_metric()->set_step(study.spec.from_output.step);
+    for (const std::string& figure : FiguresNeeded(study.spec)) {
+      start.mutable_output_metric()->add_figures(figure);
+    }
   }
   if (const MetricFiles& files = study.spec.from_files; has_rank_0 && !files.path.empty()) {
     v1::FileMetric& metric = *start.mutable_file_metric();
@@ -315,6 +318,7 @@ v1::ServiceMessage ToMessage(const StartReplicaCommand& command, const TunerStat
     metric.set_value(files.value);
     metric.set_step(files.step);
     metric.set_tag(files.tag);
+    for (const std::string& figure : FiguresNeeded(study.spec)) metric.add_figures(figure);
   }
   start.set_seed(SeedOf(trial->second, study));
   start.set_joins(command.replicas);

@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/patterns/output_pattern.h"
 #include "tuner/core/state/refusals.h"
+#include "tuner/core/state/study_facts.h"
 #include "tuner/study_file/words.h"
 
 namespace espalier {
@@ -23,6 +26,9 @@ constexpr std::size_t kMostMetrics = 8;
 // Of which a metric has one at most.
 constexpr std::array<const char*, 3> kSources = {"from_output", "from_file", "from_tensorboard"};
 
+constexpr std::array<std::string_view, 6> kKeysOfMetric = {
+    "name", "direction", "step", "from_output", "from_file", "from_tensorboard"};
+
 absl::Status ReadPatterns(const KeyValue& metric, const KeyValue& value, StudySpec& spec) {
   static_assert(kMaxOutputStep == kMaxStep);
   const Json& json = metric.json();
@@ -31,10 +37,7 @@ absl::Status ReadPatterns(const KeyValue& metric, const KeyValue& value, StudySp
     const KeyValue step(metric.file(), "metric.step", json["step"]);
     ESPALIER_RETURN_IF_ERROR(step.Text(kMaxPattern_bytes, spec.from_output.step));
   }
-  const auto made = OutputPattern::Make(spec.from_output.value, spec.from_output.step);
-  if (made.ok()) return absl::OkStatus();
-  return value.Bad(absl::StrCat("needs a pattern (RE2): ", std::string(made.status().message()),
-                                ", got ", Quote(value.json())));
+  return absl::OkStatus();
 }
 
 // A text below `of`, which may be missing where `result` is not empty.
@@ -102,16 +105,18 @@ absl::Status ReadSource(const KeyValue& metric, StudySpec& spec) {
   return ReadTensorBoard(value, spec.from_files);
 }
 
-// One of several metrics: a name, or a name with a direction.
-absl::Status ReadOneOfSeveral(const KeyValue& value, std::string& name, Direction& direction) {
-  constexpr std::array<std::string_view, 2> kKnown = {"name", "direction"};
+// One of several metrics: a name, or a name with a direction. The first also says where values are
+// found, if programs do not report them.
+absl::Status ReadOneOfSeveral(const KeyValue& value, bool first, std::string& name,
+                              Direction& direction) {
   const Json& json = value.json();
   if (json.is_string()) return value.Text(kMaxNameBytes, name);
   if (!json.is_object() || !json.contains("name")) {
     return value.Needs(
         R"(metrics in the list as names, or {"name": ..., "direction": "minimize" or "maximize"})");
   }
-  ESPALIER_RETURN_IF_ERROR(value.CheckKeys(kKnown));
+  const std::span<const std::string_view> known(kKeysOfMetric);
+  ESPALIER_RETURN_IF_ERROR(value.CheckKeys(first ? known : known.first(2)));
   ESPALIER_RETURN_IF_ERROR(
       KeyValue(value.file(), "metric.name", json["name"]).Text(kMaxNameBytes, name));
   if (!json.contains("direction")) return absl::OkStatus();
@@ -135,8 +140,9 @@ absl::Status ReadSeveral(const KeyValue& value, StudySpec& spec) {
   for (const Json& each : value.json()) {
     std::string name;
     Direction direction = Direction::kMinimize;
-    ESPALIER_RETURN_IF_ERROR(
-        ReadOneOfSeveral(KeyValue(value.file(), "metric", each), name, direction));
+    const KeyValue metric(value.file(), "metric", each);
+    ESPALIER_RETURN_IF_ERROR(ReadOneOfSeveral(metric, names.empty(), name, direction));
+    if (names.empty() && each.is_object()) ESPALIER_RETURN_IF_ERROR(ReadSource(metric, spec));
     if (name.empty() || std::find(names.begin(), names.end(), name) != names.end()) {
       return value.Needs("names that are different from each other, and not empty");
     }
@@ -148,7 +154,35 @@ absl::Status ReadSeveral(const KeyValue& value, StudySpec& spec) {
   return absl::OkStatus();
 }
 
+// The metric, or the first one, and where its values are found.
+Json WithSource(const StudySpec& spec) {
+  Json json;
+  json["name"] = spec.metric;
+  json["direction"] = ToString(spec.direction());
+  const MetricFiles& files = spec.from_files;
+  if (!spec.from_output.value.empty()) {
+    json["from_output"] = spec.from_output.value;
+    if (!spec.from_output.step.empty()) json["step"] = spec.from_output.step;
+  } else if (!files.tag.empty()) {
+    json["from_tensorboard"] = {{"folder", files.path}, {"tag", files.tag}};
+  } else {
+    json["from_file"] = {{"path", files.path}, {"value", files.value}};
+    if (!files.step.empty()) json["from_file"]["step"] = files.step;
+  }
+  return json;
+}
+
 }  // namespace
+
+absl::Status CheckPatterns(const OpenStudyFile& file, const StudySpec& spec) {
+  if (spec.from_output.value.empty()) return absl::OkStatus();
+  const auto made =
+      OutputPattern::Make(spec.from_output.value, spec.from_output.step, FiguresNeeded(spec));
+  if (made.ok()) return absl::OkStatus();
+  return file.Bad("metric.from_output",
+                  absl::StrCat("needs a pattern (RE2): ", std::string(made.status().message()),
+                               ", got ", Quote(spec.from_output.value)));
+}
 
 absl::Status ReadMetric(const KeyValue& value, StudySpec& spec) {
   const Json& json = value.json();
@@ -162,9 +196,7 @@ absl::Status ReadMetric(const KeyValue& value, StudySpec& spec) {
     return value.Needs(
         R"(a name, {"name": ..., "direction": "minimize" or "maximize"}, a list of these, or false)");
   }
-  constexpr std::array<std::string_view, 6> kKnown = {
-      "name", "direction", "step", "from_output", "from_file", "from_tensorboard"};
-  ESPALIER_RETURN_IF_ERROR(value.CheckKeys(kKnown));
+  ESPALIER_RETURN_IF_ERROR(value.CheckKeys(kKeysOfMetric));
   if (json.contains("name")) {
     const KeyValue name(value.file(), "metric.name", json["name"]);
     ESPALIER_RETURN_IF_ERROR(name.Text(kMaxNameBytes, spec.metric));
@@ -184,26 +216,13 @@ Json MetricJson(const StudySpec& spec) {
     Json all = Json::array();
     for (std::size_t i = 0; i < spec.directions.size(); ++i) {
       const std::string& name = i == 0 ? spec.metric : spec.other_metrics.at(i - 1);
-      all.push_back({{"name", name}, {"direction", ToString(spec.directions[i])}});
+      const bool read = i == 0 && spec.reads_values();
+      all.push_back(read ? WithSource(spec)
+                         : Json{{"name", name}, {"direction", ToString(spec.directions[i])}});
     }
     return all;
   }
-  if (spec.reads_values()) {
-    Json json;
-    json["name"] = spec.metric;
-    json["direction"] = ToString(spec.direction());
-    const MetricFiles& files = spec.from_files;
-    if (!spec.from_output.value.empty()) {
-      json["from_output"] = spec.from_output.value;
-      if (!spec.from_output.step.empty()) json["step"] = spec.from_output.step;
-    } else if (!files.tag.empty()) {
-      json["from_tensorboard"] = {{"folder", files.path}, {"tag", files.tag}};
-    } else {
-      json["from_file"] = {{"path", files.path}, {"value", files.value}};
-      if (!files.step.empty()) json["from_file"]["step"] = files.step;
-    }
-    return json;
-  }
+  if (spec.reads_values()) return WithSource(spec);
   if (spec.by_clients() || spec.direction() == Direction::kMinimize) return spec.metric;
   return {{"name", spec.metric}, {"direction", ToString(spec.direction())}};
 }

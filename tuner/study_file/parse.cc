@@ -15,6 +15,7 @@
 #include "search_spaces/json_text.h"
 #include "tuner/core/state/refusals.h"
 #include "tuner/study_file/keys.h"
+#include "tuner/study_file/metric_key.h"
 #include "tuner/study_file/study_file.h"
 #include "tuner/study_file/wording.h"
 #include "tuner/study_file/yaml_text.h"
@@ -119,6 +120,7 @@ absl::Status StudyReader::CheckTogether() const {
                      "is a launcher itself: leave \"",
                      std::string(named->name), "\" out of \"command\", or leave out \"launch\""));
   }
+  ESPALIER_RETURN_IF_ERROR(CheckPatterns(file_, spec_));
   if (const absl::Status cost = CheckCostLimit(spec_); !cost.ok()) {
     return absl::InvalidArgumentError(absl::StrCat(file_.label, ": ", std::string(cost.message())));
   }

@@ -4,12 +4,16 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <string>
+#include <vector>
 
 namespace espalier {
 namespace {
 
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Optional;
+using testing::Pair;
 
 OutputPattern::Line LineOf(const std::string& pattern, const std::string& line,
                            const std::string& step = "") {
@@ -42,6 +46,28 @@ TEST(OutputPattern, HasTheStepInASecondGroupOrInOneOfThatName) {
   const auto named = LineOf(R"(epoch (?P<step>\d+).*loss (\S+))", "epoch 12 of 20, loss 0.5");
   EXPECT_THAT(named.value, Optional(0.5));
   EXPECT_THAT(named.step, Optional(12));
+}
+
+TEST(OutputPattern, HasFiguresInGroupsOfTheirNames) {
+  const std::vector<std::string> figures = {"latency", "step"};
+  const auto pattern = OutputPattern::Make(
+      R"((?P<latency>\S+) ms, (?P<step>\d+) steps, loss (\S+)(?: at (\d+))?)", "", figures);
+  ASSERT_TRUE(pattern.ok()) << pattern.status();
+  const OutputPattern::Line both = pattern->Read("12.5 ms, 7 steps, loss 0.5 at 3");
+  EXPECT_THAT(both.value, Optional(0.5));
+  EXPECT_THAT(both.step, Optional(3));
+  EXPECT_THAT(both.figures, ElementsAre(Pair("latency", 12.5), Pair("step", 7)));
+  const OutputPattern::Line none = pattern->Read("none ms, 7 steps, loss 0.5 at 3");
+  EXPECT_THAT(none.value, Optional(0.5));
+  EXPECT_THAT(none.figures, ElementsAre(Pair("step", 7)));
+  const auto why_not = [](const std::string& value) {
+    return std::string(
+        OutputPattern::Make(value, "", std::vector<std::string>{"size"}).status().message());
+  };
+  EXPECT_THAT(why_not("loss (.*)"),
+              HasSubstr("needs a group for \"size\", as in \"size=(?P<size>"));
+  EXPECT_THAT(why_not("(?P<size>.*)"), HasSubstr("needs one group, for the value"));
+  EXPECT_THAT(why_not("(?P<size>.)(.)(.)(.)"), HasSubstr("got 3"));
 }
 
 TEST(OutputPattern, HasTheStepInALineOfItsOwn) {

@@ -166,8 +166,8 @@ TEST(Validate, RefusesConstraintsOfStudiesWhoseTrialsTellNoFigures) {
   other.has_metric = false;
   EXPECT_THAT(WhyNoConstraints(other), StartsWith("need a \"metric\""));
   other = spec;
-  other.from_output.value = "x=(.*)";
-  EXPECT_THAT(WhyNoConstraints(other), HasSubstr("leave out \"from_output\""));
+  other.from_files = {"runs", "", "", "loss"};
+  EXPECT_THAT(WhyNoConstraints(other), HasSubstr("TensorBoard's events"));
   other = spec;
   other.launch = {"torchrun"};
   EXPECT_THAT(WhyNoConstraints(other),

@@ -77,7 +77,7 @@ TEST_F(Objectives, WhatNeedsOneMetricIsRefusedByName) {
   spec.batch_mode = BatchMode::kAdaptive;
   EXPECT_THAT(Refused(spec), HasSubstr("\"batch_mode\""));
   spec = Two(1);
-  spec.from_output.value = "x=(.*)";
+  spec.from_files = {"runs", "", "", "x"};
   EXPECT_THAT(Refused(spec), HasSubstr("\"metric\""));
   spec = Two(1);
   spec.pruner = {"median", {}};

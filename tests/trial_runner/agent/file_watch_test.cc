@@ -108,6 +108,25 @@ TEST_F(FileWatchTest, TakesNumbersAsProgramsWriteThem) {
       << "values without a whole step are counted";
 }
 
+TEST_F(FileWatchTest, TakesFiguresOfTheLine) {
+  v1::StartReplica start;
+  start.mutable_file_metric()->set_path(folder_.File("log.jsonl"));
+  start.mutable_file_metric()->set_value("loss");
+  for (const char* figure : {"latency_ms", "eval.size"}) {
+    start.mutable_file_metric()->add_figures(figure);
+  }
+  const auto watch = FileWatch::Of(start);
+  EXPECT_THAT(watch->Look(), IsEmpty());
+  Append("log.jsonl",
+         "{\"loss\": 0.5, \"latency_ms\": \"12\", \"eval\": {\"size\": 3}}\n"
+         "{\"loss\": 0.4, \"latency_ms\": null}\n");
+  const std::vector<v1::ReplicaMessage> messages = watch->End(true);
+  ASSERT_GE(messages.size(), 2U);
+  EXPECT_THAT(messages[0].report().extra(),
+              UnorderedElementsAre(Pair("latency_ms", 12), Pair("eval.size", 3)));
+  EXPECT_THAT(messages[1].report().extra(), IsEmpty());
+}
+
 TEST_F(FileWatchTest, LeavesAloneWhatWasThereBefore) {
   Append("log.jsonl", "{\"loss\": 9, \"step\": 1}\n");
   const auto watch = Lines("loss");

@@ -78,6 +78,16 @@ TEST(MetricReader, TakesStepsFromTheLineOrFromOneBefore) {
               ElementsAre(Pair(1, 0.5), Pair(2, 0.4)));
 }
 
+TEST(MetricReader, TakesFiguresOfTheLine) {
+  v1::OutputMetric metric = Metric(R"(loss=(\S+)(?: latency=(?P<latency>\S+))?)");
+  metric.add_figures("latency");
+  MetricReader reader = *MetricReader::Make(metric);
+  const std::vector<v1::Report> reports = reader.Take("loss=1 latency=20\nloss=2\nlatency=3\n");
+  EXPECT_THAT(ValuesOf(reports), ElementsAre(Pair(1, 1), Pair(2, 2)));
+  EXPECT_THAT(reports[0].extra(), ElementsAre(Pair("latency", 20)));
+  EXPECT_THAT(reports[1].extra(), ElementsAre());
+}
+
 TEST(MetricReader, BoundsALineWithoutAnEnd) {
   MetricReader reader = ReaderOf("loss=([0-9]+)");
   EXPECT_THAT(ValuesOf(reader.Take("loss=7 ")), ElementsAre());

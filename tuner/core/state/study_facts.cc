@@ -119,6 +119,15 @@ void TakeOtherMetrics(const StudySpec& spec, Trial& trial) {
   for (const auto& [step, figures] : trial.extra) TakeOtherMetrics(spec, step, trial);
 }
 
+std::vector<std::string> FiguresNeeded(const StudySpec& spec) {
+  std::vector<std::string> figures = spec.other_metrics;
+  for (const Constraint& constraint : spec.constraints) {
+    const bool known = std::ranges::find(figures, constraint.figure) != figures.end();
+    if (!known && constraint.figure != spec.metric) figures.push_back(constraint.figure);
+  }
+  return figures;
+}
+
 void TakeConstraints(const StudySpec& spec, std::int64_t step, Trial& trial) {
   if (spec.constraints.empty() || trial.values.empty()) return;
   const bool newest = trial.values.back().step == step;

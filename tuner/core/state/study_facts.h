@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "tuner/core/state/change.h"
 
@@ -46,6 +47,10 @@ const IntermediateValue* ValueAt(const Trial& trial, std::int64_t step);
 // that it told with the value of `step`, or with each of its values.
 void TakeOtherMetrics(const StudySpec& spec, std::int64_t step, Trial& trial);
 void TakeOtherMetrics(const StudySpec& spec, Trial& trial);
+
+// The figures beside the value that the study needs of its trials, each once: its other metrics,
+// and those that constraints are on.
+std::vector<std::string> FiguresNeeded(const StudySpec& spec);
 
 // What has become of Trial::constraints in a study that has some, by the value of `step` and what
 // was told with it, or by all values. Anything else leaves them as they are.

@@ -149,8 +149,10 @@ absl::Status ValidateMetrics(const StudySpec& spec) {
                      " directions for ", spec.other_metrics.size() + 1, " metrics"));
   }
   if (spec.queued()) return refuse("metric", "draws its trials: a queue has one metric");
-  if (spec.reads_values()) {
-    return refuse("metric", "has programs that report them: one alone can be read elsewhere");
+  if (!spec.from_files.tag.empty()) {
+    return refuse("metric",
+                  "cannot be read from TensorBoard's events, where each has its own: "
+                  "have programs report them, or log lines of JSON (\"from_file\")");
   }
   if (!spec.launch.empty() && spec.mean_of_ranks) {
     return refuse("ranks", "needs \"same\": the mean is of one value");
@@ -180,13 +182,12 @@ absl::Status ValidateConstraintsForTrials(const StudySpec& spec) {
         "have no place beside the sampler \"queue\": clients know what their trials are for");
   }
   if (!spec.has_metric) return NoConstraints("need a \"metric\": jobs have no best trial");
-  if (spec.reads_values()) {
+  if (!spec.from_files.tag.empty()) {
     return NoConstraints(
-        "are on figures that programs report beside the metric, and here it is read from their "
-        "output or files: have them report it, and leave out \"from_output\", \"from_file\" and "
-        "\"from_tensorboard\"");
+        "are on figures beside the metric, and that is read from TensorBoard's events, where each "
+        "has its own: have programs report it, or log lines of JSON (\"from_file\")");
   }
-  if (!spec.launch.empty() && spec.max_slots != 1) {
+  if (!spec.launch.empty() && !spec.reads_values() && spec.max_slots != 1) {
     return NoConstraints(absl::StrCat(
         "are on figures of programs whose only process is the trial's, and \"launch\" starts \"",
         spec.launch.front(), "\" on several slots: give \"slots\": 1, or leave it out"));

@@ -60,13 +60,14 @@ bool EndedWithNumbers(const Trial& trial) {
 
 // What its study needs of a trial and it has not told, so that it has failed; empty: nothing.
 std::string WhatIsMissing(const StudySpec& spec, const Trial& trial) {
-  constexpr std::string_view kHow = "programs report it beside the value, as a figure of that name";
+  std::string how = "programs report it beside the value, as a figure of that name";
+  if (!spec.from_output.value.empty()) how = "no line with a value had a number in its group";
+  if (!spec.from_files.path.empty()) how = "no line with a value had a number under that key";
   if (const std::string metric = UntoldMetric(spec, trial); !metric.empty()) {
-    return absl::StrCat("has not told of metric \"", metric, "\": ", std::string(kHow));
+    return absl::StrCat("has not told of metric \"", metric, "\": ", how);
   }
   if (const std::string figure = UntoldFigure(spec, trial); !figure.empty()) {
-    return absl::StrCat("has not told of \"", figure,
-                        "\", which \"constraints\" bounds: ", std::string(kHow));
+    return absl::StrCat("has not told of \"", figure, "\", which \"constraints\" bounds: ", how);
   }
   return "";
 }
