@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <map>
+#include <string>
 #include <vector>
 
 #include "base/random.h"
@@ -19,6 +22,9 @@ class Course {
     StudySpec spec;
     spec.name = "s";
     spec.batch_mode = mode;
+    spec.other_metrics = {"size"};
+    spec.directions.push_back(Direction::kMinimize);
+    spec.constraints = {{"size", false, 0.5}};
     Apply(StudyCreated{kComparedStudy, spec, Time{1}});
   }
 
@@ -45,7 +51,9 @@ class Course {
     progress += 32 * (1 + static_cast<double>(random_.Below(4)));
     const std::int64_t step =
         state_.trials.at(id).values.empty() ? 1 : state_.trials.at(id).values.back().step + 1;
-    Apply(ValueReported{id, {step, random_.Uniform(), progress, Time{2}, 0}});
+    std::map<std::string, double> extra;
+    if (random_.Uniform() < 0.7) extra = {{"size", random_.Uniform()}};
+    Apply(ValueReported{id, {step, random_.Uniform(), progress, Time{2}, 0}, std::move(extra)});
   }
 
   void Enter(TrialId id, TrialState state) {
@@ -65,6 +73,8 @@ class Course {
         return std::vector<IntermediateValue>(curve.points.begin(), curve.points.end());
       };
       EXPECT_EQ(points(kept[n]), points(anew[n])) << "trial " << n;
+      EXPECT_EQ(kept[n].breaks, anew[n].breaks);
+      EXPECT_TRUE(std::ranges::equal(kept[n].others, anew[n].others)) << "trial " << n;
     }
   }
 

@@ -109,6 +109,19 @@ TEST(EqualProgress, TheUnitIsTheMostAnyTrialMakesInAStep) {
   EXPECT_EQ(curves.Points(base).size(), 1u);
 }
 
+TEST(EqualProgress, OtherMetricsAreComparedThereToo) {
+  EqualProgress curves;
+  const Trial base = TrialWith(1, Reported({100}));
+  curves.Take(base);
+  Trial trial = TrialWith(2, Reported({50, 100, 150, 200}));
+  trial.other_curves.edit() = {trial.values, {trial.values[1], trial.values[3]}};
+  curves.Take(trial);
+  const auto others = curves.Others(trial);
+  ASSERT_EQ(others.size(), 2u);
+  EXPECT_EQ(others[0], AtEqualProgress(trial.values, false, 100));
+  EXPECT_EQ(others[1], others[0]) << "what is told in each second step is told at each multiple";
+}
+
 TEST(EqualProgress, CountsWhatTheNewestValueAdds) {
   EqualProgress curves;
   const Trial base = TrialWith(1, Reported({100}));

@@ -9,6 +9,7 @@
 namespace espalier {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -74,9 +75,6 @@ TEST_F(Objectives, WhatNeedsOneMetricIsRefusedByName) {
   spec.best_k = 3;
   EXPECT_THAT(Refused(spec), HasSubstr("\"promise\""));
   spec = Two(1);
-  spec.batch_mode = BatchMode::kAdaptive;
-  EXPECT_THAT(Refused(spec), HasSubstr("\"batch_mode\""));
-  spec = Two(1);
   spec.from_files = {"runs", "", "", "x"};
   EXPECT_THAT(Refused(spec), HasSubstr("\"metric\""));
   spec = Two(1);
@@ -91,8 +89,9 @@ TEST_F(Objectives, WhatNeedsOneMetricIsRefusedByName) {
 // the others in the first metric, and in the second by `ahead` better.
 class ThreeSlots : public Objectives {
  protected:
-  std::string ReasonOfLast(double ahead) {
+  std::string ReasonOfLast(double ahead, BatchMode mode = BatchMode::kFixed) {
     StudySpec spec = Spec(5);
+    spec.batch_mode = mode;
     spec.other_metrics = {"size"};
     spec.directions = {Direction::kMinimize, Direction::kMinimize};
     spec.pruner = {"promise", {}};
@@ -107,7 +106,9 @@ class ThreeSlots : public Objectives {
         const double fall = 0.5 * std::pow(static_cast<double>(step), -0.8);
         const double first = (last ? 0.6 : 0.1 + 0.02 * static_cast<double>(i)) + fall;
         const double second = (last ? 0.5 - ahead : 0.3 - 0.02 * static_cast<double>(i)) + fall;
-        Report(starts[i].replica, step, first, {{"size", second}});
+        const double progress = 64 * static_cast<double>(step);
+        Step(FromReplica{starts[i].replica,
+                         ReplicaReport{step, first, progress, {{"size", second}}}});
       }
     }
     return core_.state().trials.at(starts.back().trial).reason;
@@ -116,6 +117,15 @@ class ThreeSlots : public Objectives {
 
 TEST_F(ThreeSlots, WhatIsBehindInAllIsPruned) {
   EXPECT_THAT(ReasonOfLast(0), HasSubstr("chance to end on the Pareto front"));
+}
+
+TEST_F(ThreeSlots, BatchesMayAdapt) {
+  EXPECT_THAT(ReasonOfLast(0, BatchMode::kAdaptive),
+              AllOf(HasSubstr("Pareto front"), HasSubstr("steps at equal progress")));
+}
+
+TEST_F(ThreeSlots, WhatLeadsInOneIsKeptWhereBatchesAdapt) {
+  EXPECT_EQ(ReasonOfLast(0.4, BatchMode::kAdaptive), "");
 }
 
 TEST_F(ThreeSlots, WhatLeadsInOneIsKept) { EXPECT_EQ(ReasonOfLast(0.4), ""); }

@@ -44,7 +44,9 @@ std::span<Curve> ComparedCurves::Of(const TunerState& state, const Study& study)
                   .ended_at = trial.ended,
                   .others = *trial.other_curves,
                   .breaks = breaks};
-    if (adaptive_) curves_[n].points = equal_progress_.Points(trial);
+    if (!adaptive_) return;
+    curves_[n].points = equal_progress_.Points(trial);
+    curves_[n].others = equal_progress_.Others(trial);
   };
   if (adaptive_) {
     for (const std::int64_t n : stale_) {

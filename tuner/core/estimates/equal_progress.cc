@@ -89,13 +89,26 @@ void EqualProgress::Take(const Trial& trial) {
   if (unit > unit_ * (1 + kSameUnit)) unit_ = unit;
 }
 
-std::span<const IntermediateValue> EqualProgress::Points(const Trial& trial) {
+const EqualProgress::Known& EqualProgress::KnownOf(const Trial& trial) {
   Known& known = known_[trial.id];
   const bool ended = Ended(trial.state);
-  if (known.values != trial.values.size() || known.ended != ended || known.unit != unit_) {
-    known = {trial.values.size(), ended, unit_, AtEqualProgress(trial.values, ended, unit_)};
+  if (known.values == trial.values.size() && known.ended == ended && known.unit == unit_) {
+    return known;
   }
-  return known.points;
+  known = {.values = trial.values.size(), .ended = ended, .unit = unit_};
+  known.points = AtEqualProgress(trial.values, ended, unit_);
+  for (const std::vector<IntermediateValue>& curve : *trial.other_curves) {
+    known.others.push_back(AtEqualProgress(curve, ended, unit_));
+  }
+  return known;
+}
+
+std::span<const IntermediateValue> EqualProgress::Points(const Trial& trial) {
+  return KnownOf(trial).points;
+}
+
+std::span<const std::vector<IntermediateValue>> EqualProgress::Others(const Trial& trial) {
+  return KnownOf(trial).others;
 }
 
 std::size_t EqualProgress::PointsBeforeNewest(const Trial& trial) {

@@ -35,6 +35,8 @@ class EqualProgress {
   void Take(const Trial& trial);
 
   std::span<const IntermediateValue> Points(const Trial& trial);
+  // The curves of its other metrics, likewise.
+  std::span<const std::vector<IntermediateValue>> Others(const Trial& trial);
   // Progress that counts as one step at present; 0: none has been reported.
   double unit() const { return unit_; }
   // How many of Points were there before the newest value of the trial came.
@@ -45,8 +47,10 @@ class EqualProgress {
     std::size_t values = 0;  // of the trial, when this was worked out
     bool ended = false;
     double unit = 0;
-    std::vector<IntermediateValue> points;
+    std::vector<IntermediateValue> points{};
+    std::vector<std::vector<IntermediateValue>> others{};
   };
+  const Known& KnownOf(const Trial& trial);
 
   double unit_ = 0;  // progress of one step at the initial batch; 0: none reported
   std::map<TrialId, std::size_t> taken_;

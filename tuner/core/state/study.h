@@ -414,7 +414,7 @@ struct Trial {
   // from its curves: the newest ones, once it has told of all metrics.
   std::vector<double> other_values;
   // What it has told of the study's other metrics, one after the other, each ascending by step.
-  // Those of `extra`, as curves; only step, value and time are set.
+  // Those of `extra`, as curves; only step, value, progress and time are set.
   Rarely<std::vector<std::vector<IntermediateValue>>> other_curves;
   // Only trials of ask-and-tell studies have these, but for the attributes.
   std::vector<SuggestedValue> suggested;  // in the order in which they were drawn

@@ -102,7 +102,8 @@ void TakeOtherMetrics(const StudySpec& spec, std::int64_t step, Trial& trial) {
     const auto at =
         std::lower_bound(curves[i].begin(), curves[i].end(), step,
                          [](const IntermediateValue& v, std::int64_t s) { return v.step < s; });
-    const IntermediateValue point{.step = step, .value = figure->second, .at = value->at};
+    const IntermediateValue point{
+        .step = step, .value = figure->second, .progress = value->progress, .at = value->at};
     if (at != curves[i].end() && at->step == step) {
       *at = point;
     } else {

@@ -159,9 +159,6 @@ absl::Status ValidateMetrics(const StudySpec& spec) {
   }
   if (spec.target) return refuse("target", "has no one value that could reach it");
   if (spec.best_k > 1) return refuse("promise", "goes by their Pareto front: leave out \"best_k\"");
-  if (spec.batch_mode == BatchMode::kAdaptive) {
-    return refuse("batch_mode", "compares trials step by step: it needs \"fixed\"");
-  }
   return absl::OkStatus();
 }
 
