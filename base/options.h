@@ -5,13 +5,14 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <variant>
 #include <vector>
 
 namespace espalier {
 
-// The value of one setting, as it was given: a number, true or false, or a word. What the setting
-// takes is its plug-in's to say (base/plugin.h). True equals 1, and false 0.
+// The value of one setting, as it was given: a number, true or false, a word, or an object as its
+// JSON. What the setting takes is its plug-in's to say (base/plugin.h). True equals 1, and false 0.
 class OptionValue {
  public:
   OptionValue() = default;
@@ -27,24 +28,41 @@ class OptionValue {
   requires(std::convertible_to<Text, std::string_view>) OptionValue(const Text& word)
       : value_(std::string(std::string_view(word))) {}
 
+  // `json` is the text of one object.
+  static OptionValue OfObject(std::string json) {
+    OptionValue value;
+    value.value_ = Object{std::move(json)};
+    return value;
+  }
+
   bool IsFlag() const { return std::holds_alternative<bool>(value_); }
   bool IsWord() const { return std::holds_alternative<std::string>(value_); }
+  bool IsObject() const { return std::holds_alternative<Object>(value_); }
+  bool IsNumber() const { return !IsWord() && !IsObject(); }  // or a flag
 
-  // Of a flag 1 or 0. Not of a word.
+  // Of a flag 1 or 0. Requires IsNumber.
   double Number() const { return IsFlag() ? std::get<bool>(value_) : std::get<double>(value_); }
   // Requires one.
   const std::string& Word() const { return std::get<std::string>(value_); }
+  // Requires one.
+  const std::string& ObjectJson() const { return std::get<Object>(value_).json; }
   // As a command line gives it: "0.1", "true", "ipop".
   static OptionValue OfText(const std::string& text);
   std::string ToText() const;
 
   friend bool operator==(const OptionValue& a, const OptionValue& b) {
-    if (a.IsWord() || b.IsWord()) return a.value_ == b.value_;
+    if (!a.IsNumber() || !b.IsNumber()) return a.value_ == b.value_;
     return a.Number() == b.Number();
   }
 
  private:
-  std::variant<double, bool, std::string> value_;
+  struct Object {
+    std::string json;
+
+    friend bool operator==(const Object&, const Object&) = default;
+  };
+
+  std::variant<double, bool, std::string, Object> value_;
 };
 
 // Settings of a plug-in (sampler, pruner, policy) by name, as a study file gives them. A plug-in's

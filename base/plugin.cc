@@ -31,6 +31,7 @@ std::string OptionNames(const PluginInfo& plugin) {
 }  // namespace
 
 bool PluginOption::Takes(const OptionValue& value) const {
+  if (object || value.IsObject()) return object && value.IsObject();
   if (value.IsWord()) {
     return text || !plugin.empty() || std::ranges::find(words, value.Word()) != words.end();
   }
@@ -43,6 +44,7 @@ bool PluginOption::Takes(const OptionValue& value) const {
 }
 
 std::string PluginOption::Range() const {
+  if (object) return "an object";
   if (text) return repeated ? "text, may be given several times" : "text";
   if (flag) return "true or false";
   if (!plugin.empty()) return "the name of one, and options of it";
@@ -60,7 +62,7 @@ std::string PluginOption::Range() const {
 }
 
 std::string PluginOption::DefaultText() const {
-  if (text || optional) return "";
+  if (text || object || optional) return "";
   if (flag) return default_value > 0 ? "true" : "false";
   if (!plugin.empty()) return std::string(plugin);
   if (!words.empty()) return std::string(words.at(static_cast<std::size_t>(default_value)));
@@ -69,6 +71,7 @@ std::string PluginOption::DefaultText() const {
 
 std::string OptionValue::ToText() const {
   if (IsWord()) return Word();
+  if (IsObject()) return ObjectJson();
   if (IsFlag()) return Number() > 0 ? "true" : "false";
   return absl::StrCat(Number());
 }
@@ -120,6 +123,11 @@ std::vector<std::string> OptionValues::Texts(std::string_view name) const {
   return at == texts_.end() ? std::vector<std::string>{} : at->second;
 }
 
+std::string OptionValues::Object(std::string_view name) const {
+  const std::string given = Text(name);
+  return given.empty() ? "{}" : given;
+}
+
 absl::Status UnknownPlugin(std::string_view kind, std::string_view name,
                            const std::vector<std::string>& known) {
   return absl::InvalidArgumentError(
@@ -144,7 +152,7 @@ class OptionReader {
       const std::string name(option.name);
       if (!option.plugin.empty()) {
         plugins_[name] = option.plugin;
-      } else if (!option.text && !option.optional) {
+      } else if (!option.text && !option.object && !option.optional) {
         values_[name] = option.default_value;
       }
     }
@@ -158,7 +166,9 @@ class OptionReader {
       return absl::OkStatus();
     }
     if (!option.Takes(value)) return RefusedBy(kind_, plugin_.name, Refused(option, value));
-    if (option.text) {
+    if (option.object) {
+      texts_[name] = {value.ObjectJson()};
+    } else if (option.text) {
       texts_[name] = {value.Word()};
     } else if (!option.plugin.empty()) {
       plugins_[name] = value;
@@ -222,7 +232,7 @@ std::vector<std::string> CutFractions(std::string_view kind, const PluginInfo& p
   for (const PluginOption& option : plugin.options) {
     const auto at = options.find(std::string(option.name));
     if (!option.whole || at == options.end() || option.Takes(at->second)) continue;
-    if (at->second.IsWord()) continue;
+    if (!at->second.IsNumber()) continue;
     const double whole = std::trunc(at->second.Number());
     if (!option.Takes(whole)) continue;
     cut.push_back(absl::StrCat(PluginPlace(kind, plugin.name), ": option \"", at->first,

@@ -21,7 +21,8 @@ namespace espalier {
 // and options, so that a plug-in is only made from values that it takes, and all kinds refuse
 // alike. docs/extending.md shows one of each.
 
-// One option of a plug-in: a number, true or false, one of a few words, another plug-in, or a text.
+// One option of a plug-in: a number, true or false, one of a few words, another plug-in, a text, or
+// an object.
 struct PluginOption {
   std::string_view name;
   double default_value = 0;  // of a flag 0 or 1, of a word its place in `words`
@@ -38,16 +39,18 @@ struct PluginOption {
   // one, and is this one by default: {"name": "patient", "pruner": {"name": "asha", "eta": 4}}.
   std::string_view plugin{};
   bool optional = false;  // a number that has no value unless it is given
+  bool object = false;    // takes an object, whose keys others know; an empty one by default
 
   // Whether it is none of numbers.
-  bool wordy() const { return text || !words.empty() || !plugin.empty(); }
+  bool wordy() const { return text || object || !words.empty() || !plugin.empty(); }
   // Of words and flags only what is among them. False for every number that is not finite.
   bool Takes(const OptionValue& value) const;
   // What it takes: "a whole number from 1 to 1000", "a number >= 0", "a number > 0", "a number > 0
-  // and < 1", "true or false", "none, ipop or bipop", "the name of one, and options of it", "text".
+  // and < 1", "true or false", "none, ipop or bipop", "the name of one, and options of it", "text",
+  // "an object".
   std::string Range() const;
-  // What it is if it is not given, as a command line takes it; empty for a text, and for a number
-  // that may be left out.
+  // What it is if it is not given, as a command line takes it; empty for a text, an object, and for
+  // a number that may be left out.
   std::string DefaultText() const;
 };
 
@@ -61,7 +64,7 @@ struct PluginInfo {
 // A value for each option of a plug-in: the given one, else its default.
 class OptionValues {
  public:
-  // `values`: of words their places in their options, of flags 0 and 1.
+  // `values`: of words their places in their options, of flags 0 and 1. `texts`: of objects too.
   explicit OptionValues(std::map<std::string, double> values, TextOptions texts = {},
                         Options plugins = {})
       : values_(std::move(values)), texts_(std::move(texts)), plugins_(std::move(plugins)) {}
@@ -83,6 +86,8 @@ class OptionValues {
   // Empty where it was not given.
   std::string Text(std::string_view name) const;
   std::vector<std::string> Texts(std::string_view name) const;
+  // The JSON of an object.
+  std::string Object(std::string_view name) const;
 
  private:
   std::map<std::string, double> values_;

@@ -1,5 +1,6 @@
 // Options of plug-ins that are words, true or false, or plug-ins themselves.
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <tuple>
@@ -62,6 +63,26 @@ TEST(FlagOption, TakesTrueAndFalseAndOneAndZero) {
             "sampler \"search\": option \"margin\" needs true or false, got \"yes\"");
   EXPECT_EQ(RefusalOfSearch({{"sigma", true}}),
             "sampler \"search\": option \"sigma\" needs a number >= 0, got true");
+}
+
+TEST(ObjectOption, IsTheObjectGivenElseAnEmptyOne) {
+  const PluginInfo plugin = {.name = "search",
+                             .summary = "an example",
+                             .options = {{.name = "inner", .meaning = "what", .object = true}}};
+  const OptionValue given = OptionValue::OfObject(R"json({"n": 3})json");
+  EXPECT_EQ(ReadOptions("sampler", plugin, {})->Object("inner"), "{}");
+  EXPECT_EQ(ReadOptions("sampler", plugin, {{"inner", given}})->Object("inner"),
+            R"json({"n": 3})json");
+  EXPECT_EQ(given.ToText(), R"json({"n": 3})json");
+  EXPECT_FALSE(given == OptionValue(R"json({"n": 3})json"));
+  for (const OptionValue& other : {OptionValue("word"), OptionValue(1)}) {
+    EXPECT_THAT(ReadOptions("sampler", plugin, {{"inner", other}}).status().message(),
+                testing::HasSubstr("option \"inner\" needs an object, got "));
+  }
+  EXPECT_EQ(RefusalOfSearch({{"sigma", given}}),
+            "sampler \"search\": option \"sigma\" needs a number >= 0, got {\"n\": 3}");
+  EXPECT_EQ(RefusalOfSearch({{"restart", given}}),
+            "sampler \"search\": option \"restart\" needs none, ipop or bipop, got {\"n\": 3}");
 }
 
 TEST(PluginThatIsAnOption, HasItsOwnOptionsBehindItsName) {

@@ -179,7 +179,10 @@ TEST(ParseStudyErrors, RefuseWrongValuesOfEachKey) {
       {R"("pruner": {"name": "asha", "eta": [3]})",
        "\"pruner.eta\": needs a number, true, false, a"},
       {R"("pruner": {"name": "patient", "pruner": {"eta": 3}})",
-       "\"pruner.pruner\": needs a number, true, false, a word or an object like {\"name\": ...}"},
+       "\"pruner\": pruner \"patient\": option \"pruner\" needs the name of one, and options of "
+       "it, got {\"eta\":3}"},
+      {R"("pruner": {"name": "patient", "pruner": [3]})",
+       "\"pruner.pruner\": needs a number, true, false, a word or an object, got [3]"},
       {R"("pruner": {"name": "patient", "pruner": {"name": "asha", "eta": null}})",
        "\"pruner.pruner.eta\": needs a number"},
       {R"("time_limit_s": 0)", "\"time_limit_s\": needs seconds, more than 0"},

@@ -135,7 +135,8 @@ const std::vector<Wordings>& PoolWordings() {
        {R"("grid")", R"({"name": "random"})", R"({"name": "tpe", "startup_trials": 6})",
         R"({"startup_trials": 6.0, "name": "tpe", "gamma": 1e-1})", R"("tpe")",
         R"({"name": "tpe", "multivariate": false})", R"({"name": "tpe", "multivariate": 0})",
-        R"({"name": "cma_es", "restart": "ipop"})"}},
+        R"({"name": "cma_es", "restart": "ipop"})",
+        R"({"name": "outer", "inner": {"b": [1, {"name": null}], "a": {}}})"}},
       {"pruner",
        {R"("none")", R"({"name": "patient", "pruner": "asha", "patience": 2})",
         R"({"name": "patient", "pruner": {"name": "asha", "eta": 4, "late": true}})",
@@ -354,6 +355,10 @@ TEST(WriteStudy, OptionsOfPluginsAreWrittenAsWordsTrueFalseAndObjects) {
   EXPECT_THAT(text, HasSubstr(R"("pruner":{"name":"patient","patience":3,)"
                               R"("pruner":{"name":"asha","eta":4,"late":false}})"));
   EXPECT_EQ(*ParseStudy(text, "x", "/"), spec);
+  spec.sampler = {"outer", {{"inner", OptionValue::OfObject(R"json({"b":[1],"a":{}})json")}}};
+  const std::string with_object = WriteStudy(spec);
+  EXPECT_THAT(with_object, HasSubstr(R"json("inner":{"b":[1],"a":{}}})json"));
+  EXPECT_EQ(*ParseStudy(with_object, "x", "/"), spec);
 }
 
 TEST(WriteStudy, PointsAndFixedParametersAreReadBackToTheBit) {

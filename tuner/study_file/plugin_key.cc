@@ -4,6 +4,7 @@
 #include <map>
 
 #include "absl/strings/str_cat.h"
+#include "base/json/parse_json.h"
 
 namespace espalier {
 
@@ -13,7 +14,10 @@ using search_spaces_json::Json;
 
 constexpr double kExactIntegers = 9007199254740992;  // every integer below is a double
 
-// An option by its name in `options`; if it is a plug-in itself, its own options too.
+constexpr std::size_t kMostObjectBytes = std::size_t{1} << 16;
+
+// An option by its name in `options`; if it is a plug-in itself, which an object with a "name" is,
+// its own options too.
 absl::Status ReadOption(const KeyValue& value, const std::string& name, Options& options) {
   const Json& json = value.json();
   if (json.is_boolean()) {
@@ -31,13 +35,21 @@ absl::Status ReadOption(const KeyValue& value, const std::string& name, Options&
     for (const auto& [option, setting] : plugin.options) {
       options[absl::StrCat(name, ".", option)] = setting;
     }
+  } else if (json.is_object()) {
+    std::string text = json.dump();
+    if (text.size() > kMostObjectBytes) {
+      return value.Bad(absl::StrCat("an object of ", text.size(), " bytes has more than ",
+                                    kMostObjectBytes));
+    }
+    options[name] = OptionValue::OfObject(std::move(text));
   } else {
-    return value.Needs(R"(a number, true, false, a word or an object like {"name": ...})");
+    return value.Needs("a number, true, false, a word or an object");
   }
   return absl::OkStatus();
 }
 
 Json JsonOf(const OptionValue& value) {
+  if (value.IsObject()) return ParseJson<Json>(value.ObjectJson());
   if (value.IsWord()) return value.Word();
   return value.IsFlag() ? Json(value.Number() > 0) : espalier::JsonOf(value.Number());
 }

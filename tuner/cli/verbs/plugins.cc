@@ -43,8 +43,8 @@ std::vector<Kind> Kinds() {
 
 constexpr const char* kHowToGiveOptions =
     "To give options: {\"name\": \"asha\", \"eta\": 4} in a study file, asha:eta=4 on the command "
-    "line;\na value is a number, true, false or a word. --engine-option account=vision for an "
-    "engine's.\n";
+    "line;\na value is a number, true, false or a word, and in a study file an object where one is "
+    "asked for.\n--engine-option account=vision for an engine's.\n";
 
 std::string KindText(const Kind& kind) {
   std::string text = fmt::format("{}\n", kind.heading);
@@ -61,6 +61,9 @@ std::string KindText(const Kind& kind) {
 
 // As JSON Schema names the parts of a range.
 Json OptionJson(const PluginOption& option) {
+  if (option.object) {
+    return {{"name", option.name}, {"meaning", option.meaning}, {"type", "object"}};
+  }
   if (option.text) {
     return {{"name", option.name},
             {"meaning", option.meaning},
