@@ -38,8 +38,8 @@ absl::Status ReadOption(const KeyValue& value, const std::string& name, Options&
   } else if (json.is_object()) {
     std::string text = json.dump();
     if (text.size() > kMostObjectBytes) {
-      return value.Bad(absl::StrCat("an object of ", text.size(), " bytes has more than ",
-                                    kMostObjectBytes));
+      return value.Bad(
+          absl::StrCat("an object of ", text.size(), " bytes has more than ", kMostObjectBytes));
     }
     options[name] = OptionValue::OfObject(std::move(text));
   } else {
