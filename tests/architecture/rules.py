@@ -12,7 +12,7 @@ CLI = ["tuner/cli", "tuner/cli/machine", "tuner/cli/options", "tuner/cli/simulat
 
 # The service, and the library of trials, with the folders below them.
 SERVER = ["tuner/server", "tuner/server/access", "tuner/server/engines", "tuner/server/grpc",
-          "tuner/server/http", "tuner/server/loop", "tuner/server/simulations"]
+          "tuner/server/http", "tuner/server/loop", "tuner/server/optuna", "tuner/server/simulations"]
 TORCH = ["trial_runner/torch", "trial_runner/torch/checkpoints", "trial_runner/torch/engine",
          "trial_runner/torch/gradients", "trial_runner/torch/group", "trial_runner/torch/process"]
 
@@ -61,6 +61,8 @@ FOLDERS = {
     # The owner's thread of the core, and what is counted of it.
     "tuner/server/loop": ["base", "tuner/messages", "tuner/core", "tuner/study_file", "tuner/storage", "tuner/api"],
     "tuner/server/engines": ["base", "tuner/credentials", "tuner/core", "tuner/server/access"],
+    # Optuna's samplers, in processes of their own.
+    "tuner/server/optuna": ["base", "search_spaces", "tuner/core", "tuner/server/loop"],
     "tuner/server/grpc": ["base", "tuner/credentials", "tuner/door", "tuner/proto", "tuner/api",
                           "tuner/server/access", "tuner/server/loop"],
     # Beside the service, in processes of their own, which are run as those of engines are.
@@ -71,7 +73,7 @@ FOLDERS = {
                           "tuner/server/simulations"],
     "tuner/server": ["base", "tuner/credentials", "tuner/core", "tuner/storage", "tuner/api", "tuner/web/feed",
                      "tuner/server/access", "tuner/server/loop", "tuner/server/grpc", "tuner/server/http",
-                     "tuner/server/simulations", "allocator/policies"],
+                     "tuner/server/optuna", "tuner/server/simulations", "allocator/policies"],
     # Frontends of the service, onto its own studies: it knows none of them by name.
     "adapters/adaptdl": ["base", "tuner/core", "tuner/study_file", "tuner/api",
                          "tuner/server", "tuner/server/engines"],
@@ -89,7 +91,7 @@ FOLDERS = {
                          "tuner/web/assets", "tuner/web/view", "tuner/cli/views"],
     "tuner/cli/machine": ["base"],
     "tuner/cli/options": ["base", "tuner/core", "tuner/study_file", "tuner/server", "tuner/server/access",
-                          "tuner/server/engines", "tuner/cli/machine", "tuner/cli/views", "allocator",
+                          "tuner/server/engines", "tuner/server/optuna", "tuner/cli/machine", "tuner/cli/views", "allocator",
                           "allocator/policies", "trial_runner/agent"],
     "tuner/cli": ["base", "tuner/credentials", "tuner/core", "tuner/study_file",
                   "tuner/storage", "tuner/proto", "tuner/api", "tuner/server", "tuner/server/access",

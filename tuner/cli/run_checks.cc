@@ -13,6 +13,7 @@
 
 #include "tuner/cli/local_runs.h"
 #include "tuner/cli/machine/files.h"
+#include "tuner/cli/options/optuna_options.h"
 #include "tuner/cli/options/service_options.h"
 #include "tuner/cli/options/timeout_options.h"
 #include "tuner/cli/options/web_options.h"
@@ -175,6 +176,7 @@ absl::StatusOr<RunPlan> CheckRun(const RunArguments& arguments) {
                .directory = {},
                .token = {}};
   plan.arguments.proxied = std::move(proxied);
+  ESPALIER_RETURN_IF_ERROR(ResolveOptuna(plan.arguments.optuna));
   if (!arguments.token_file.empty()) {
     ESPALIER_ASSIGN_OR_RETURN(plan.token, ReadToken(arguments.token_file));
   }

@@ -174,6 +174,7 @@ class Session {
     options.token = plan_.token;
     options.plaintext = plan_.arguments.plaintext;
     options.timeouts = plan_.arguments.timeouts;
+    options.optuna = plan_.arguments.optuna;
     options.tuner_program = OwnExecutable();
     options.frontends = AllFrontends();
     options.start_dashboard = plan_.arguments.start_dashboard;

@@ -21,6 +21,7 @@ struct RunArguments {
   std::string token_file;
   bool plaintext = false;  // also on addresses that other machines reach
   TrialTimeouts timeouts;
+  OptunaOptions optuna{};
   std::string report;
   std::int64_t trials = 0;  // 0: as the study file says
   bool memory = false;

@@ -340,7 +340,10 @@ void Core::Impl::On(const CreateStudy& event) {
 }
 
 void Core::Impl::On(const DrawMade& event) {
-  if (draws_.Take(event)) turn_.Wake();
+  if (draws_.Take(event)) {
+    turn_.Wake();
+    if (!event.failure.empty()) studies_.StopFor(event.study, event.failure);
+  }
   clients_.ServeAsks(event.study);
 }
 

@@ -24,6 +24,7 @@
 #include "tuner/server/log.h"
 #include "tuner/server/loop/loop.h"
 #include "tuner/server/loop/metrics.h"
+#include "tuner/server/optuna/optuna_samplers.h"
 #include "tuner/server/simulations/simulations.h"
 #include "tuner/storage/storage.h"
 #include "tuner/web/feed/revision_log.h"
@@ -146,6 +147,7 @@ class ServiceImpl final : public Service {
     agents_.Stop();
     if (grpc_) grpc_->Stop();
     if (loop_) loop_->Stop();
+    if (optuna_) optuna_->Stop();
   }
 
  private:
@@ -264,6 +266,14 @@ class ServiceImpl final : public Service {
     loop_options.core.policy = options.policy;
     loop_options.core.plan_aside = true;
     loop_options.failed = options.failed;
+    if (!options.optuna.python.empty()) {
+      optuna_ = std::make_unique<OptunaSamplers>(options.optuna);
+      loop_options.core.asks_outside = true;
+      loop_options.ask_outside = [this](std::shared_ptr<const DrawRequest> request,
+                                        OutsideAnswer answer) {
+        optuna_->Ask(std::move(request), std::move(answer));
+      };
+    }
     if (options.engine != nullptr) {
       loop_options.core.pool_size = options.pool_size;
       loop_options.ask_engine = [engine = options.engine](const NodeRequest& request) {
@@ -286,6 +296,7 @@ class ServiceImpl final : public Service {
     };
     loop_options.committed = [this](const std::vector<Change>& changes, const TunerState& now) {
       access_->Take(changes);
+      if (optuna_) optuna_->Take(changes);
       revisions_.Take(changes, now);
       for (const auto& frontend : frontends_) frontend->Take(changes, now);
     };
@@ -343,6 +354,7 @@ class ServiceImpl final : public Service {
   Frontends frontends_;
   std::optional<DiskWatch> disk_;  // of the loop's thread
   RevisionLog revisions_{RandomHexadecimal(kIncarnationBytes)};
+  std::unique_ptr<OptunaSamplers> optuna_;  // asked by the loop's thread
   std::unique_ptr<Loop> loop_;
   std::unique_ptr<BrowserSessions> sessions_;
   std::unique_ptr<GrpcServer> grpc_;

@@ -16,6 +16,7 @@
 #include "tuner/server/disk_watch.h"
 #include "tuner/server/frontend.h"
 #include "tuner/server/http/dashboard_server.h"
+#include "tuner/server/optuna/optuna_options.h"
 
 namespace espalier {
 
@@ -56,6 +57,7 @@ struct ServiceOptions {
   // agents are started by others.
   Engine* engine = nullptr;
   PoolSizeOptions pool_size{};
+  OptunaOptions optuna{};  // for studies with the sampler `optuna`
   // Told why the process is about to end, where the database cannot be written or the service meets
   // an error of its own. Called by a thread of the service.
   std::function<void(const std::string& why)> failed{};

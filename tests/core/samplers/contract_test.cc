@@ -52,7 +52,8 @@ struct Case {
 std::vector<Case> Cases() {
   std::vector<Case> cases;
   for (const std::string& name : Samplers().Names()) {
-    if (!(*MakeSampler(name, {}))->draws()) continue;
+    const auto sampler = *MakeSampler(name, {});
+    if (!sampler->draws() || sampler->outside() != nullptr) continue;
     Options options;
     if (name == "gp") {  // in less time
       options = {{"local_searches", 4}, {"preliminary_samples", 64}};

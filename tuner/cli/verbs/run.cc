@@ -5,6 +5,7 @@
 
 #include "adapters/optuna/dashboard/server.h"
 #include "tuner/cli/options/installed_dashboard.h"
+#include "tuner/cli/options/optuna_options.h"
 #include "tuner/cli/options/plugin_argument.h"
 #include "tuner/cli/options/timeout_options.h"
 #include "tuner/cli/options/web_options.h"
@@ -43,6 +44,7 @@ VerbAction AddRun(CliCommand& command) {
                  "End after this many trials, whatever \"trials\" of the study file says")
       .Positive();
   AddTimeoutsTo(command, a->timeouts);
+  AddOptunaTo(command, a->optuna);
   command.AddOption("--report", a->report,
                     "Report to write (default: DIR/report.html, or "
                     "DIR/report-NAME.html where the former is another study's)");

@@ -18,6 +18,7 @@
 #include "tuner/cli/machine/files.h"
 #include "tuner/cli/machine/machine.h"
 #include "tuner/cli/options/engine_options.h"
+#include "tuner/cli/options/optuna_options.h"
 #include "tuner/cli/options/plugin_argument.h"
 #include "tuner/cli/options/service_options.h"
 #include "tuner/cli/options/timeout_options.h"
@@ -125,6 +126,9 @@ ExitCode Serve(const ServeArguments& arguments) {
   const absl::StatusOr<ProxiedAt> proxied = ResolveProxy(options.proxied);
   if (!proxied.ok()) return Fail("serve", proxied.status());
   options.proxied = *proxied;
+  if (const absl::Status optuna = ResolveOptuna(options.optuna); !optuna.ok()) {
+    return Fail("serve", ExitCode::kBadInput, std::string(optuna.message()));
+  }
   if (!arguments.token_file.empty()) {
     const absl::StatusOr<std::string> token = ReadToken(arguments.token_file);
     if (!token.ok()) return Fail("serve", token.status());
@@ -254,6 +258,7 @@ VerbAction AddServe(CliCommand& command) {
   AddAccess(command, *a);
   AddLeases(command, a->options);
   AddTimeoutsTo(command, a->options.timeouts);
+  AddOptunaTo(command, a->options.optuna);
   command
       .AddOption("--policy", a->policy,
                  "Policy that divides the pool's slots, NAME or NAME:option=value,...; a policy "

@@ -128,7 +128,7 @@ bool ClientTrials::Answer(const AskTrial& event) {
     id = CreateFrom(study->id, running);
   }
   AddDrawn(turn_.TrialAt(id), *drawn->parameters);
-  if (drawn->draw) turn_.Emit(TrialDrawn{id, *drawn->draw});
+  draws_.EmitOf(id, *drawn);
   KeepRequestKey(id, kAskKey, event.request_key);
   HeardOf(id);
   turn_.reply().content = TrialReply{id};

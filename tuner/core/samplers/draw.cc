@@ -16,7 +16,7 @@ Drawn MakeDraw(const DrawRequest& request, std::stop_token stop) {
                                 .other_directions = request.other_directions,
                                 .study_seed = request.study_seed},
                                random);
-  return {std::move(parameters), random};
+  return {.parameters = std::move(parameters), .random = random};
 }
 
 }  // namespace espalier

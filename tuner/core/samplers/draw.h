@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "base/ids.h"
+#include "base/status.h"
 #include "tuner/core/samplers/sampler.h"
 
 namespace espalier {
@@ -41,15 +43,28 @@ struct DrawRequest {
   std::uint64_t study_seed = 0;
   std::shared_ptr<const void> kept_of_ended{};
   std::deque<Parameters> kept_of_running{};
+  // For samplers that are asked outside: whose `running` are, ascending, those of `ended` that are
+  // held back and may change, ascending, and what the sampler has stored.
+  std::vector<std::int64_t> running_numbers{};
+  std::vector<std::int64_t> held_numbers{};
+  OutsideState stored{};
 };
 
 // A suggestion, and the generator as the sampler has left it.
 struct Drawn {
   std::optional<Parameters> parameters;  // see Sampler::Suggest
   Random random;
+  // What a sampler outside stores with the trial and the study, each the JSON of an object; empty:
+  // nothing, of a study nothing new.
+  std::string stored_of_trial{};
+  std::string stored_of_study{};
 };
 
-// Once `stop` is asked for, anything may be returned.
+// The suggestion of a sampler outside. Cancelled: nobody made it; else an error says to people why
+// there will be none. Called once, on any thread.
+using OutsideAnswer = std::function<void(absl::StatusOr<Drawn>)>;
+
+// Not for samplers that are asked outside. Once `stop` is asked for, anything may be returned.
 Drawn MakeDraw(const DrawRequest& request, std::stop_token stop);
 
 }  // namespace espalier

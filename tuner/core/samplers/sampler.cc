@@ -13,6 +13,7 @@ PluginRow<Sampler> CmaEsRow();
 PluginRow<Sampler> QmcRow();
 PluginRow<Sampler> BruteForceRow();
 PluginRow<Sampler> GpRow();
+PluginRow<Sampler> OptunaRow();
 PluginRow<Sampler> QueueRow();
 
 }  // namespace samplers
@@ -30,6 +31,7 @@ const PluginTable<Sampler>& Samplers() {
           samplers::QmcRow(),
           samplers::BruteForceRow(),
           samplers::GpRow(),
+          samplers::OptunaRow(),
           samplers::QueueRow(),
       },
   };

@@ -11,6 +11,7 @@
 #include "base/plugin.h"
 #include "base/random.h"
 #include "search_spaces/search_space.h"
+#include "tuner/core/samplers/outside.h"
 #include "tuner/core/state/curve.h"
 
 namespace espalier {
@@ -96,6 +97,9 @@ class Sampler {
   // Whether the sampler makes suggestions at all. If not, clients enqueue all trials of the study,
   // and Suggest is not called.
   virtual bool draws() const { return true; }
+
+  // Of a sampler whose suggestions another process makes: which one. Suggest is not called then.
+  virtual const OutsideSampler* outside() const { return nullptr; }
 };
 
 // All samplers. Each row is the last function of its sampler's source file.

@@ -196,7 +196,7 @@ void Scheduler::CreateTrials(const Study& study, int& room) {
                             .number = number,
                             .parameters = *std::move(drawn->parameters),
                             .at = turn_.now()});
-    if (drawn->draw) turn_.Emit(TrialDrawn{id, *std::move(drawn->draw)});
+    draws_.EmitOf(id, *drawn);
     room -= spec.min_slots;
     ++alive;
   }

@@ -343,6 +343,9 @@ struct DrawMade {
   StudyId study;
   std::int64_t number = 0;  // of the request
   std::shared_ptr<const Drawn> drawn;
+  // Where there is none: why the sampler has none, for people, and will have none. The study stops.
+  // Empty: it is to be asked again.
+  std::string failure{};
 };
 
 // The answer to one of StepResult::questions.

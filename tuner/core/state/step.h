@@ -46,6 +46,8 @@ struct CoreOptions {
   // answers) is left to the caller: see StepResult::plan, draws and questions. Else it is done
   // within the step.
   bool plan_aside = false;
+  // Whether the caller can ask samplers outside (Sampler::outside), which is always left to it.
+  bool asks_outside = false;
 };
 
 // What samplers and terminators do within a step where others can do it aside, at the most: about
@@ -66,8 +68,8 @@ struct StepResult {
   // The plan to be made by a Planner, on any thread, and brought back as PlanMade. There is never
   // more than one under way: the next one sees what happens meanwhile.
   std::shared_ptr<const PlanRequest> plan{};
-  // Suggestions to be made by MakeDraw, on any thread, and brought back as DrawMade. There is never
-  // more than one of a study under way.
+  // Suggestions to be made by MakeDraw, or by who is asked outside, on any thread, and brought back
+  // as DrawMade. There is never more than one of a study under way.
   std::vector<std::shared_ptr<const DrawRequest>> draws{};
   // To be answered by AnswerTo, on any thread, and brought back as TerminatorAnswered.
   std::vector<std::shared_ptr<const TerminatorQuestion>> questions{};

@@ -36,6 +36,15 @@ bool MadeBy(const Study& study, const std::string& request_key) {
   return made != study.attributes.system.end() && made->second == RequestKeyJson(request_key);
 }
 
+absl::Status CanAsk(const StudySpec& spec, const CoreOptions& options) {
+  if (options.asks_outside) return absl::OkStatus();
+  const auto sampler = MakeSampler(spec.sampler.name, spec.sampler.options);
+  if (!sampler.ok() || (*sampler)->outside() == nullptr) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("\"sampler\": \"", spec.sampler.name,
+                   "\" needs a Python with Optuna, which `tuner serve --optuna-python` names"));
+}
+
 }  // namespace
 
 void Studies::SetClocksAfterRestart() {
@@ -52,7 +61,9 @@ void Studies::SetClocksAfterRestart() {
 }
 
 void Studies::Create(const CreateStudy& event) {
-  if (absl::Status status = Validate(event.spec); !status.ok()) {
+  absl::Status status = Validate(event.spec);
+  if (status.ok()) status = CanAsk(event.spec, options_);
+  if (!status.ok()) {
     turn_.reply().status = std::move(status);
     return;
   }
@@ -95,10 +106,13 @@ void Studies::On(const StopStudy& event) {
     return;
   }
   turn_.reply().content = StudyReply{study->id};
-  if (study->state != StudyState::kRunning) return;  // stopped or ended: nothing to do
-  const StudyId id = study->id;
-  turn_.Decide(id, -1, DecisionKind::kStudy, 0, 0, "stopped by the user");
-  turn_.Emit(StudyStateChanged{id, StudyState::kStopped, "stopped by the user", turn_.now()});
+  StopFor(study->id, "stopped by the user");
+}
+
+void Studies::StopFor(StudyId id, const std::string& reason) {
+  if (turn_.StudyAt(id).state != StudyState::kRunning) return;  // stopped or ended: nothing to do
+  turn_.Decide(id, -1, DecisionKind::kStudy, 0, 0, reason);
+  turn_.Emit(StudyStateChanged{id, StudyState::kStopped, reason, turn_.now()});
   for (const auto& [trial, live] : std::map(pool_.live)) {
     if (live.trial->study == id) trials_.PauseTrial(trial, "its study was stopped");
   }

@@ -27,6 +27,8 @@ class Studies {
 
   void Create(const CreateStudy& event);
   void On(const StopStudy& event);
+  // Stops a study that runs; `tuner resume` starts it again. The reason is for people.
+  void StopFor(StudyId id, const std::string& reason);
   void On(const ResumeStudy& event);
   void On(const DeleteStudy& event);
   void On(const RenameStudy& event);

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "tuner/core/state/private_attributes.h"
 #include "tuner/core/state/study_facts.h"
 #include "tuner/core/trials/searched_space.h"
 
@@ -57,7 +58,7 @@ std::optional<DrawnTrial> Draws::Draw(const Study& study,
   // The pool runs one trial where there is no parameter; clients may ask for any number of them.
   const bool asks_sampler = given.empty() && !spec.by_clients();
   if (!asks_sampler && spec.space.Validate(given).ok()) {
-    Parameters all = Complete(spec.space, given, {std::nullopt, Random(0)}, names);
+    Parameters all = Complete(spec.space, given, {.parameters = {}, .random = Random(0)}, names);
     return DrawnTrial{std::move(all), std::nullopt};
   }
   OfStudy& own = studies_[study.id];
@@ -79,18 +80,21 @@ std::optional<DrawnTrial> Draws::Draw(const Study& study,
                              .study_seed = spec.seed};
     names = own.history.names();
     names.by = sampler->Chooses(input);
-    if (options_.plan_aside && sampler->Work(input) > kMostWorkHere) {
+    const bool outside = sampler->outside() != nullptr;
+    if (outside) UpdateStored(study, own);
+    if (outside || (options_.plan_aside && sampler->Work(input) > kMostWorkHere)) {
       own.names = names;
       Request(study, own, sampler, input);
       return std::nullopt;
     }
     Random random(DrawSeed(spec, trial.number));
     std::optional<Parameters> parameters = sampler->Suggest(input, random);
-    made = std::make_shared<const Drawn>(Drawn{std::move(parameters), random});
+    made =
+        std::make_shared<const Drawn>(Drawn{.parameters = std::move(parameters), .random = random});
   }
   if (!made->parameters) return DrawnTrial{};
   Parameters all = Complete(spec.space, given, *made, names);
-  return DrawnTrial{std::move(all), std::move(names)};
+  return DrawnTrial{std::move(all), std::move(names), std::move(made)};
 }
 
 void Draws::Request(const Study& study, OfStudy& own, const std::shared_ptr<const Sampler>& sampler,
@@ -111,7 +115,39 @@ void Draws::Request(const Study& study, OfStudy& own, const std::shared_ptr<cons
   for (const Parameters* parameters : input.running) {
     request->running.push_back(&request->kept_of_running.emplace_back(*parameters));
   }
+  if (sampler->outside() != nullptr) {
+    for (const auto& [first, last] : own.names.running) {
+      for (std::int64_t n = first; n <= last; ++n) request->running_numbers.push_back(n);
+    }
+    for (const auto& [number, step] : own.names.held_back) request->held_numbers.push_back(number);
+    request->stored = own.stored;
+  }
   turn_.RequestDraw(std::move(request));
+}
+
+void Draws::UpdateStored(const Study& study, OfStudy& own) const {
+  const auto of_study = study.attributes.system.find(kSamplerState);
+  if (of_study != study.attributes.system.end()) own.stored.study = of_study->second;
+  for (; own.seen < std::ssize(study.trials); ++own.seen) own.open.push_back(own.seen);
+  std::erase_if(own.open, [&](std::int64_t number) {
+    const Trial& trial = turn_.state().trials.at(study.trials[static_cast<std::size_t>(number)]);
+    const auto stored = trial.attributes.system.find(kSamplerState);
+    if (stored == trial.attributes.system.end()) return Ended(trial.state);
+    own.stored.trials[number] = std::make_shared<const std::string>(stored->second);
+    return true;
+  });
+}
+
+void Draws::EmitOf(TrialId trial, const DrawnTrial& drawn) {
+  if (!drawn.draw) return;
+  turn_.Emit(TrialDrawn{trial, *drawn.draw});
+  if (!drawn.made->stored_of_trial.empty()) {
+    turn_.Emit(TrialAttributeSet{trial, true, kSamplerState, drawn.made->stored_of_trial});
+  }
+  if (!drawn.made->stored_of_study.empty()) {
+    const StudyId study = turn_.TrialAt(trial).study;
+    turn_.Emit(StudyAttributeSet{study, true, kSamplerState, drawn.made->stored_of_study});
+  }
 }
 
 bool Draws::Take(const DrawMade& event) {

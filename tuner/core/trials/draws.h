@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "tuner/core/samplers/draw.h"
 #include "tuner/core/state/step.h"
@@ -22,7 +23,8 @@ struct TrialToDraw {
 struct DrawnTrial {
   // All of them, in the order of the space. nullopt: nothing is left to try.
   std::optional<Parameters> parameters;
-  std::optional<TrialDraw> draw;  // none: all parameters were given
+  std::optional<TrialDraw> draw;        // none: all parameters were given
+  std::shared_ptr<const Drawn> made{};  // what it is of; none: all parameters were given
 };
 
 // What samplers suggest. A suggestion that takes long is made beside the owner's thread where that
@@ -40,6 +42,8 @@ class Draws {
                                  const SamplerHistory::KnownTrials& trials);
   // False: nobody waits for it any more.
   bool Take(const DrawMade& event);
+  // The trial has these parameters: with it, what its draw has to be stored with.
+  void EmitOf(TrialId trial, const DrawnTrial& drawn);
 
   void Observe(const Change& change);
 
@@ -51,8 +55,13 @@ class Draws {
     std::shared_ptr<const Drawn> made{};
     std::optional<SearchSpace> searched{};  // by the sampler
     SamplerHistory history{};
+    // Of a sampler outside: what it has stored with trials, and those that may yet get something.
+    OutsideState stored{};
+    std::int64_t seen = 0;
+    std::vector<std::int64_t> open{};
   };
 
+  void UpdateStored(const Study& study, OfStudy& own) const;
   void Request(const Study& study, OfStudy& own, const std::shared_ptr<const Sampler>& sampler,
                const SamplerInput& input);
 

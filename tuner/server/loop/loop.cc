@@ -13,7 +13,6 @@
 #include "base/guarded.h"
 #include "spdlog/spdlog.h"
 #include "tuner/api/pool_warnings.h"
-#include "tuner/core/samplers/draw.h"
 #include "tuner/core/terminators/question.h"
 #include "tuner/server/loop/event_name.h"
 
@@ -223,7 +222,24 @@ void Loop::Plan(std::shared_ptr<const PlanRequest> request) {
                 }});
 }
 
+void Loop::AskOutside(std::shared_ptr<const DrawRequest> request) {
+  const auto answer = [this, study = request->study,
+                       number = request->number](absl::StatusOr<Drawn> drawn) {
+    DrawMade made{study, number, nullptr};
+    if (drawn.ok()) {
+      made.drawn = std::make_shared<const Drawn>(*std::move(drawn));
+    } else if (!absl::IsCancelled(drawn.status())) {
+      made.failure = std::string(drawn.status().message());
+    }
+    PostAsync({Event{std::move(made)}, {}}, nullptr);
+  };
+  if (options_.ask_outside) return options_.ask_outside(std::move(request), answer);
+  answer(absl::FailedPreconditionError(
+      "its sampler needs a Python with Optuna, which `tuner serve --optuna-python` names"));
+}
+
 void Loop::Draw(std::shared_ptr<const DrawRequest> request) {
+  if (request->sampler->outside() != nullptr) return AskOutside(std::move(request));
   drawing_.Do({[request] {
                  return absl::StrCat("draw of trial ", request->trial_number, " of study \"",
                                      request->study_name, "\", after ", request->ended.size());

@@ -14,6 +14,7 @@
 
 #include "tuner/api/agent_convert.h"
 #include "tuner/api/tuner.h"
+#include "tuner/core/samplers/draw.h"
 #include "tuner/core/scheduling/planner.h"
 #include "tuner/server/loop/aside_thread.h"
 #include "tuner/server/loop/metrics.h"
@@ -47,6 +48,9 @@ struct LoopOptions {
   std::function<void(const std::string& node)> tell_engine_joined;
   // What keeps it from doing so, for people: on the owner thread, must not wait.
   std::function<std::vector<std::string>()> engine_troubles;
+  // Asks a sampler outside (Sampler::outside): on the owner thread, must not wait. Given where
+  // CoreOptions::asks_outside is.
+  std::function<void(std::shared_ptr<const DrawRequest>, OutsideAnswer)> ask_outside;
   // What is wrong with the disk of the database, likewise; called after each batch.
   std::function<std::vector<std::string>()> disk_troubles;
   // Where the service's page is by now: on the owner thread, must not wait.
@@ -86,8 +90,9 @@ struct LoopOptions {
 // way, and the log names the event. One in a look or in an answer ends that call alone.
 //
 // Plans are made by another thread, which is handed what the core asks for and answers with an
-// event, and so are samplers' draws and terminators' answers that take long, by a third. Plans for
-// small pools are there at once, and are carried out with the same commit.
+// event, and so are samplers' draws and terminators' answers that take long, by a third; samplers
+// outside are asked by threads of others. Plans for small pools are there at once, and are carried
+// out with the same commit.
 class Loop final : public Tuner {
  public:
   // Called on the owner thread once the event's changes are durable (or with UNAVAILABLE).
@@ -184,6 +189,7 @@ class Loop final : public Tuner {
   void FailAll(std::vector<Item>& batch, const Failure& failure);
   void Plan(std::shared_ptr<const PlanRequest> request);
   void Draw(std::shared_ptr<const DrawRequest> request);
+  void AskOutside(std::shared_ptr<const DrawRequest> request);
   void Answer(std::shared_ptr<const TerminatorQuestion> question);
   void AsideFailed(const std::string& what);
 

@@ -1,0 +1,202 @@
+#include "tuner/server/optuna/confined_program.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <csignal>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/clock.h"
+
+namespace espalier {
+
+namespace {
+
+constexpr std::size_t kLastWords = 2000;
+constexpr double kEndWait_s = 1;  // for a program that has closed its outputs
+
+std::vector<char*> PointersTo(std::vector<std::string>& words) {
+  std::vector<char*> pointers;
+  for (std::string& word : words) pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+int SpawnProgram(std::vector<std::string>& command, std::vector<std::string>& environment,
+                 int lines, int errors, pid_t& pid) {
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  posix_spawnattr_setflags(
+      &attributes,
+      static_cast<short>(POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF));
+  sigset_t signals;
+  sigemptyset(&signals);
+  posix_spawnattr_setsigmask(&attributes, &signals);
+  sigfillset(&signals);
+  posix_spawnattr_setsigdefault(&attributes, &signals);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, lines, STDIN_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, lines, STDOUT_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, errors, STDERR_FILENO);
+  posix_spawn_file_actions_addclosefrom_np(&actions, STDERR_FILENO + 1);
+  const int error = posix_spawnp(&pid, command.front().c_str(), &actions, &attributes,
+                                 PointersTo(command).data(), PointersTo(environment).data());
+  posix_spawn_file_actions_destroy(&actions);
+  posix_spawnattr_destroy(&attributes);
+  return error;
+}
+
+// Readable once it is asked to stop.
+class StopSignal {
+ public:
+  explicit StopSignal(const std::stop_token& stop)
+      : event_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), tell_(stop, Tell{event_.get()}) {}
+  int fd() const { return event_.get(); }
+
+ private:
+  struct Tell {
+    int fd;
+    void operator()() const {
+      const std::uint64_t one = 1;
+      [[maybe_unused]] const ssize_t written = write(fd, &one, sizeof one);
+    }
+  };
+  FileDescriptor event_;
+  std::stop_callback<Tell> tell_;
+};
+
+int WholeMilliseconds(double seconds) {
+  return static_cast<int>(std::ceil(std::clamp(seconds, 0.0, 1e6) * 1000));
+}
+
+bool MayComeLater(ssize_t count) { return count < 0 && (errno == EAGAIN || errno == EINTR); }
+
+// The line that `read` holds, which is taken out of it.
+std::optional<std::string> TakeLine(std::string& read) {
+  const std::size_t end = read.find('\n');
+  if (end == std::string::npos) return std::nullopt;
+  std::string line = read.substr(0, end);
+  read.erase(0, end + 1);
+  return line;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<ConfinedProgram>> ConfinedProgram::Start(
+    std::vector<std::string> command, std::vector<std::string> environment) {
+  int lines[2] = {-1, -1};
+  int errors[2] = {-1, -1};
+  const bool open = socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, lines) == 0 &&
+                    pipe2(errors, O_CLOEXEC) == 0;
+  FileDescriptor ours(lines[0]);
+  const FileDescriptor theirs(lines[1]);
+  FileDescriptor our_errors(errors[0]);
+  const FileDescriptor their_errors(errors[1]);
+  pid_t pid = 0;
+  const int error =
+      open ? SpawnProgram(command, environment, theirs.get(), their_errors.get(), pid) : errno;
+  if (error != 0) {
+    return absl::NotFoundError(
+        absl::StrCat("\"", command.front(), "\" cannot be started: ", std::strerror(error)));
+  }
+  fcntl(ours.get(), F_SETFL, O_NONBLOCK);
+  fcntl(our_errors.get(), F_SETFL, O_NONBLOCK);
+  return std::unique_ptr<ConfinedProgram>(
+      new ConfinedProgram(pid, std::move(ours), std::move(our_errors)));
+}
+
+ConfinedProgram::~ConfinedProgram() {
+  if (pid_ == 0) return;
+  kill(-pid_, SIGKILL);
+  waitpid(pid_, nullptr, 0);
+}
+
+bool ConfinedProgram::ReadErrors() {
+  char buffer[1 << 12];
+  const ssize_t count = read(errors_.get(), buffer, sizeof buffer);
+  if (count > 0) last_words_.append(buffer, static_cast<std::size_t>(count));
+  if (count == 0) errors_.Close();
+  if (last_words_.size() > 2 * kLastWords) {
+    last_words_.erase(0, last_words_.size() - kLastWords);
+  }
+  return count > 0;
+}
+
+absl::Status ConfinedProgram::HowItEnded() {
+  int status = 0;
+  const Time until = After(Now(), kEndWait_s);
+  while (waitpid(pid_, &status, WNOHANG) == 0) {
+    if (SecondsBetween(Now(), until) <= 0) return absl::AbortedError("it has closed its output");
+    poll(nullptr, 0, 1);
+  }
+  kill(-pid_, SIGKILL);  // what it has started
+  pid_ = 0;
+  while (ReadErrors()) {
+  }
+  std::string words(absl::StripAsciiWhitespace(last_words_));
+  words.erase(0, words.rfind('\n') + 1);
+  const std::string said = words.empty() ? "" : absl::StrCat(": ", words);
+  if (!WIFSIGNALED(status)) {
+    return absl::AbortedError(absl::StrCat("it ended with exit code ", WEXITSTATUS(status), said));
+  }
+  const int signal = WTERMSIG(status);
+  if (signal == SIGXCPU) {
+    return absl::ResourceExhaustedError("it needed more processor time than it may have");
+  }
+  return absl::AbortedError(
+      absl::StrCat("it was ended by signal ", signal, " (", strsignal(signal), ")", said));
+}
+
+absl::StatusOr<std::string> ConfinedProgram::Exchange(std::string_view text, double limit_s,
+                                                      std::stop_token stop) {
+  const StopSignal stopped(stop);
+  const Time until = After(Now(), limit_s);
+  while (true) {
+    if (text.empty()) {
+      if (std::optional<std::string> line = TakeLine(read_)) return *std::move(line);
+    }
+    if (stop.stop_requested()) return absl::CancelledError("it is not asked any more");
+    if (read_.size() > kMostAnswerBytes) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat("it said a line of more than ", kMostAnswerBytes, " bytes"));
+    }
+    const double left_s = SecondsBetween(Now(), until);
+    if (left_s <= 0) {
+      return absl::DeadlineExceededError(
+          absl::StrFormat("it has not answered within %g s", limit_s));
+    }
+    const short wanted = static_cast<short>(text.empty() ? POLLIN : POLLIN | POLLOUT);
+    pollfd watched[] = {
+        {lines_.get(), wanted, 0}, {errors_.get(), POLLIN, 0}, {stopped.fd(), POLLIN, 0}};
+    poll(watched, std::size(watched), WholeMilliseconds(left_s));
+    if (watched[1].revents != 0) ReadErrors();
+    if ((watched[0].revents & POLLOUT) != 0) {
+      const ssize_t count = send(lines_.get(), text.data(), text.size(), MSG_NOSIGNAL);
+      if (count < 0 && !MayComeLater(count)) return HowItEnded();
+      if (count > 0) text.remove_prefix(static_cast<std::size_t>(count));
+    }
+    if ((watched[0].revents & (POLLIN | POLLHUP | POLLERR)) != 0) {
+      char buffer[1 << 14];
+      const ssize_t count = read(lines_.get(), buffer, sizeof buffer);
+      if (count == 0 || (count < 0 && !MayComeLater(count))) return HowItEnded();
+      if (count > 0) read_.append(buffer, static_cast<std::size_t>(count));
+    }
+  }
+}
+
+}  // namespace espalier

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/status.h"
+#include "tuner/core/samplers/draw.h"
+#include "tuner/core/state/change.h"
+#include "tuner/server/loop/aside_thread.h"
+#include "tuner/server/optuna/optuna_options.h"
+
+namespace espalier {
+
+class OptunaProcess;
+
+// Asks samplers of Optuna's, each in a Python process of its study, which has no network, none of
+// our environment, no file but Python's own and the hubs', and bounds of memory and processor time.
+// A process that dies is started again, a few times and ever later; what Optuna refuses is final.
+// Each study has a thread, so that one that hangs holds up nobody else. Used by one thread.
+class OptunaSamplers {
+ public:
+  explicit OptunaSamplers(OptunaOptions options);
+  ~OptunaSamplers();  // stops
+
+  // Returns at once. Errors say why there will be no suggestion; Cancelled: its study was stopped.
+  void Ask(std::shared_ptr<const DrawRequest> request, OutsideAnswer answer);
+  // Ends the processes of studies that do not run any more. Returns at once.
+  void Take(const std::vector<Change>& changes);
+  // Once nobody asks any more.
+  void Stop();
+
+ private:
+  struct OfStudy;
+
+  const OptunaOptions options_;
+  std::map<StudyId, std::shared_ptr<OfStudy>> studies_;
+  AsideThread ending_;  // waits for processes to end
+};
+
+}  // namespace espalier
