@@ -5,6 +5,7 @@
 runs what is missing there. A cell is a function under a sampler that both have. Ours is worse there if a one-sided
 test of Mann and Whitney says so at 0.05, by Holm over all cells. NAME_regret_ratio is the median over a sampler's
 cells, of five at least, of our median regret over Optuna's; a regret below a billionth of random search's is none.
+Of qmc, whose regrets are much as chance has it, there are five times as many seeds.
 
 --speed: a study of floats to which so many random trials were told, in the process and the memory of each library, one
 thread; then suggestions, each told before the next: the median of their processor times, and the longest.
@@ -31,6 +32,8 @@ DATA = HERE / "data" / "samplers_optuna.json"
 TRIALS = usual_or_smoke(100, 12)
 SEEDS = usual_or_smoke(20, 2)
 RATIO_BAR = 1.05
+# Of 20 studies of ours and 20 others of ours the ratio is off by 0.043 (standard deviation).
+TIMES_THE_SEEDS = {"qmc": 5}
 FEWEST_CELLS = 5  # of a sampler with a ratio
 NO_REGRET = 1e-9  # of random search's
 PRIOR_TRIALS = {"tpe": TRIALS, "gp": min(TRIALS, 30), "cmaes": TRIALS}
@@ -40,15 +43,18 @@ PICTURED = ("random", "qmc", "nsga2", "cmaes", "tpe", "gp")
 class Ours:
     """Regrets of our samplers; each is run when it is first asked for."""
 
-    def __init__(self, seeds):
-        self.known, self.seeds = {}, seeds
+    def __init__(self, seeds, times=None):
+        self.known, self.seeds, self.times = {}, seeds, times or {}
         self.noisy = {f["name"] for f in call("functions") if f["noise"] > 0}
+
+    def seeds_of(self, name):
+        return self.seeds * self.times.get(name, 1)
 
     def run(self, name, functions):
         for noisy in (False, True):
             missing = [f for f in functions if (name, f) not in self.known and (f in self.noisy) == noisy]
             if missing:
-                self.learn(name, call_sampler("quality", name, TRIALS, self.seeds, *missing, noisy=noisy))
+                self.learn(name, call_sampler("quality", name, TRIALS, self.seeds_of(name), *missing, noisy=noisy))
 
     def learn(self, name, lines):
         for line in lines:
@@ -68,7 +74,7 @@ def compare(ours, record, names, functions):
     """The cells: sampler, function, p, ratio of the regrets, and whether ours is worse."""
     cells = []
     for name in names:
-        theirs = {f: [r for r in record[name].get(f, [])[:ours.seeds] if r is not None] for f in functions}
+        theirs = {f: [r for r in record[name].get(f, [])[:ours.seeds_of(name)] if r is not None] for f in functions}
         theirs = {f: values for f, values in theirs.items() if values}
         ours.run(name, list(theirs))
         for function, regrets in theirs.items():
@@ -93,7 +99,7 @@ def quality(chosen, chosen_functions, seeds):
     for name in recorded:
         if name not in names:
             print(f"Optuna's {name} has no counterpart in our table")
-    ours = Ours(seeds)
+    ours = Ours(seeds, TIMES_THE_SEEDS)
     cells = compare(ours, record["regret"], names, functions)
     figures = {"cells": len(cells), "worse_cells": sum(c["worse"] for c in cells)}
     for name in names:
