@@ -24,11 +24,9 @@ std::string Text(const Parameters& parameters, std::string_view name) {
   return std::get<std::string>(*Find(parameters, name));
 }
 
-namespace {
-
 std::vector<double> Numbers(const Parameters& parameters) {
   std::vector<double> numbers;
-  for (const Parameter& p : parameters) numbers.push_back(std::get<double>(p.value));
+  for (const Parameter& p : parameters) numbers.push_back(*NumberOf(p.value));
   return numbers;
 }
 
@@ -40,6 +38,18 @@ std::string Box(int dimensions, const char* range) {
   }
   return json + "}";
 }
+
+void Reflect(const std::vector<double>& normal, std::vector<double>& x) {
+  double along = 0;
+  double length = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    along += normal[i] * x[i];
+    length += normal[i] * normal[i];
+  }
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] -= 2 * along / length * normal[i];
+}
+
+namespace {
 
 double Branin(const Parameters& p) {
   const double x = Number(p, "x");
@@ -100,17 +110,6 @@ double Levy4(const Parameters& p) {
     sum += std::pow(w[i] - 1, 2) * (1 + 10 * std::pow(std::sin(kPi * w[i] + 1), 2));
   }
   return sum + std::pow(w.back() - 1, 2) * (1 + std::pow(std::sin(2 * kPi * w.back()), 2));
-}
-
-// Takes x to its mirror image in the plane through 0 across `normal`.
-void Reflect(const std::vector<double>& normal, std::vector<double>& x) {
-  double along = 0;
-  double length = 0;
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    along += normal[i] * x[i];
-    length += normal[i] * normal[i];
-  }
-  for (std::size_t i = 0; i < x.size(); ++i) x[i] -= 2 * along / length * normal[i];
 }
 
 // Its axes are 100 times as long as one another at the most, and lie across those of the space.
@@ -188,8 +187,10 @@ const TestFunction& Bowl() {
 }
 
 const TestFunction& FunctionNamed(const std::string& name) {
-  for (const TestFunction& function : TestFunctions()) {
-    if (function.name == name) return function;
+  for (const auto* functions : {&TestFunctions(), &DevelopmentFunctions()}) {
+    for (const TestFunction& function : *functions) {
+      if (function.name == name) return function;
+    }
   }
   ESPALIER_CHECK(false, "no such test function: " + name);
 }

@@ -23,7 +23,10 @@ struct TestFunction {
   double noise = 0;  // standard deviation of what is added to each trial's value
 };
 
+// Those of the benchmark.
 const std::vector<TestFunction>& TestFunctions();
+// Others, of 5 to 40 parameters, by which rules are chosen that the benchmark is to judge.
+const std::vector<TestFunction>& DevelopmentFunctions();
 const TestFunction& FunctionNamed(const std::string& name);
 // Not among them, for tests with a prior: how far x and y, 0 to 1 each, are from 0.3.
 const TestFunction& Bowl();
@@ -52,5 +55,13 @@ double MedianBest(const std::string& sampler, const Options& options, const Test
 // For functions of parameters: they have one of this name and kind.
 double Number(const Parameters& parameters, std::string_view name);
 std::string Text(const Parameters& parameters, std::string_view name);
+// Of all parameters, where all are numbers.
+std::vector<double> Numbers(const Parameters& parameters);
+
+// The space of x0, x1, ... that are uniform in a range "[low, high]".
+std::string Box(int dimensions, const char* range);
+
+// Takes x to its mirror image in the plane through 0 across `normal`.
+void Reflect(const std::vector<double>& normal, std::vector<double>& x);
 
 }  // namespace espalier::testing

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <map>
 
 #include "base/random.h"
@@ -54,6 +55,44 @@ TEST(TestFunctions, AreLeastWhereTheyAreSaidToBe) {
     Random random(1);
     for (int i = 0; i < 1000; ++i) {
       EXPECT_GE(function.value(space.Sample(random)), function.optimum - 1e-9);
+    }
+  }
+}
+
+Parameters WhereDevelopmentFunctionIsLeast(const TestFunction& function) {
+  if (function.name == "pipeline") {
+    return *ParametersFromJson(R"json({"scaler": "robust", "components": 20.0, "model": "trees",
+        "model/trees/count": 400.0, "model/trees/depth": 9, "model/trees/leaf": 3,
+        "model/trees/features": 0.4})json");
+  }
+  if (function.name == "tables10") {
+    return *ParametersFromJson(R"json({"c0": "b", "c1": "e", "c2": "c", "c3": "a", "c4": "d",
+        "c5": "b", "x0": 0.4, "x1": 0.3, "x2": 0.7, "x3": 0.6})json");
+  }
+  Parameters best;
+  const SearchSpace space = *SearchSpace::FromJson(function.space_json);
+  for (std::size_t i = 0; i < space.dimensions().size(); ++i) {
+    const auto n = static_cast<double>(i);
+    const std::string& name = space.dimensions()[i].name;
+    if (function.name == "counts10") {
+      best.push_back({name, static_cast<std::int64_t>(10 + std::round(8 * std::sin(2.1 * n)))});
+    } else {
+      best.push_back({name, 2.5 * std::sin(1.3 * n + 0.7)});
+    }
+  }
+  return best;
+}
+
+TEST(TestFunctions, OfDevelopmentAreLeastWhereTheyAreSaidToBe) {
+  for (const TestFunction& function : DevelopmentFunctions()) {
+    SCOPED_TRACE(function.name);
+    const SearchSpace space = *SearchSpace::FromJson(function.space_json);
+    const Parameters best = WhereDevelopmentFunctionIsLeast(function);
+    ASSERT_TRUE(space.Validate(best).ok()) << space.Validate(best);
+    EXPECT_NEAR(function.value(best), function.optimum, 1e-9);
+    Random random(1);
+    for (int i = 0; i < 100; ++i) {
+      EXPECT_GE(function.value(space.Sample(random)), function.optimum);
     }
   }
 }
