@@ -16,14 +16,15 @@ std::string ErrorOf(const std::string& name, const Options& options) {
 }
 
 TEST(SamplerTable, NamesItsRows) {
-  EXPECT_THAT(Samplers().Names(), ElementsAre("random", "grid", "tpe", "nsga2", "nsga3", "cmaes",
-                                              "qmc", "brute_force", "gp", "optuna", "queue"));
+  EXPECT_THAT(Samplers().Names(),
+              ElementsAre("random", "grid", "tpe", "nsga2", "nsga3", "cmaes", "qmc", "brute_force",
+                          "gp", "auto", "optuna", "queue"));
 }
 
 TEST(SamplerTable, UnknownNamesListTheKnown) {
   EXPECT_EQ(ErrorOf("tpee", {}),
             "sampler \"tpee\" is unknown; known are random, grid, tpe, nsga2, nsga3, cmaes, "
-            "qmc, brute_force, gp, optuna, queue");
+            "qmc, brute_force, gp, auto, optuna, queue");
   EXPECT_EQ(ErrorOf("grid", {{"pionts", 3}}),
             "sampler \"grid\" has no option \"pionts\"; it has points");
   EXPECT_THAT(ErrorOf("random", {{"a", 1}}), HasSubstr("it takes none"));

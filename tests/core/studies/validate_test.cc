@@ -104,7 +104,7 @@ TEST(Validate, HoldsAPriorToTheSearchSpace) {
 }
 
 TEST(Validate, NamesTheSamplersThatTakeAPrior) {
-  for (const char* takes : {"tpe", "gp", "cmaes"}) {
+  for (const char* takes : {"tpe", "gp", "cmaes", "auto"}) {
     EXPECT_EQ(WhyNoPrior({{"lr", 0.01}}, takes), "") << takes;
   }
   for (const std::string refuses : {"random", "grid", "qmc", "nsga2", "nsga3"}) {

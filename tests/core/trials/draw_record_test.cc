@@ -249,6 +249,21 @@ TEST_F(DrawRecordOfAPool, APriorIsDrawnFromAgain) {
   EXPECT_EQ(ExpectDrawnAgain(core_.state()), static_cast<int>(study().trials.size()));
 }
 
+TEST_F(DrawRecordOfAPool, NamesTheSamplerThatAutoLeftATrialTo) {
+  StudySpec spec = Spec(13);
+  spec.space = *SearchSpace::FromJson(kSpaceOfRecord);
+  spec.sampler = {"auto", {}};
+  spec.max_slots = 1;
+  Step(CreateStudy{spec, false});
+  Join(1);
+  for (int i = 0; i < 12; ++i) {
+    const double x = std::get<double>(*Find(trial(i + 1).parameters, "x"));
+    Run({(x - 0.3) * (x - 0.3)}, true);
+  }
+  EXPECT_EQ(*trial(13).draw, "12 by gp");
+  EXPECT_EQ(ExpectDrawnAgain(core_.state()), 13);
+}
+
 TEST(TrialDraw, IsKeptAsAText) {
   TrialDraw draw;
   draw.known = 128;

@@ -13,6 +13,7 @@ PluginRow<Sampler> CmaEsRow();
 PluginRow<Sampler> QmcRow();
 PluginRow<Sampler> BruteForceRow();
 PluginRow<Sampler> GpRow();
+PluginRow<Sampler> AutoRow();
 PluginRow<Sampler> OptunaRow();
 PluginRow<Sampler> QueueRow();
 
@@ -31,6 +32,7 @@ const PluginTable<Sampler>& Samplers() {
           samplers::QmcRow(),
           samplers::BruteForceRow(),
           samplers::GpRow(),
+          samplers::AutoRow(),
           samplers::OptunaRow(),
           samplers::QueueRow(),
       },
