@@ -7,6 +7,12 @@ test of Mann and Whitney says so at 0.05, by Holm over all cells. NAME_regret_ra
 cells, of five at least, of our median regret over Optuna's; a regret below a billionth of random search's is none.
 Of qmc, whose regrets are much as chance has it, there are five times as many seeds.
 
+`auto` is compared with our own others: its place by median regret, and whether it is worse than the second best of them,
+by the same test over all functions. Samplers that come to the same regrets by seed on a function are one sampler there.
+
+--develop: what `auto` goes by, on functions that the above does not have: the Gaussian process and another that goes on
+after some trials.
+
 --speed: a study of floats to which so many random trials were told, in the process and the memory of each library, one
 thread; then suggestions, each told before the next: the median of their processor times, and the longest.
 
@@ -19,10 +25,11 @@ import statistics
 import sys
 
 from bench_run import SMOKE, usual_or_smoke
-from sampler_calls import PROGRAM, call, call_peers, call_sampler, in_table
+from sampler_calls import PROGRAM, SAME, call, call_peers, call_sampler, in_table
+from sampler_development import develop
 from sampler_picture import draw
 from sampler_speed import speed
-from sampler_statistics import levels, p_of_larger, rejected
+from sampler_statistics import levels, p_of_larger, ranks, rejected
 
 HERE = pathlib.Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "suite"))
@@ -32,12 +39,14 @@ DATA = HERE / "data" / "samplers_optuna.json"
 TRIALS = usual_or_smoke(100, 12)
 SEEDS = usual_or_smoke(20, 2)
 RATIO_BAR = 1.05
+AUTO_BARS = {"auto_worse_cells": 0, "auto_mean_rank": 2.5}
 # Of 20 studies of ours and 20 others of ours the ratio is off by 0.043 (standard deviation).
 TIMES_THE_SEEDS = {"qmc": 5}
 FEWEST_CELLS = 5  # of a sampler with a ratio
 NO_REGRET = 1e-9  # of random search's
 PRIOR_TRIALS = {"tpe": TRIALS, "gp": min(TRIALS, 30), "cmaes": TRIALS}
-PICTURED = ("random", "qmc", "nsga2", "cmaes", "tpe", "gp")
+PICTURED = ("random", "qmc", "nsga2", "cmaes", "tpe", "gp", "auto")
+TRY_EVERYTHING = ("grid", "brute_force")  # no search: not compared with auto
 
 
 class Ours:
@@ -89,6 +98,30 @@ def compare(ours, record, names, functions):
     return cells
 
 
+def others_than_auto(ours, names, function):
+    """The samplers that are none of the others on this function, nor auto; the best first."""
+    seen, others = [ours.known["auto", function]], []
+    for name in names:
+        if ours.known[name, function] not in seen:
+            seen.append(ours.known[name, function])
+            others.append(name)
+    return sorted(others, key=lambda name: ours.median(name, function))
+
+
+def judge_auto(ours, names, functions):
+    """auto's mean place among ours, and in how many functions it is worse than the second best of the others."""
+    for name in ("auto", *names):
+        ours.run(name, functions)
+    places, p_values = [], []
+    for function in functions:
+        others = others_than_auto(ours, names, function)
+        places.append(ranks([ours.median(name, function) for name in ("auto", *others)])[0])
+        p_values.append(p_of_larger(ours.last("auto", function), ours.last(others[1], function)))
+        print(f"{'auto':14} {function:16} place {places[-1]:g} of {len(others) + 1}; of the others {others[0]} and "
+              f"{others[1]} are best, p {p_values[-1]:.3g}", flush=True)
+    return {"auto_worse_cells": sum(rejected(p_values)), "auto_mean_rank": round(statistics.mean(places), 2)}
+
+
 def quality(chosen, chosen_functions, seeds):
     """The figures, and which bars they miss."""
     record = json.loads(DATA.read_text())
@@ -108,6 +141,9 @@ def quality(chosen, chosen_functions, seeds):
             figures[f"{name}_regret_ratio"] = round(statistics.median(ratios), 3)
     misses = [f"{c['sampler']} on {c['function']}" for c in cells if c["worse"]]
     misses += [key for key, value in figures.items() if key.endswith("_regret_ratio") and value > RATIO_BAR]
+    if not chosen or "auto" in chosen:
+        figures |= judge_auto(ours, [n for n in SAME if n not in TRY_EVERYTHING and in_table(n)], functions)
+        misses += [key for key, bar in AUTO_BARS.items() if figures[key] > bar]
     return figures | {"optuna": record["versions"]["optuna"], "trials": TRIALS, "seeds": seeds}, misses
 
 
@@ -150,6 +186,7 @@ def main():
     parser.add_argument("--speed", action="store_true", help="processor time a suggestion")
     parser.add_argument("--peers", action="store_true", help="run what is missing of Optuna's results")
     parser.add_argument("--prior", action="store_true", help="what a prior gains, and a wrong one costs")
+    parser.add_argument("--develop", action="store_true", help="samplers one after the other, on other functions")
     parser.add_argument("--picture", metavar="OUT.svg", help="draw the picture of docs/samplers.md")
     parser.add_argument("--seeds", type=int, default=SEEDS, help="how many of each study (20)")
     parser.add_argument("--functions", nargs="+", default=[], help="these alone")
@@ -158,6 +195,8 @@ def main():
     misses = []
     if options.peers:
         figures = record_peers(options.samplers, options.seeds)
+    elif options.develop:
+        figures = develop(options.seeds)
     elif options.picture:
         figures = picture(options.picture, options.samplers, options.seeds)
     elif options.prior:

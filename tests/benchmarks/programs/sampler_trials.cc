@@ -1,12 +1,14 @@
 // Runs samplers on the functions of tests/core/samplers, in this process, for the benchmark
 // samplers:
 //   bench_sampler_trials functions
+//   bench_sampler_trials development_functions
 //   bench_sampler_trials evaluate FUNCTION
 //   bench_sampler_trials quality SAMPLER TRIALS SEEDS FUNCTION... [OPTION=VALUE...]
 //   bench_sampler_trials prior SAMPLER TRIALS SEEDS [OPTION=VALUE...]
 //   bench_sampler_trials speed SAMPLER DIMENSIONS TRIALS SUGGESTIONS [OPTION=VALUE...]
 // `functions`, `quality`, `prior` and `speed` print lines of JSON; `evaluate` reads lines SEED
-// NUMBER PARAMETERS and answers each by the value that the trial is told and the function's.
+// NUMBER PARAMETERS and answers each by the value that the trial is told and the function's. For
+// `quality` a SAMPLER may be two, gp:200:cmaes, of which the second goes on after so many trials.
 
 #include <algorithm>
 #include <cmath>
@@ -24,6 +26,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "base/check.h"
 #include "base/random.h"
 #include "tests/core/samplers/functions.h"
@@ -77,8 +80,8 @@ double ThreadMilliseconds() {
   return 1e3 * static_cast<double>(now.tv_sec) + 1e-6 * static_cast<double>(now.tv_nsec);
 }
 
-int PrintFunctions() {
-  for (const TestFunction& function : testing::TestFunctions()) {
+int PrintFunctions(const std::vector<TestFunction>& functions) {
+  for (const TestFunction& function : functions) {
     std::string space = function.space_json;
     std::replace(space.begin(), space.end(), '\n', ' ');
     std::printf(R"({"name": "%s", "optimum": %.17g, "noise": %.17g, "space": %s})"
@@ -123,6 +126,35 @@ std::vector<double> Regrets(const Sampler& sampler, const TestFunction& function
   return regrets;
 }
 
+// Two samplers, of which the second makes a study's suggestions after so many trials.
+class Continued final : public Sampler {
+ public:
+  Continued(std::unique_ptr<Sampler> first, std::int64_t trials, std::unique_ptr<Sampler> second)
+      : first_(std::move(first)), trials_(trials), second_(std::move(second)) {}
+
+  std::optional<Parameters> Suggest(const SamplerInput& input, Random& random) const override {
+    return (input.trial_number < trials_ ? first_ : second_)->Suggest(input, random);
+  }
+
+ private:
+  std::unique_ptr<Sampler> first_;
+  std::int64_t trials_;
+  std::unique_ptr<Sampler> second_;
+};
+
+// Of two that go on one after the other each has its default options.
+absl::StatusOr<std::unique_ptr<Sampler>> SamplerOf(const Arguments& arguments) {
+  const std::vector<std::string> parts = absl::StrSplit(arguments.words.at(1), ':');
+  if (parts.size() != 3) return MakeSampler(parts[0], arguments.options);
+  auto first = MakeSampler(parts[0], {});
+  auto second = MakeSampler(parts[2], {});
+  std::int64_t trials = 0;
+  if (!first.ok()) return first.status();
+  if (!second.ok()) return second.status();
+  ESPALIER_CHECK(absl::SimpleAtoi(parts[1], &trials), "a number of trials is missing");
+  return std::make_unique<Continued>(*std::move(first), trials, *std::move(second));
+}
+
 int Quality(const Arguments& arguments) {
   const int trials = arguments.Whole(2);
   const auto seeds = static_cast<std::uint64_t>(arguments.Whole(3));
@@ -131,7 +163,7 @@ int Quality(const Arguments& arguments) {
     const double begun = ThreadMilliseconds();
     std::vector<std::string> by_seed;
     for (std::uint64_t seed = 0; seed < seeds; ++seed) {
-      const auto sampler = *MakeSampler(arguments.words.at(1), arguments.options);
+      const auto sampler = *SamplerOf(arguments);
       by_seed.push_back(JsonList(Regrets(*sampler, function, trials, seed)));
     }
     std::printf(R"({"function": "%s", "seconds": %.3f, "regrets": [%s]})"
@@ -239,9 +271,10 @@ int Speed(const Arguments& arguments) {
 
 int Run(const Arguments& arguments) {
   const std::string what = arguments.words.empty() ? "" : arguments.words.front();
-  if (what == "functions") return PrintFunctions();
+  if (what == "functions") return PrintFunctions(testing::TestFunctions());
+  if (what == "development_functions") return PrintFunctions(testing::DevelopmentFunctions());
   if (what == "evaluate") return Evaluate(testing::FunctionNamed(arguments.words.at(1)));
-  const auto sampler = MakeSampler(arguments.words.at(1), arguments.options);
+  const auto sampler = SamplerOf(arguments);
   if (!sampler.ok()) {
     std::fprintf(stderr, "%s\n", std::string(sampler.status().message()).c_str());
     return 2;
