@@ -264,6 +264,36 @@ void Fill(const CheckpointLabel& what, const std::vector<std::string>& nodes,
   for (const std::string& node : nodes) told.add_sources()->set_node(node);
 }
 
+void AddLaunch(const StartReplicaCommand& command, const StudySpec& spec, v1::StartReplica& start) {
+  if (spec.launch.empty()) return;
+  v1::Launch& launch = *start.mutable_launch();
+  launch.mutable_words()->Add(spec.launch.begin(), spec.launch.end());
+  launch.set_least(spec.min_slots);
+  launch.set_grace_s(spec.stop_grace_s);
+  launch.set_apart_s(spec.timeouts.exit_s > 0 ? spec.timeouts.exit_s : kDefaultRanksApart_s);
+  launch.mutable_ranks_of_nodes()->Add(command.ranks_of_nodes.begin(),
+                                       command.ranks_of_nodes.end());
+  launch.set_node_rank(command.node_rank);
+}
+
+// Those that the agent reads out of what the program writes.
+void AddMetrics(const StudySpec& spec, v1::StartReplica& start) {
+  if (!spec.from_output.value.empty()) {
+    v1::OutputMetric& metric = *start.mutable_output_metric();
+    metric.set_pattern(spec.from_output.value);
+    metric.set_step(spec.from_output.step);
+    for (const std::string& figure : FiguresNeeded(spec)) metric.add_figures(figure);
+  }
+  if (const MetricFiles& files = spec.from_files; !files.path.empty()) {
+    v1::FileMetric& metric = *start.mutable_file_metric();
+    metric.set_path(files.path);
+    metric.set_value(files.value);
+    metric.set_step(files.step);
+    metric.set_tag(files.tag);
+    for (const std::string& figure : FiguresNeeded(spec)) metric.add_figures(figure);
+  }
+}
+
 v1::ServiceMessage ToMessage(const StartReplicaCommand& command, const TunerState& state) {
   const auto trial = state.trials.find(command.trial);
   ESPALIER_CHECK(trial != state.trials.end(), "the core starts replicas of trials it knows");
@@ -276,17 +306,7 @@ v1::ServiceMessage ToMessage(const StartReplicaCommand& command, const TunerStat
   start.mutable_more_slots()->Add(command.more_slots.begin(), command.more_slots.end());
   start.mutable_command()->Add(study.spec.command.begin(), study.spec.command.end());
   start.set_directory(study.spec.directory);
-  if (!study.spec.launch.empty()) {
-    v1::Launch& launch = *start.mutable_launch();
-    launch.mutable_words()->Add(study.spec.launch.begin(), study.spec.launch.end());
-    launch.set_least(study.spec.min_slots);
-    launch.set_grace_s(study.spec.stop_grace_s);
-    launch.set_apart_s(study.spec.timeouts.exit_s > 0 ? study.spec.timeouts.exit_s
-                                                      : kDefaultRanksApart_s);
-    launch.mutable_ranks_of_nodes()->Add(command.ranks_of_nodes.begin(),
-                                         command.ranks_of_nodes.end());
-    launch.set_node_rank(command.node_rank);
-  }
+  AddLaunch(command, study.spec, start);
   start.set_own_interpreter(!study.spec.preload);
   if (study.spec.preload) {
     start.mutable_preload()->Add(study.spec.preload->begin(), study.spec.preload->end());
@@ -304,22 +324,7 @@ v1::ServiceMessage ToMessage(const StartReplicaCommand& command, const TunerStat
   start.set_study_identity(IdentityOf(study));
   start.set_trial_number(trial->second.number);
   // What is read is what rank 0 writes.
-  const bool has_rank_0 = command.node_rank == 0;
-  if (has_rank_0 && !study.spec.from_output.value.empty()) {
-    start.mutable_output_metric()->set_pattern(study.spec.from_output.value);
-    start.mutable_output_metric()->set_step(study.spec.from_output.step);
-    for (const std::string& figure : FiguresNeeded(study.spec)) {
-      start.mutable_output_metric()->add_figures(figure);
-    }
-  }
-  if (const MetricFiles& files = study.spec.from_files; has_rank_0 && !files.path.empty()) {
-    v1::FileMetric& metric = *start.mutable_file_metric();
-    metric.set_path(files.path);
-    metric.set_value(files.value);
-    metric.set_step(files.step);
-    metric.set_tag(files.tag);
-    for (const std::string& figure : FiguresNeeded(study.spec)) metric.add_figures(figure);
-  }
+  if (command.node_rank == 0) AddMetrics(study.spec, start);
   start.set_seed(SeedOf(trial->second, study));
   start.set_joins(command.replicas);
   // By which programs draw what is random; a clone goes on in its parent's order of samples.

@@ -22,7 +22,7 @@ PluginRow<Sampler> QueueRow();
 const PluginTable<Sampler>& Samplers() {
   static const PluginTable<Sampler> table{
       "sampler",
-      {
+      std::vector<PluginRow<Sampler>>{
           samplers::RandomRow(),
           samplers::GridRow(),
           samplers::TpeRow(),
