@@ -349,19 +349,8 @@ constexpr std::array<StudyKey, 43> kStudyKeys = {{
      {"parameters in [NNI's format](../../docs/search_spaces.md), or the path of a file with "
       "them, taken from this file's folder",
       "required"}},
-    {"points",
-     ReadPoints,
-     {PointsJson},
-     {R"(`[{"lr": 0.001, "optimizer": "adam"}, ...]`: parameters of the first trials, in this )"
-      "order, before the sampler is asked; what one does not name is drawn. Clients of a study "
-      "with `ask_and_tell` get them as trials that wait for whoever asks next",
-      "none"}},
-    {"fixed",
-     ReadFixed,
-     {FixedJson},
-     {R"(`{"lr": 0.001}`: parameters that all trials have, while the sampler searches the )"
-      "others. A choice may be fixed with the parameters of its option",
-      "none"}},
+    {"points", ReadPoints, {PointsJson}, {kPointsMeaning, "none"}},
+    {"fixed", ReadFixed, {FixedJson}, {kFixedMeaning, "none"}},
     {"prior", ReadPrior, {PriorJson}, {kPriorMeaning, "none"}},
     {"sampler",
      [](const KeyValue& v, StudySpec& s) { return ReadPlugin(v, s.sampler); },

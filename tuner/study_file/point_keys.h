@@ -13,6 +13,13 @@ absl::Status ReadPoints(const KeyValue& value, StudySpec& spec);
 absl::Status ReadFixed(const KeyValue& value, StudySpec& spec);
 absl::Status ReadPrior(const KeyValue& value, StudySpec& spec);
 
+inline constexpr const char* kPointsMeaning =
+    R"(`[{"lr": 0.001, "optimizer": "adam"}, ...]`: parameters of the first trials, in this )"
+    "order, before the sampler is asked; what one does not name is drawn. Clients of a study with "
+    "`ask_and_tell` get them as trials that wait for whoever asks next";
+inline constexpr const char* kFixedMeaning =
+    R"(`{"lr": 0.001}`: parameters that all trials have, while the sampler searches the others. A )"
+    "choice may be fixed with the parameters of its option";
 inline constexpr const char* kPriorMeaning =
     R"(`{"lr": 0.001, "layers": {"value": 3, "confidence": "high"}}`: where good values are )"
     "expected, for `tpe`, `gp` and `cmaes`; a confidence is `low`, `medium` (the default), `high` "
