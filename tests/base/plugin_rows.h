@@ -20,7 +20,9 @@ inline void ExpectTold(const std::vector<PluginInfo>& plugins) {
     EXPECT_NE(plugin.summary.back(), '.');
     for (const PluginOption& option : plugin.options) {
       SCOPED_TRACE(std::string(option.name));
-      if (option.wordy()) {
+      if (option.object) {
+        EXPECT_TRUE(option.Takes(OptionValue::OfObject("{}"))) << option.Range();
+      } else if (option.wordy()) {
         EXPECT_TRUE(option.Takes(option.DefaultText())) << option.Range();
       } else if (!option.optional) {
         EXPECT_TRUE(option.Takes(option.default_value)) << option.Range();

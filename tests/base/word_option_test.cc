@@ -83,6 +83,9 @@ TEST(ObjectOption, IsTheObjectGivenElseAnEmptyOne) {
             "sampler \"search\": option \"sigma\" needs a number >= 0, got {\"n\": 3}");
   EXPECT_EQ(RefusalOfSearch({{"restart", given}}),
             "sampler \"search\": option \"restart\" needs none, ipop or bipop, got {\"n\": 3}");
+  EXPECT_EQ(RefusalOfSearch({{"around", given}}),
+            "sampler \"search\": option \"around\" needs the name of one, and options of it, got "
+            "{\"n\": 3}");
 }
 
 TEST(PluginThatIsAnOption, HasItsOwnOptionsBehindItsName) {

@@ -178,9 +178,6 @@ TEST(ParseStudyErrors, RefuseWrongValuesOfEachKey) {
       {R"("pruner": {"eta": 3})", "\"pruner\": needs a name"},
       {R"("pruner": {"name": "asha", "eta": [3]})",
        "\"pruner.eta\": needs a number, true, false, a"},
-      {R"("pruner": {"name": "patient", "pruner": {"eta": 3}})",
-       "\"pruner\": pruner \"patient\": option \"pruner\" needs the name of one, and options of "
-       "it, got {\"eta\":3}"},
       {R"("pruner": {"name": "patient", "pruner": [3]})",
        "\"pruner.pruner\": needs a number, true, false, a word or an object, got [3]"},
       {R"("pruner": {"name": "patient", "pruner": {"name": "asha", "eta": null}})",

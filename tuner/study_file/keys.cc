@@ -356,7 +356,8 @@ constexpr std::array<StudyKey, 43> kStudyKeys = {{
      [](const KeyValue& v, StudySpec& s) { return ReadPlugin(v, s.sampler); },
      {[](const StudySpec& s) { return JsonOf(s.sampler); }},
      {R"(a name, or `{"name": ..., option: value, ...}`, where a value is a number, `true`, )"
-      "`false` or a word (`tuner plugins` lists them). `queue` draws nothing: the pool runs the "
+      "`false`, a word or an object (`tuner plugins` lists them). `queue` draws nothing: the pool "
+      "runs the "
       "trials that clients enqueue ([HTTP](../../docs/http.md)); the study needs no "
       "`search_space` (with one, parameters are checked against it), and continues until it is "
       "stopped or a limit is reached",

@@ -53,6 +53,16 @@ std::string NameOfSampler(const OutsideSampler& sampler) {
   return sampler.package;
 }
 
+// What Optuna or its sampler says names the sampler by itself.
+std::string WhyNone(const DrawRequest& request, const absl::Status& status) {
+  const std::string message(status.message());
+  if (absl::IsFailedPrecondition(status)) return absl::StrCat("sampler optuna: ", message);
+  const std::string tries =
+      absl::IsAborted(status) ? absl::StrCat(" was tried ", kTries, " times") : "";
+  return absl::StrCat("sampler optuna: ", NameOfSampler(*request.sampler->outside()), tries, ": ",
+                      message);
+}
+
 }  // namespace
 
 // The process of one study. Used by one thread, which starts and ends it.
@@ -73,12 +83,7 @@ class OptunaProcess {
                    std::string(drawn.status().message()));
       if (tries < kTries) WaitUnlessStopped(wait_s, stop);
     }
-    const bool died = absl::IsAborted(drawn.status());
-    return absl::Status(
-        drawn.status().code(),
-        absl::StrCat("its sampler, Optuna's ", NameOfSampler(*request.sampler->outside()),
-                     died ? absl::StrCat(", was tried ", kTries, " times: ") : ": ",
-                     drawn.status().message()));
+    return absl::Status(drawn.status().code(), WhyNone(request, drawn.status()));
   }
 
  private:

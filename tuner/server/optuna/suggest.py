@@ -218,8 +218,8 @@ def named(module, name, what, is_one):
     if name == "" and len(known) == 1:
         name = known[0]
     if name not in known:
-        said = f'"{name}" is unknown' if name else "needs a name"
-        raise Refused(f"{what} {said}; known are {', '.join(known) or 'none'}")
+        said = f'"{name}" is unknown' if name else "the package needs a name of one of its samplers"
+        raise Refused(f"{what}{said}; known are {', '.join(known) or 'none'}")
     return getattr(module, name)
 
 
@@ -257,6 +257,7 @@ class Suggestions:
         self.study = optuna.Study("study", self.storage)
         self.stored = {}  # of trials, by number
         self.name, self.options = message["sampler"], message["options"]
+        self.whose = message["package"] or self.name or "TPESampler"
         if message["package"]:
             self.module = module_of_package(message["package"], folders)
         else:
@@ -296,10 +297,10 @@ class Suggestions:
     def object(self, value):
         """An option that is an object of Optuna's: {"sampler": "RandomSampler"} or {"crossover": "SBXCrossover"}."""
         if isinstance(value, dict) and "sampler" in value and set(value) <= {"sampler", "options"}:
-            return self.made(optuna.samplers, value["sampler"], "sampler", self.is_sampler, value.get("options", {}),
+            return self.made(optuna.samplers, value["sampler"], "", self.is_sampler, value.get("options", {}),
                              self.extra)
         if isinstance(value, dict) and "crossover" in value and set(value) <= {"crossover", "options"}:
-            return self.made(optuna.samplers.nsgaii, value["crossover"], "crossover", self.is_crossover,
+            return self.made(optuna.samplers.nsgaii, value["crossover"], "crossover ", self.is_crossover,
                              value.get("options", {}), {})
         return value
 
@@ -322,7 +323,7 @@ class Suggestions:
         if self.name == "QMCSampler":  # its sequence is the study's, of which each trial takes a point
             extra["seed"] = study_seed
             extra["independent_sampler"] = optuna.samplers.RandomSampler(seed=seed)
-        return self.made(self.module, self.name, "sampler", self.is_sampler, self.options, extra)
+        return self.made(self.module, self.name, "", self.is_sampler, self.options, extra)
 
     def trial(self, told):
         number, state, values, last_step, constraints, parameters = told
@@ -382,12 +383,13 @@ class Suggestions:
         return sorted(chosen.items())
 
 
-def why(error):
+def why(error, suggestions, message):
+    whose = suggestions.whose if suggestions else message.get("package") or message.get("sampler") or "Optuna"
     place = error.__traceback__
     while place.tb_next is not None:
         place = place.tb_next
     where = f"{os.path.basename(place.tb_frame.f_code.co_filename)}:{place.tb_lineno}"
-    return f"{type(error).__name__}: {error} ({where})"
+    return f"{whose}: {type(error).__name__}: {error} ({where})"
 
 
 def main():
@@ -411,7 +413,7 @@ def main():
         except Refused as refused:
             answer = {"refused": str(refused)[:_MOST_TEXT]}
         except BaseException as error:
-            answer = {"refused": why(error)[:_MOST_TEXT]}
+            answer = {"refused": why(error, suggestions, message)[:_MOST_TEXT]}
         answers.write(json.dumps(answer) + "\n")
         answers.flush()
 
