@@ -134,7 +134,7 @@ class Applier {
     Trial& trial = TrialAt(c.id);
     Tallied(c.id, [&c](Trial& changed) { Set(changed.attributes, c); });
     if (!c.system || !IsConstraintKey(c.key)) return;
-    if (!StudyAt(trial.study).spec.constraints.empty()) return;  // it goes by figures
+    if (IsConstrained(trial)) return;  // it goes by figures
     trial.constraints = ConstraintsIn(trial.attributes.system);
     Rank(trial);
   }
@@ -173,7 +173,7 @@ class Applier {
   void operator()(const FinalValueReported& c) {
     Trial& trial = TrialAt(c.id);
     trial.value = c.value;
-    TakeConstraints(StudyAt(trial.study).spec, trial);
+    if (IsConstrained(trial)) TakeConstraints(StudyAt(trial.study).spec, trial);
     Rank(trial);
   }
 
@@ -194,7 +194,7 @@ class Applier {
       trial.cancelled = c.cancelled;
       if (!c.value) return;
       trial.value = c.value;
-      TakeConstraints(StudyAt(trial.study).spec, trial);
+      if (IsConstrained(trial)) TakeConstraints(StudyAt(trial.study).spec, trial);
     }));
   }
 
@@ -211,15 +211,14 @@ class Applier {
                        absl::StrCat("trial ", c.id.value, " has step ", c.value.step, " already"));
         *at = c.value;
       }
-      const StudySpec& spec = StudyAt(trial.study).spec;
       if (!c.extra.empty()) {
         trial.extra[c.value.step] = c.extra;
-        TakeOtherMetrics(spec, c.value.step, trial);
+        TakeOtherMetrics(StudyAt(trial.study).spec, c.value.step, trial);
       }
-      TakeConstraints(spec, c.value.step, trial);
+      if (!IsConstrained(trial)) return;
+      TakeConstraints(StudyAt(trial.study).spec, c.value.step, trial);
     });
-    const bool constrained = !StudyAt(changed.study).spec.constraints.empty();
-    if (replaces || constrained || Ended(changed.state)) {
+    if (replaces || IsConstrained(changed) || Ended(changed.state)) {
       Rank(changed);
     } else if (TrialTally* tally = TallyOf(changed)) {
       tally->RankValue(changed, c.value.value);
@@ -340,6 +339,12 @@ class Applier {
   TrialTally* TallyOf(const Trial& trial) {
     const auto it = state_.tallies.find(trial.study);
     return it == state_.tallies.end() ? nullptr : &it->second;
+  }
+
+  // Whether its study has constraints, as far as the trial does not stand alone.
+  bool IsConstrained(const Trial& trial) const {
+    const auto study = state_.studies.find(trial.study);
+    return study != state_.studies.end() && !study->second.spec.constraints.empty();
   }
 
   // Changes what a tally counts of the trial.
