@@ -65,6 +65,29 @@ TEST_F(Queue, RunsWhatIsEnqueuedAndWaitsForMore) {
   EXPECT_EQ(study().state, StudyState::kRunning);
 }
 
+TEST_F(Queue, MayHaveSeveralMetricsAndConstraints) {
+  StudySpec spec = QueueSpec();
+  spec.other_metrics = {"size"};
+  spec.directions = {Direction::kMinimize, Direction::kMinimize};
+  spec.constraints = {{"size", false, 5}};
+  Open(spec, 1);
+  const auto run = [&](const std::map<std::string, double>& figures, bool reports) {
+    const TrialId id = Enqueue("");
+    const ReplicaId replica = starts_.at(0).replica;
+    if (reports) Step(FromReplica{replica, ReplicaReport{1, 0.5, 0, figures}});
+    Step(ReplicaExited{replica, 0, 0, "", ""});
+    return id;
+  };
+  const TrialId kept = run({{"size", 4}}, true);
+  EXPECT_EQ(StateOf(kept), TrialState::kComplete);
+  EXPECT_FALSE(Breaks(study().spec, trial(kept.value)));
+  const TrialId broken = run({{"size", 6}}, true);
+  EXPECT_EQ(StateOf(broken), TrialState::kComplete);
+  EXPECT_TRUE(Breaks(study().spec, trial(broken.value)));
+  EXPECT_EQ(StateOf(run({}, false)), TrialState::kComplete) << "its client knows what it was for";
+  EXPECT_EQ(StateOf(run({}, true)), TrialState::kFail) << "whose size nobody knows";
+}
+
 TEST_F(Queue, ARepeatedRequestEnqueuesNothingNewAlsoAfterARestart) {
   Open(1);
   const TrialId first = Enqueue("a");

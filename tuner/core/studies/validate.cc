@@ -148,7 +148,6 @@ absl::Status ValidateMetrics(const StudySpec& spec) {
         absl::StrCat("\"metric\": needs a direction for each metric, got ", spec.directions.size(),
                      " directions for ", spec.other_metrics.size() + 1, " metrics"));
   }
-  if (spec.queued()) return refuse("metric", "draws its trials: a queue has one metric");
   if (!spec.from_files.tag.empty()) {
     return refuse("metric",
                   "cannot be read from TensorBoard's events, where each has its own: "
@@ -173,10 +172,6 @@ absl::Status ValidateConstraintsForTrials(const StudySpec& spec) {
         "are on figures of trials that the pool runs; with \"ask_and_tell\" clients tell "
         "themselves "
         "how far a trial is from what it has to keep, as attributes \"constraints:NAME\"");
-  }
-  if (spec.queued()) {
-    return NoConstraints(
-        "have no place beside the sampler \"queue\": clients know what their trials are for");
   }
   if (!spec.has_metric) return NoConstraints("need a \"metric\": jobs have no best trial");
   if (!spec.from_files.tag.empty()) {

@@ -58,8 +58,10 @@ bool EndedWithNumbers(const Trial& trial) {
          std::ranges::all_of(trial.other_values, is_number);
 }
 
-// What its study needs of a trial and it has not told, so that it has failed; empty: nothing.
+// What its study needs of a trial and it has not told, so that it has failed; empty: nothing. What
+// one is for that a client has enqueued, and that tells no value at all, its client knows.
 std::string WhatIsMissing(const StudySpec& spec, const Trial& trial) {
+  if (spec.queued() && trial.values.empty()) return "";
   std::string how = "programs report it beside the value, as a figure of that name";
   if (!spec.from_output.value.empty()) how = "no line with a value had a number in its group";
   if (!spec.from_files.path.empty()) how = "no line with a value had a number under that key";
