@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "search_spaces/formats/optuna/constraints.h"
 #include "tuner/simulator/emulated_load.h"
 #include "tuner/simulator/poolbench_load.h"
 #include "tuner/simulator/study_simulator.h"
@@ -86,6 +87,59 @@ TEST(RecordedLoad, SaysWhatWentPastTheRecord) {
   EXPECT_GE((*shorter)->BeyondRecord(replay->state), 1);
   const Trial& held = replay->state.trials.begin()->second;
   EXPECT_EQ(held.values.back().value, first.values.back().value);
+}
+
+// The record, with a figure that is told in every third step, by number of the trial; trial 2 tells
+// none.
+TunerState WithSizes(TunerState state) {
+  Study& study = state.studies.begin()->second;
+  study.spec.pruner = {"none", {}};
+  study.spec.constraints = {{"size", false, 3}};
+  for (auto& [id, trial] : state.trials) {
+    if (trial.number == 2) continue;
+    for (std::size_t i = 0; i < trial.values.size(); i += 3) {
+      trial.extra[trial.values[i].step] = {{"size", trial.number}, {"loss", 0.5}};
+    }
+  }
+  return state;
+}
+
+TEST(RecordedLoad, TellsTheFiguresThatItsStudyNeeds) {
+  const TunerState record = WithSizes(Record("fixed", 2).state);
+  auto load = MakeRecordedLoad(record, "poolbench");
+  ASSERT_TRUE(load.ok()) << load.status();
+  const StudySimulation replay = Replay(**load, "fixed", 2);
+  EXPECT_EQ(replay.figures.complete, 6);
+  for (const auto& [id, trial] : replay.state.trials) {
+    EXPECT_TRUE(trial.extra.contains(trial.values.back().step)) << "all that is needed, at its end";
+    EXPECT_EQ(trial.extra.contains(trial.values.front().step), trial.number != 2);
+    EXPECT_FALSE(trial.extra.contains(trial.values[1].step)) << "it was not told there";
+    for (const auto& [step, figures] : trial.extra) {
+      ASSERT_EQ(figures.size(), 1U) << "what the study does not need is left out";
+      EXPECT_EQ(std::isnan(figures.at("size")), trial.number == 2);
+    }
+    const bool keeps = trial.number != 2 && trial.number <= 3;
+    EXPECT_EQ(KeepsTo(*trial.constraints), keeps) << trial.number;
+  }
+  EXPECT_LE(replay.figures.best_trial, 3);
+  EXPECT_NE(replay.figures.best_trial, 2);
+}
+
+TEST(RecordedLoad, MayHaveSeveralMetrics) {
+  TunerState record = WithSizes(Record("fixed", 2).state);
+  Study& study = record.studies.begin()->second;
+  study.spec.constraints.clear();
+  study.spec.other_metrics = {"size"};
+  study.spec.directions.push_back(Direction::kMinimize);
+  auto load = MakeRecordedLoad(record, "poolbench");
+  ASSERT_TRUE(load.ok()) << load.status();
+  const StudySimulation replay = Replay(**load, "fixed", 2);
+  EXPECT_EQ(replay.figures.complete, 6);
+  for (const auto& [id, trial] : replay.state.trials) {
+    ASSERT_EQ(trial.other_values.size(), 1U);
+    EXPECT_EQ(std::isnan(trial.other_values[0]), trial.number == 2);
+  }
+  EXPECT_GT(replay.promise.count, 0);
 }
 
 TEST(RecordedLoad, NamesTheTrialsOfTheRecord) {

@@ -247,6 +247,10 @@ TEST(StudySimulator, RefusesWhatItCannotSimulate) {
   negative.pool.resize_s = -1;
   EXPECT_EQ(SimulateStudy(*load, spec, negative).status().message(),
             "resize_s is -1: want a number from 0 to 1e+09");
+  StudySpec bounded = spec;
+  bounded.constraints = {{"latency", false, 1}};
+  EXPECT_NE(SimulateStudy(*load, bounded, OnePool(1, 1)).status().message().find("constraints"),
+            absl::string_view::npos);
   spec.batch_mode = BatchMode::kAdaptive;
   EXPECT_FALSE(SimulateStudy(*load, spec, OnePool(1, 1)).ok());
 }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -21,6 +22,8 @@ struct RecordedTrial {
   RecordedLoad::Origin origin;
   Parameters parameters;
   std::vector<IntermediateValue> values;
+  std::map<std::int64_t, std::map<std::string, double>> figures;  // told at a step
+  std::map<std::string, double> last_figures;                     // all that its study needs
   bool complete = false;
   std::int64_t batch = 1;
   std::map<int, double> step_s;  // by slots: mean seconds of a reported step
@@ -129,6 +132,12 @@ class RecordedTruth : public TrialTruth {
     const auto index = std::min(static_cast<std::size_t>(nth), trial_.values.size()) - 1;
     return trial_.values[index].value;
   }
+  std::map<std::string, double> FiguresAfter(std::int64_t nth) const override {
+    if (nth >= steps()) return trial_.last_figures;
+    if (nth > std::ssize(trial_.values)) return {};
+    const auto told = trial_.figures.find(StepNumber(nth));
+    return told == trial_.figures.end() ? std::map<std::string, double>() : told->second;
+  }
   Pace On(int, int replicas) const override {
     // From the nearest number of slots that the trial trained on.
     const auto distance = [replicas](int slots) {
@@ -149,6 +158,20 @@ class RecordedTruth : public TrialTruth {
   const std::int64_t longest_;
 };
 
+// What the trial told of these, by step, and the newest of each; NaN: it has told none.
+void TakeFigures(const Trial& trial, const std::vector<std::string>& names,
+                 RecordedTrial& recorded) {
+  for (const std::string& name : names) recorded.last_figures[name] = std::nan("");
+  for (const auto& [step, figures] : trial.extra) {
+    for (const std::string& name : names) {
+      const auto told = figures.find(name);
+      if (told == figures.end()) continue;
+      recorded.figures[step].insert(*told);
+      recorded.last_figures[name] = told->second;
+    }
+  }
+}
+
 class Recorded : public RecordedLoad {
  public:
   Recorded(const TunerState& state, const espalier::Study& study)
@@ -167,9 +190,12 @@ class Recorded : public RecordedLoad {
       trials_.push_back({.origin = {trial.id, trial.number},
                          .parameters = trial.parameters,
                          .values = trial.values,
+                         .figures = {},
+                         .last_figures = {},
                          .complete = trial.state == TrialState::kComplete,
                          .batch = std::max<std::int64_t>(1, batch),
                          .step_s = StepSeconds(trial)});
+      TakeFigures(trial, FiguresNeeded(spec_), trials_.back());
       longest_ = std::max(longest_, static_cast<std::int64_t>(trial.values.size()));
     }
     if (pauses > 0) mean_pause_s_ = pause_s / pauses;
@@ -187,6 +213,7 @@ class Recorded : public RecordedLoad {
   bool empty() const { return trials_.empty(); }
   StudySpec Study() const override { return spec_; }
   Parameters ParametersOf(const Trial& trial) override { return At(trial).parameters; }
+  bool TellsFigures() const override { return true; }
   std::unique_ptr<TrialTruth> Begin(const Trial& trial) override {
     return std::make_unique<RecordedTruth>(At(trial), exponent_, longest_);
   }

@@ -22,7 +22,8 @@ namespace espalier {
 // reported nothing are left out.
 //
 // The values that a trial would have reported beyond its record are unknown: its last value is
-// held. Count such trials with BeyondRecord before believing a replay under a milder pruner.
+// held, and so are its figures. One that it has never told is NaN at its end. Count such trials
+// with BeyondRecord before believing a replay under a milder pruner.
 class RecordedLoad : public Workload {
  public:
   // How many seconds trials paused for a resize in the record; none if nothing was resized.

@@ -2,10 +2,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <optional>
 #include <set>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "tuner/core/fronts/fronts.h"
+#include "tuner/core/state/study_facts.h"
 
 namespace espalier {
 
@@ -89,7 +95,9 @@ StudyFigures FiguresOf(const TunerState& state, const Study& study,
   figures.finish_s = SecondsBetween(VirtualPool::kStart, end);
   const std::optional<double> target = options.target ? options.target : study.spec.target;
   for (const TrialId id : study.trials) {
-    CountTrial(state.trials.at(id), study.spec.direction(), target, end, figures);
+    const Trial& trial = state.trials.at(id);
+    const bool counts = !Breaks(study.spec, trial);
+    CountTrial(trial, study.spec.direction(), counts ? target : std::nullopt, end, figures);
   }
   if (const auto best = BestTrial(state, study)) {
     const Trial& trial = state.trials.at(study.trials[static_cast<std::size_t>(*best)]);
@@ -109,21 +117,22 @@ StudyFigures FiguresOf(const TunerState& state, const Study& study,
 }
 
 // Nobody asks for trials on virtual time, and a study that waits for slots for ever says nothing.
-absl::Status CheckCanRun(const StudySpec& spec, const VirtualPoolOptions& pool) {
+absl::Status CheckCanRun(const Workload& load, const StudySpec& spec,
+                         const VirtualPoolOptions& pool) {
   if (spec.by_clients()) {
     return absl::InvalidArgumentError(
         absl::StrCat("study \"", spec.name, "\" has its trials from clients, and a simulation has ",
                      "none: want a sampler, e.g. random"));
   }
-  if (!spec.other_metrics.empty()) {
+  if (!spec.other_metrics.empty() && !load.TellsFigures()) {
     return absl::InvalidArgumentError(
         absl::StrCat("study \"", spec.name, "\" has ", spec.directions.size(),
-                     " metrics, and simulated trials tell of one: want one \"metric\""));
+                     " metrics, and trials of this load tell of one: want one \"metric\""));
   }
-  if (!spec.constraints.empty()) {
+  if (!spec.constraints.empty() && !load.TellsFigures()) {
     return absl::InvalidArgumentError(
         absl::StrCat("study \"", spec.name, "\" has \"constraints\" on figures that its trials ",
-                     "report, and simulated trials tell their metric alone: want none"));
+                     "report, and trials of this load tell their metric alone: want none"));
   }
   if (spec.sampler.name == kQueueSampler) {
     return absl::InvalidArgumentError(
@@ -147,17 +156,47 @@ absl::Status CheckCanRun(const StudySpec& spec, const VirtualPoolOptions& pool) 
   return absl::OkStatus();
 }
 
-// Numbers of the trials that would end among the best k, had they all run to their end.
+// What a trial comes to at its end in each objective, less being better; nullopt: it has no number
+// for one of them, or breaks a constraint.
+std::optional<std::vector<double>> LossesAtItsEnd(const TrialTruth& truth, const StudySpec& spec) {
+  const double value = truth.ValueAfter(truth.steps());
+  const std::map<std::string, double> figures = truth.FiguresAfter(truth.steps());
+  const auto told = [&](const std::string& name) {
+    const auto figure = figures.find(name);
+    if (name == spec.metric) return value;
+    return figure == figures.end() ? std::nan("") : figure->second;
+  };
+  std::vector<double> losses;
+  for (std::size_t k = 0; k < spec.directions.size(); ++k) {
+    const double own = k == 0 ? value : told(spec.other_metrics[k - 1]);
+    if (!Counts(spec.directions[k], own)) return std::nullopt;
+    losses.push_back(spec.directions[k] == Direction::kMinimize ? own : -own);
+  }
+  for (const Constraint& constraint : spec.constraints) {
+    if (!(constraint.Violation(told(constraint.figure)) <= 0)) return std::nullopt;
+  }
+  return losses;
+}
+
+// Numbers of the trials that would end among the best k, or of several objectives on the Pareto
+// front, had they all run to their end.
 std::set<TrialId> TrulyBest(Workload& load, const TunerState& state, const Study& study) {
   std::vector<std::pair<double, TrialId>> costs;
+  Losses losses(std::max<std::size_t>(1, study.spec.directions.size()));
+  std::vector<TrialId> rows;
   for (const TrialId id : study.trials) {
-    const auto truth = load.Begin(state.trials.at(id));
-    const double value = truth->ValueAfter(truth->steps());
-    if (!Counts(study.spec.direction(), value)) continue;
-    costs.emplace_back(study.spec.direction() == Direction::kMinimize ? value : -value, id);
+    const auto end = LossesAtItsEnd(*load.Begin(state.trials.at(id)), study.spec);
+    if (!end) continue;
+    costs.emplace_back(end->front(), id);
+    losses.Add(*end);
+    rows.push_back(id);
+  }
+  std::set<TrialId> best;
+  if (study.spec.directions.size() > 1) {
+    for (const std::size_t row : ParetoFront(losses)) best.insert(rows[row]);
+    return best;
   }
   std::sort(costs.begin(), costs.end());
-  std::set<TrialId> best;
   const auto k = static_cast<std::size_t>(std::max(1, study.spec.best_k));
   for (std::size_t i = 0; i < std::min(k, costs.size()); ++i) best.insert(costs[i].second);
   return best;
@@ -215,7 +254,7 @@ absl::StatusOr<StudySimulation> SimulateStudy(Workload& load, const StudySpec& s
     return absl::InvalidArgumentError(
         "batch mode \"adaptive\" cannot be simulated: a load gives curves at a fixed global batch");
   }
-  ESPALIER_RETURN_IF_ERROR(CheckCanRun(spec, options.pool));
+  ESPALIER_RETURN_IF_ERROR(CheckCanRun(load, spec, options.pool));
   if (!(options.until_s > 0 && options.until_s <= kMostSimulated_s)) {
     return absl::InvalidArgumentError(absl::StrCat("until_s is ", options.until_s,
                                                    ": want seconds, more than 0 and at most ",

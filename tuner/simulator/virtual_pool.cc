@@ -361,7 +361,8 @@ void VirtualPool::Work(TrialId trial) {
     Step(FromReplica{training.members.front(),
                      ReplicaReport{training.truth->StepNumber(training.reported),
                                    training.truth->ValueAfter(training.reported),
-                                   training.done * training.pace.iterations}});
+                                   training.done * training.pace.iterations,
+                                   training.truth->FiguresAfter(training.reported)}});
     if (training.serial != serial || !training.runs) return;
     promises_.emplace_back(trial, core_.Activity(trial).promise);
     if (training.reported >= training.truth->steps()) return Finish(trial);

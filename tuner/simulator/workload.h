@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <string>
 
 #include "allocator/goodput/goodput.h"
 #include "tuner/core/state/study.h"
@@ -26,6 +28,8 @@ class TrialTruth {
   virtual std::int64_t steps() const = 0;  // it ends after so many reported steps
   virtual Pace On(int nodes, int replicas) const = 0;
   virtual double ValueAfter(std::int64_t nth) const = 0;  // 1 to steps()
+  // Figures that it tells beside that value, by name; at its end all that its study needs.
+  virtual std::map<std::string, double> FiguresAfter(std::int64_t) const { return {}; }
   // What the program calls its nth reported step.
   virtual std::int64_t StepNumber(std::int64_t nth) const { return nth; }
 };
@@ -42,6 +46,8 @@ class Workload {
   // trial number.
   virtual Parameters ParametersOf(const Trial& trial) { return trial.parameters; }
   virtual std::unique_ptr<TrialTruth> Begin(const Trial& trial) = 0;
+  // Whether its trials tell the further metrics of their study, and the figures that it bounds.
+  virtual bool TellsFigures() const { return false; }
 };
 
 }  // namespace espalier

@@ -165,16 +165,6 @@ absl::StatusOr<Simulations::Order> Simulations::OrderOf(Tuner& tuner, const std:
           absl::StrCat("study \"", study, "\": its clients run its trials, and no policy gives ",
                        "them slots: there is nothing to simulate"));
     }
-    if (!found->spec.other_metrics.empty()) {
-      status = absl::FailedPreconditionError(
-          absl::StrCat("study \"", study, "\" has ", found->spec.directions.size(),
-                       " metrics, and simulated trials tell of one"));
-    }
-    if (!found->spec.constraints.empty()) {
-      status = absl::FailedPreconditionError(
-          absl::StrCat("study \"", study, "\" has \"constraints\" on figures that its trials ",
-                       "report, and simulated trials tell their metric alone"));
-    }
     order.goes_on = found->state == StudyState::kRunning;
     order.as_it_was.policy = TextOf(view.core.PoolPolicy().value_or(found->spec.policy));
     if (!wanted.slots) order.slots = view.core.SlotsTotal();
