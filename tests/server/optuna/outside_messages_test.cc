@@ -85,7 +85,10 @@ TEST_F(OutsideMessagesTest, WhatHasEndedIsToldOnceAndAllElseEachTime) {
   request_.stored.trials[0] = std::make_shared<const std::string>(R"({"a":1})");
   request_.stored.study = R"({"b":2})";
   ToldHistory told;
-  const auto first = Message(told);
+  auto first = Message(told);
+  auto& bell = first["ended"][0][5][4][1];
+  EXPECT_NEAR(bell.get<double>(), 0.5, 1e-9);
+  bell = 0.5;
   EXPECT_EQ(first["ended"], ParseJson(R"json([[0,"COMPLETE",[1.5],9,[],
                 [[0,0.5],[1,0.75],[2,0.5],[3,0.1],[4,0.5],[5,4.0],[6,1.0]]]])json"));
   EXPECT_EQ(first["held"][0][1], "PRUNED");

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
@@ -20,6 +22,11 @@ namespace espalier {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+// Optuna's names of states.
+constexpr std::string_view kComplete = "COMPLETE";
+constexpr std::string_view kPruned = "PRUNED";
+constexpr std::string_view kFailed = "FAIL";
 
 constexpr int kOpenFiles = 256;
 constexpr double kGib = 1024.0 * 1024 * 1024;
@@ -136,20 +143,20 @@ bool IsTooGood(double value, Direction direction) {
 
 // What is no value, or too good to be true, is that of a failed trial. Optuna prunes trials of one
 // objective alone.
-const char* StateOf(const DrawRequest& request, const Observation& trial) {
+std::string_view StateOf(const DrawRequest& request, const Observation& trial) {
   const std::vector<double> values = ValuesOf(trial);
   std::vector<Direction> directions = {request.direction};
   directions.insert(directions.end(), request.other_directions.begin(),
                     request.other_directions.end());
   if (trial.pruned) {
     const bool has_value = directions.size() == 1 && !std::isnan(trial.value);
-    return has_value && !IsTooGood(trial.value, request.direction) ? "PRUNED" : "FAIL";
+    return has_value && !IsTooGood(trial.value, request.direction) ? kPruned : kFailed;
   }
-  if (values.size() != directions.size()) return "FAIL";
+  if (values.size() != directions.size()) return kFailed;
   for (std::size_t i = 0; i < values.size(); ++i) {
-    if (std::isnan(values[i]) || IsTooGood(values[i], directions[i])) return "FAIL";
+    if (std::isnan(values[i]) || IsTooGood(values[i], directions[i])) return kFailed;
   }
-  return "COMPLETE";
+  return kComplete;
 }
 
 // A constraint that is not known is broken.
@@ -161,11 +168,12 @@ std::string EndedText(const DrawRequest& request, const Observation& trial) {
   if (!request.space.Validate(*trial.parameters).ok()) {
     return absl::StrCat("[", trial.trial_number, ",\"FAIL\",[],0,[],[]]");
   }
-  const char* const state = StateOf(request, trial);
+  const std::string_view state = StateOf(request, trial);
   std::vector<double> values = ValuesOf(trial);
-  if (state[0] == 'P') values.resize(1);
+  if (state == kPruned) values.resize(1);
+  if (state == kFailed) values.clear();
   return absl::StrCat(
-      "[", trial.trial_number, ",\"", state, "\",", ListText(values, NumberText), ",",
+      "[", trial.trial_number, ",\"", std::string(state), "\",", ListText(values, NumberText), ",",
       trial.last_step, ",",
       ListText(trial.constraints, [](double c) { return NumberText(BrokenUnlessKnown(c)); }), ",",
       ParametersText(request.space, *trial.parameters), "]");
