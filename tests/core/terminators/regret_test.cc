@@ -138,6 +138,16 @@ TEST(Emmr, WaitsForTheTrialsOfItsThreshold) {
   EXPECT_TRUE(BowlStudy(20).Judge("emmr", few).ends);
 }
 
+// Of those there are no bounds that a threshold could be made of.
+TEST(Emmr, EndsNothingWhereItsFirstTrialsAreOfAnotherSpace) {
+  BowlStudy study(35);
+  EXPECT_TRUE(study.Judge("emmr", {{"threshold_ratio", 1e9}}).ends);
+  const Parameters elsewhere = {{"x", 7.0}, {"kind", std::string("A")}};
+  for (std::size_t n = 0; n < 30; ++n) study.trials[n].parameters = &elsewhere;
+  EXPECT_FALSE(study.Judge("emmr", {{"threshold_ratio", 1e9}}).ends);
+  EXPECT_TRUE(study.Judge("emmr", {{"error", 1e9}}).ends);
+}
+
 TEST(Emmr, TakesTheObjectiveForDeterministicWhereAsked) {
   BowlStudy study(25);
   Random random(9);
@@ -188,6 +198,9 @@ TEST(ModelTerminators, SayWhatTheyTake) {
             "terminator \"emmr\": option \"min_trials\" needs a whole number >= 2, got 1");
   EXPECT_EQ(std::string(MakeTerminator("emmr", {{"delta", 0}}).status().message()),
             "terminator \"emmr\": option \"delta\" needs a number > 0 and < 1, got 0");
+  EXPECT_EQ(std::string(MakeTerminator("emmr", {{"initial_trials", 2}}).status().message()),
+            "terminator \"emmr\": option \"initial_trials\" needs a whole number from 3 to 100, "
+            "got 2");
 }
 
 }  // namespace

@@ -1,7 +1,9 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "absl/strings/str_format.h"
@@ -76,8 +78,9 @@ class Emmr final : public Terminator {
                                            seed, input.stop);
   }
 
-  // That part of the median of the first bounds; of one trial there is none, and anything may have
-  // changed. Of the same study always the same.
+  // That part of the median of the first bounds. Of one trial there is none, and anything may have
+  // changed; where that is the median (of trials of another space), no bound is below. Of the same
+  // study always the same.
   double Threshold(const TerminatorInput& input,
                    std::span<const Observation* const> complete) const {
     const auto first = complete.subspan(settings_.warm_up_trials, settings_.initial_trials);
@@ -86,9 +89,10 @@ class Emmr final : public Terminator {
       bounds.push_back(Bound(input, first.first(n), MixSeed(kSeedOfThreshold, n))
                            .value_or(std::numeric_limits<double>::infinity()));
     }
-    if (bounds.empty()) return 0;
+    if (bounds.size() < first.size()) return 0;
     std::ranges::sort(bounds);
-    return settings_.ratio * bounds[bounds.size() / 2];
+    const double median = bounds[bounds.size() / 2];
+    return std::isfinite(median) ? settings_.ratio * median : 0;
   }
 
   std::string Told(double error) const {
@@ -122,7 +126,7 @@ PluginRow<Terminator> EmmrRow() {
                     .optional = true},
                    {.name = "initial_trials",
                     .default_value = 20,
-                    .least = 1,
+                    .least = 3,
                     .most = 100,
                     .whole = true,
                     .meaning = "of the threshold: trials whose bounds it is a part of"},
