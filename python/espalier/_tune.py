@@ -49,7 +49,8 @@ def tune(objective: typing.Callable | str | os.PathLike | list[str], space: dict
     sampler, pruner, policy: a name, or {"name": ..., option: value} (`tuner plugins` lists them).
     points: [{"lr": 1e-3}, ...]: parameters of the first trials, before the sampler is asked; what one does not name is
         drawn. fixed: {"lr": 1e-3}: parameters that all trials have, while the sampler searches the others.
-        prior={"lr": 1e-3}: where good values are expected (docs/samplers.md).
+        prior={"lr": 1e-3}: where good values are expected; like="earlier": a study from whose trials the sampler learns,
+        too (docs/samplers.md).
     constraints: ["latency_ms <= 20", ...]: bounds on figures that trials report beside the value, each <= or >=. The best
         trial, and those of the front, keep to all of them (docs/objectives.md).
     slots: slots of this machine (default: its GPUs, else its CPU cores). min_slots, max_slots: those of one trial.

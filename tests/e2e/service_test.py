@@ -97,6 +97,31 @@ class Service(TunerTest):
         self.assertEqual(starts(), ["none", "4"])
         (self.dir / "over").touch()
 
+    def test_a_study_like_another_learns_from_it_whatever_becomes_of_that(self):
+        """Of a bowl around x = 0.25, and then of one that is 1,000 times as deep."""
+        told = "awk -v x=$ESPALIER_PARAM_X 'BEGIN { print %d * (x - 0.25) ^ 2 }'"
+        script = self.write("trial.sh", f"#!/bin/sh\ntuner tell --step 1 --value $({told % 1})\n", 0o755)
+        deep = self.write("deep.sh", f"#!/bin/sh\ntuner tell --step 1 --value $({told % 1000})\n", 0o755)
+        service = self.serve(self.dir / "pool.db")
+        where = ("--service", self.grpc)
+        self.agent(4)
+        self.run_tuner("submit", self.study([script], name="first", trials=24, sampler="qmc"), "--wait", *where)
+        study = self.study([deep], name="second", trials=4, sampler="tpe")
+        for options, why in ((["--like", "frist"], 'there is no study "frist"'), (["--like", "second"], "second")):
+            self.assertIn(why, self.run_tuner("submit", study, *where, *options, code=2).stderr)
+        text = 'learns from 24 of the 24 ended trials of study "first"'
+        self.assertIn(f"it {text}", self.run_tuner("submit", study, "--like", "first", *where).stdout)
+        wait_for(lambda: "COMPLETE" in self.run_tuner("ls", *where).stdout.split("second")[1].split("\n")[0], "its end")
+        self.run_tuner("rm", "first", *where)
+        service.kill()
+        service.wait()
+        self.serve(self.dir / "pool.db", self.grpc, self.http)
+        self.assertIn(text, self.run_tuner("show", "second", *where).stdout)
+        record = json.loads(self.run_tuner("show", "second", "--json", *where).stdout)
+        drawn = [float(trial["parameters"]["x"]) for trial in record["trials"]]
+        self.assertLess(sum(abs(x - 0.25) for x in drawn) / 4, 0.15)
+        self.assertEqual(len(json.loads(record["study"]["study_json"])["like"]["trials"]), 24)
+
     def test_stop_and_resume(self):
         self.serve(self.dir / "pool.db")
         self.agent(2)

@@ -133,6 +133,18 @@ class OfThisMachine(TuneTest):
             with self.subTest(why), self.assertRaisesRegex(espalier.UsageError, why):
                 self.tune([self.program()], show=False, **refused)
 
+    def test_a_study_learns_from_an_earlier_one(self):
+        program = self.program()
+        self.tune([program], trials=12, name="earlier", sampler="qmc", direction="minimize", show=False)
+        for again in range(2):  # the second time it is there already
+            result, _ = self.tune([program], trials=4 + again, name="later", sampler="tpe", like="earlier", show=False)
+        self.assertEqual(result.study["like"], 'learns from 12 of the 12 ended trials of study "earlier"')
+        self.assertLess(sum(trial["parameters"]["x"] for trial in result.trials) / 5, 0.4)
+        for refused, why in (({"like": "nothing"}, 'no study "nothing"'),
+                             ({"like": "earlier", "direction": "maximize"}, '"earlier" is to minimize')):
+            with self.subTest(why), self.assertRaisesRegex(espalier.UsageError, why):
+                self.tune([program], sampler="tpe", name="other", show=False, **refused)
+
     def test_a_study_ends_once_little_can_be_gained(self):
         program = self.program(TRIAL.replace("--step 1", "--step 1 --figure standard_error=9"))
         result, _ = self.tune([program], trials=30, terminator={"name": "regret", "min_trials": 4}, show=False)

@@ -147,6 +147,14 @@ TEST(ParseStudyErrors, RefuseConstraintsThatSayNothing) {
 
 TEST(ParseStudyErrors, RefuseWrongPriors) {
   const std::pair<const char*, const char*> wrong[] = {
+      {R"("like": 3)", "\"like\": needs the name of a study, got 3"},
+      {R"("like": "")", "\"like\": needs a string that is not empty, got \"\""},
+      {R"("like": {"study": "a"})", "\"like\": needs an object with \"ended\""},
+      {R"("like": {"study": "a", "trails": []})", "\"like.trails\": unknown key"},
+      {R"("like": {"study": "a", "ended": 1, "within": 1, "trials": []})",
+       "\"like\": needs \"trials\" to be a list of 1 to 100"},
+      {R"("like": {"study": "a", "ended": 1, "within": 1, "trials": [{"score": 2, "parameters": {}}]})",
+       "\"like.trials[0].score\": needs a score from -5 to 1, got 2"},
       {R"("prior": [1])", "\"prior\": needs an object like {\"lr\": 0.001}, got [1]"},
       {R"("prior": {"x": null})", "\"prior.x\": "},
       {R"("prior": {"x": {"confidence": 0.5}})", "\"prior.x\": needs a value, or {\"value\""},

@@ -399,6 +399,21 @@ TEST(WriteStudy, APriorIsReadBackWithItsConfidences) {
   EXPECT_EQ(*ParseStudy(WriteStudy(spec), "x", "/"), spec);
 }
 
+TEST(WriteStudy, AStudyLikeAnotherIsReadBackWithItsTrials) {
+  StudySpec spec = *ParseStudy(R"({"name": "n", "command": "a b", "trials": 9, "like": "other",
+      "search_space": {"lr": {"_type": "uniform", "_value": [0, 1]}}})",
+                               "x", "/");
+  EXPECT_EQ(spec.like, LikeStudy{.study = "other"});
+  EXPECT_THAT(WriteStudy(spec), HasSubstr(R"("like":"other")"));
+  spec.like.ended = 12;
+  spec.like.within = 11;
+  spec.like.trials = {{{{"lr", 0.1 + 0.2}}, 1.0 / 11}, {{}, -0.75}};
+  spec = *WithWording(spec, "x");
+  EXPECT_THAT(WriteStudy(spec), HasSubstr(R"("parameters":{"lr":0.30000000000000004})"));
+  EXPECT_EQ(*ParseStudy(WriteStudy(spec), "x", "/"), spec);
+  EXPECT_EQ(ParseStudy(WriteStudy(spec), "x", "/")->like.trials.front().score, 1.0 / 11);
+}
+
 TEST(DifferencesOf, TakesOneForTrueInOptionsOfPlugins) {
   const auto study = [](const std::string& sampler) {
     return *ParseStudy(R"({"name": "n", "command": "a", "trials": 9, "sampler": )" + sampler + R"(,

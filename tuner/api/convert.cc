@@ -14,6 +14,7 @@
 #include "tuner/api/trial_command.h"
 #include "tuner/core/state/payments.h"
 #include "tuner/core/state/study_facts.h"
+#include "tuner/core/studies/like.h"
 #include "tuner/messages/wire/figures_wire.h"
 #include "tuner/study_file/study_file.h"
 
@@ -273,6 +274,7 @@ v1::Study ToProto(const Study& study, const View& view) {
   AddPayments(PaymentsFor(state, study, view.now), out);
   out.set_cost_limit(study.spec.cost_limit);
   out.set_notice(StudyNotice(study, view));
+  out.set_like(LikeText(study.spec));
   if (study.spec.target) out.set_target(*study.spec.target);
   out.set_ask_and_tell(study.spec.by_clients());
   for (const Direction direction : study.spec.directions) {

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "tuner/api/convert.h"
 #include "tuner/core/state/refusals.h"
+#include "tuner/core/studies/like.h"
 #include "tuner/study_file/study_file.h"
 #include "tuner/study_file/words.h"
 
@@ -72,6 +73,19 @@ v1::StudyDetails Details(const Study& study, const View& view, bool active_only,
   return details;
 }
 
+// A study that is like another takes that one's trials, as they are now.
+absl::Status TakeTrialsLike(const TunerState& state, const std::string& label, StudySpec& spec) {
+  if (spec.like.study.empty() || !spec.like.trials.empty()) return absl::OkStatus();
+  const Study* existing = state.FindStudy(spec.name);
+  if (existing != nullptr && existing->spec.like.study == spec.like.study) {
+    spec.like = existing->spec.like;  // it is asked for again
+  } else {
+    ESPALIER_ASSIGN_OR_RETURN(spec.like, TrialsLike(state, spec));
+  }
+  ESPALIER_ASSIGN_OR_RETURN(spec, WithWording(spec, label));
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<CreatedStudy> CreateOrFindStudy(Tuner& tuner,
@@ -96,6 +110,7 @@ absl::StatusOr<CreatedStudy> CreateOrFindStudy(Tuner& tuner,
   const std::string label = request.label().empty() ? kStudyLabel : request.label();
   ESPALIER_ASSIGN_OR_RETURN(StudySpec spec, ParseStudy(request.study_json(), label,
                                                        request.directory(), SpaceFiles::kRefused));
+  if (!request.like().empty()) spec.like = {.study = request.like()};
   return CreateParsedStudy(tuner, {std::move(spec), request.exist_ok(), request.request_key()},
                            label);
 }
@@ -108,6 +123,12 @@ absl::StatusOr<CreatedStudy> CreateParsedStudy(Tuner& tuner, espalier::CreateStu
   if (!IsReadable(study.spec.name)) {
     return absl::InvalidArgumentError(
         "name: want a text that is not blank and has no control characters");
+  }
+  if (!study.spec.like.study.empty()) {
+    absl::Status taken;
+    ESPALIER_RETURN_IF_ERROR(tuner.Read(
+        [&](const View& view) { taken = TakeTrialsLike(view.core.state(), label, study.spec); }));
+    ESPALIER_RETURN_IF_ERROR(taken);
   }
   Reply reply;
   ESPALIER_ASSIGN_OR_RETURN(v1::Study created, PostForStudy(tuner, std::move(study), &reply));

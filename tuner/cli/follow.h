@@ -16,7 +16,7 @@ class CliCommand;
 
 inline constexpr double kEndPoll_s = 0.02;     // how soon a study's end is noticed
 inline constexpr double kDisplayPoll_s = 0.2;  // how often the display is renewed
-inline constexpr double kAwayPoll_s = 0.5;  // how soon a service that was away is noticed
+inline constexpr double kAwayPoll_s = 0.5;     // how soon a service that was away is noticed
 
 // Shows a study until it is not RUNNING any more, or until an interrupt. Returns the study, without
 // curves, as it was last seen. If the service goes away meanwhile, as it does for a restart, it is

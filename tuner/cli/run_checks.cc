@@ -153,6 +153,7 @@ absl::Status OrInUse(const absl::Status& error, const std::string& directory,
 absl::StatusOr<RunPlan> CheckRun(const RunArguments& arguments) {
   ESPALIER_ASSIGN_OR_RETURN(StudySpec spec, ReadStudyFile(arguments.study_file));
   if (arguments.trials > 0) spec.max_trials = arguments.trials;
+  if (!arguments.like.empty()) spec.like = {.study = arguments.like};
   if (spec.by_clients()) {
     return absl::InvalidArgumentError(fmt::format(
         "{}: \"ask_and_tell\": clients run the trials of such a study, and `tuner run` would run "

@@ -21,6 +21,7 @@
 #include "tuner/cli/follow.h"
 #include "tuner/cli/frontends.h"
 #include "tuner/cli/interrupts.h"
+#include "tuner/cli/like_elsewhere.h"
 #include "tuner/cli/local_runs.h"
 #include "tuner/cli/log.h"
 #include "tuner/cli/machine/files.h"
@@ -108,7 +109,9 @@ absl::StatusOr<ChangedLimits> LimitsToChange(const v1::Study& stored, const RunP
   std::vector<std::string> changes;
   std::vector<std::string> refused;
   ChangedLimits limits;
-  for (const auto& [key, was, is] : DifferencesOf(before, plan.spec)) {
+  StudySpec given = plan.spec;
+  if (given.like.study == before.like.study) given.like = before.like;  // which has its trials
+  for (const auto& [key, was, is] : DifferencesOf(before, given)) {
     if (key == "trials" && plan.spec.max_trials > 0) {
       if (plan.spec.max_trials == stored.max_trials()) continue;
       limits.max_trials = plan.spec.max_trials;
@@ -196,6 +199,7 @@ class Session {
     ESPALIER_ASSIGN_OR_RETURN(const v1::ListStudiesResponse kept,
                               client_->Call<api::ListStudies>({}));
     ESPALIER_RETURN_IF_ERROR(CheckOtherStudies(kept, plan_));
+    ESPALIER_RETURN_IF_ERROR(TakeTrialsOfRun(kept, plan_.arguments.study_file, plan_.spec));
     ESPALIER_RETURN_IF_ERROR(CreateOrFindStudy());
     ESPALIER_ASSIGN_OR_RETURN(before_, Glance(*client_, plan_.spec.name));
     return absl::OkStatus();

@@ -24,6 +24,7 @@ struct RunArguments {
   OptunaOptions optuna{};
   std::string report;
   std::int64_t trials = 0;  // 0: as the study file says
+  std::string like;         // empty: likewise
   bool memory = false;
   bool fresh = false;
   bool quiet = false;

@@ -206,6 +206,7 @@ class Recorded : public RecordedLoad {
     spec_.points.clear();
     spec_.fixed.clear();
     spec_.prior.clear();
+    spec_.like = {};
     spec_.batch_mode = BatchMode::kFixed;
     spec_.time_limit_s = 0;
   }

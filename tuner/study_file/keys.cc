@@ -14,6 +14,7 @@
 #include "tuner/core/promise/promise.h"
 #include "tuner/core/state/refusals.h"
 #include "tuner/study_file/constraint_key.h"
+#include "tuner/study_file/like_key.h"
 #include "tuner/study_file/metric_key.h"
 #include "tuner/study_file/plugin_key.h"
 #include "tuner/study_file/point_keys.h"
@@ -308,7 +309,7 @@ Json TimeoutJson(const StudySpec& spec) {
 
 // ---- The table -------------------------------------------------------------------------------
 
-constexpr std::array<StudyKey, 43> kStudyKeys = {{
+constexpr std::array<StudyKey, 44> kStudyKeys = {{
     {"name",
      ReadName,
      {[](const StudySpec& s) { return Json(s.name); }, KeyText::kAlwaysByField},
@@ -352,6 +353,7 @@ constexpr std::array<StudyKey, 43> kStudyKeys = {{
     {"points", ReadPoints, {PointsJson}, {kPointsMeaning, "none"}},
     {"fixed", ReadFixed, {FixedJson}, {kFixedMeaning, "none"}},
     {"prior", ReadPrior, {PriorJson}, {kPriorMeaning, "none"}},
+    {"like", ReadLike, {LikeJson}, {kLikeMeaning, "none"}},
     {"sampler",
      [](const KeyValue& v, StudySpec& s) { return ReadPlugin(v, s.sampler); },
      {[](const StudySpec& s) { return JsonOf(s.sampler); }},

@@ -5,10 +5,12 @@
 //   bench_sampler_trials evaluate FUNCTION
 //   bench_sampler_trials quality SAMPLER TRIALS SEEDS FUNCTION... [OPTION=VALUE...]
 //   bench_sampler_trials prior SAMPLER TRIALS SEEDS [OPTION=VALUE...]
+//   bench_sampler_trials like SAMPLER TRIALS SEEDS FUNCTION... [OPTION=VALUE...]
 //   bench_sampler_trials speed SAMPLER DIMENSIONS TRIALS SUGGESTIONS [OPTION=VALUE...]
-// `functions`, `quality`, `prior` and `speed` print lines of JSON; `evaluate` reads lines SEED
-// NUMBER PARAMETERS and answers each by the value that the trial is told and the function's. For
-// `quality` a SAMPLER may be two, gp:200:cmaes, of which the second goes on after so many trials.
+// `functions`, `quality`, `prior`, `like` and `speed` print lines of JSON; `evaluate` reads lines
+// SEED NUMBER PARAMETERS and answers each by the value that the trial is told and the function's.
+// For `quality` a SAMPLER may be two, gp:200:cmaes, of which the second goes on after so many
+// trials.
 
 #include <algorithm>
 #include <cmath>
@@ -116,8 +118,8 @@ int Evaluate(const TestFunction& function) {
 // Regrets after a tenth of the trials, two tenths, and so on to all. A study that has tried all
 // there is keeps its best.
 std::vector<double> Regrets(const Sampler& sampler, const TestFunction& function, int trials,
-                            std::uint64_t seed) {
-  const std::vector<double> best = testing::BestByTrial(sampler, function, trials, seed);
+                            std::uint64_t seed, std::span<const ScoredTrial> before = {}) {
+  const std::vector<double> best = testing::BestByTrial(sampler, function, trials, seed, before);
   std::vector<double> regrets;
   for (int i = 1; i <= kKept; ++i) {
     const auto after = static_cast<std::size_t>(std::max(trials * i / kKept, 1));
@@ -205,6 +207,83 @@ int Priors(const Arguments& arguments) {
   return 0;
 }
 
+// A function of floats within bounds, moved by a twentieth of each range, or mirrored in each.
+enum class Sibling { kMoved, kMirrored };
+double ValueOf(const TestFunction& function, const SearchSpace& space, Sibling sibling,
+               Parameters parameters) {
+  constexpr double kMoves = 0.05;
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    const auto& [low, high] = std::get<Uniform>(space.dimensions()[i].distribution);
+    auto& value = std::get<double>(parameters[i].value);
+    value = sibling == Sibling::kMirrored ? low + high - value
+                                          : std::min(value + kMoves * (high - low), high);
+  }
+  return 1000 * function.value(parameters) + 7;  // another scale says nothing
+}
+
+// So many trials of such a study, by TPE.
+std::vector<ScoredTrial> TrialsOf(const TestFunction& function, Sibling sibling, int trials,
+                                  std::uint64_t seed) {
+  const SearchSpace space = *SearchSpace::FromJson(function.space_json);
+  DrawRequest request;
+  request.sampler = *MakeSampler("tpe", {});
+  request.space = space;
+  request.study_seed = seed;
+  std::deque<Parameters> tried;
+  for (; request.trial_number < trials; ++request.trial_number) {
+    request.seed = MixSeed(seed, static_cast<std::uint64_t>(request.trial_number));
+    tried.push_back(*MakeDraw(request, {}).parameters);
+    request.ended.push_back({.trial_number = request.trial_number,
+                             .parameters = &tried.back(),
+                             .value = ValueOf(function, space, sibling, tried.back())});
+  }
+  std::sort(request.ended.begin(), request.ended.end(),
+            [](const Observation& a, const Observation& b) { return a.value < b.value; });
+  const double best = request.ended.front().value;
+  const double median = request.ended[request.ended.size() / 2].value;
+  std::vector<ScoredTrial> scored;
+  for (const Observation& trial : request.ended) {
+    const double units = (median - trial.value) / (median - best);
+    scored.push_back({*trial.parameters, units >= 0 ? units : -std::log1p(-units)});
+  }
+  return scored;
+}
+
+// What 100 trials of another study gain where it is like this one, and cost where it is not:
+// medians over seeds.
+int Likes(const Arguments& arguments) {
+  constexpr int kElsewhere = 100;
+  const int trials = arguments.Whole(2);
+  const auto seeds = static_cast<std::uint64_t>(arguments.Whole(3));
+  const std::pair<const char*, std::optional<Sibling>> others[] = {
+      {"none", std::nullopt}, {"like", Sibling::kMoved}, {"unlike", Sibling::kMirrored}};
+  for (std::size_t f = 4; f < arguments.words.size(); ++f) {
+    const TestFunction& function = testing::FunctionNamed(arguments.words[f]);
+    for (const auto& [name, sibling] : others) {
+      std::vector<double> medians;
+      std::vector<std::vector<double>> by_seed;
+      for (std::uint64_t seed = 0; seed < seeds; ++seed) {
+        const auto sampler = *MakeSampler(arguments.words.at(1), arguments.options);
+        const std::vector<ScoredTrial> before =
+            sibling ? TrialsOf(function, *sibling, kElsewhere, 1000 + seed)
+                    : std::vector<ScoredTrial>();
+        by_seed.push_back(Regrets(*sampler, function, trials, seed, before));
+      }
+      for (std::size_t i = 0; i < kKept; ++i) {
+        std::vector<double> after;
+        for (const std::vector<double>& regrets : by_seed) after.push_back(regrets[i]);
+        std::sort(after.begin(), after.end());
+        medians.push_back(0.5 * (after[(after.size() - 1) / 2] + after[after.size() / 2]));
+      }
+      std::printf(R"({"function": "%s", "like": "%s", "median_regrets": %s})"
+                  "\n",
+                  function.name.c_str(), name, JsonList(medians).c_str());
+      std::fflush(stdout);
+    }
+  }
+  return 0;
+}
+
 // A study of floats in memory, whose trials end one after the other.
 class Study {
  public:
@@ -280,8 +359,9 @@ int Run(const Arguments& arguments) {
     return 2;
   }
   if (what == "prior") return Priors(arguments);
+  if (what == "like") return Likes(arguments);
   ESPALIER_CHECK(what == "quality" || what == "speed",
-                 "functions, evaluate, quality, prior or speed");
+                 "functions, evaluate, quality, prior, like or speed");
   return what == "quality" ? Quality(arguments) : Speed(arguments);
 }
 

@@ -209,7 +209,7 @@ std::vector<double> BestByTrial(const std::string& sampler_name, const Options& 
 }
 
 std::vector<double> BestByTrial(const Sampler& sampler, const TestFunction& function, int trials,
-                                std::uint64_t seed) {
+                                std::uint64_t seed, std::span<const ScoredTrial> before) {
   const SearchSpace space = *SearchSpace::FromJson(function.space_json);
   std::deque<Parameters> tried;  // a deque: the observations point into it
   std::vector<Observation> ended;
@@ -222,7 +222,8 @@ std::vector<double> BestByTrial(const Sampler& sampler, const TestFunction& func
                                              .ended = ended,
                                              .running = {},
                                              .trial_number = number,
-                                             .study_seed = seed},
+                                             .study_seed = seed,
+                                             .before = before},
                                             random);
     if (!suggestion) break;
     tried.push_back(*suggestion);

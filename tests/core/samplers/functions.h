@@ -1,5 +1,6 @@
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,7 +10,8 @@
 
 namespace espalier {
 class Sampler;
-}
+struct ScoredTrial;
+}  // namespace espalier
 
 namespace espalier::testing {
 
@@ -40,9 +42,9 @@ double ToldValue(const TestFunction& function, const Parameters& parameters, std
 std::vector<double> BestByTrial(const std::string& sampler, const Options& options,
                                 const TestFunction& function, int trials, std::uint64_t seed);
 
-// The same of a sampler that has been made.
+// The same of a sampler that has been made, and that may learn from trials of another study.
 std::vector<double> BestByTrial(const Sampler& sampler, const TestFunction& function, int trials,
-                                std::uint64_t seed);
+                                std::uint64_t seed, std::span<const ScoredTrial> before = {});
 
 // The last of them, for at least one trial.
 double BestOf(const std::string& sampler, const Options& options, const TestFunction& function,

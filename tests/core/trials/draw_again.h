@@ -60,6 +60,7 @@ class DrawAgain {
     request.trial_number = trial.number;
     request.seed = DrawSeed(spec, trial.number);
     request.study_seed = spec.seed;
+    request.before = spec.like.trials;
     Parameters given;
     for (const int place : draw.given) {
       const std::string& name = spec.space.dimensions().at(static_cast<std::size_t>(place)).name;

@@ -41,6 +41,16 @@ int ExpectDrawnAgain(const TunerState& state) {
   return drawn;
 }
 
+// A study that is gone, whose good trials had such an x.
+LikeStudy LikeOneGoodAt(double x) {
+  LikeStudy like{.study = "gone", .ended = 40, .within = 40};
+  for (int i = 0; i < 40; ++i) {
+    const double off = 0.005 * (i + 1);
+    like.trials.push_back({{{"x", i % 2 == 0 ? x - off : x + off}}, 1 - 0.04 * i});
+  }
+  return like;
+}
+
 // BusyClients that ask, tell, fall silent and come again, in an order that a seed decides, around a
 // service that is killed now and then; draws are made aside, and take their time.
 class BusyClients {
@@ -53,6 +63,7 @@ class BusyClients {
     spec.sampler = {"tpe", {{"candidates", 1000}, {"startup_trials", 3}}};
     spec.seed = seed;
     spec.points = {{{"x", 0.25}}, {{"n", std::string("b")}, {"n/b/p", 0.5}}};
+    if (seed == 3) spec.like = LikeOneGoodAt(0.75);
     Do(CreateStudy{spec, false});
   }
 
@@ -246,6 +257,23 @@ TEST_F(DrawRecordOfAPool, APriorIsDrawnFromAgain) {
     const double x = std::get<double>(*Find(trial(i + 1).parameters, "x"));
     Run({(x - 0.3) * (x - 0.3)}, true);
   }
+  EXPECT_EQ(ExpectDrawnAgain(core_.state()), static_cast<int>(study().trials.size()));
+}
+
+TEST_F(DrawRecordOfAPool, TrialsOfAnotherStudyAreLearntFromAgain) {
+  StudySpec spec = Spec(12);
+  spec.space = *SearchSpace::FromJson(kSpaceOfRecord);
+  spec.sampler = {"tpe", {}};
+  spec.like = LikeOneGoodAt(0.75);
+  spec.max_slots = 1;
+  Step(CreateStudy{spec, false});
+  Join(1);
+  double mean = 0;
+  for (int i = 0; i < 12; ++i) {
+    mean += std::get<double>(*Find(trial(i + 1).parameters, "x")) / 12;
+    Run({0.5}, true);
+  }
+  EXPECT_NEAR(mean, 0.75, 0.15);
   EXPECT_EQ(ExpectDrawnAgain(core_.state()), static_cast<int>(study().trials.size()));
 }
 

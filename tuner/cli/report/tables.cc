@@ -67,6 +67,7 @@ std::string Summary(const v1::StudyDetails& details, double now) {
   std::string html = "<h1>" + Escape(study.name()) + "</h1>\n";
   html += Line(StateName(study.state()) + (study.reason().empty() ? "" : ": " + study.reason()) +
                (study.maximize() ? "; maximizes " : "; minimizes ") + study.metric());
+  if (!study.like().empty()) html += Line("It " + study.like());
   if (!study.notice().empty()) html += Line("Note: " + study.notice());
   if (study.has_best_trial()) {
     const v1::Trial* best = FindTrial(details, study.best_trial());

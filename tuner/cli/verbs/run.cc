@@ -43,6 +43,9 @@ VerbAction AddRun(CliCommand& command) {
       .AddOption("--trials", a->trials,
                  "End after this many trials, whatever \"trials\" of the study file says")
       .Positive();
+  command.AddOption(
+      "--like", a->like,
+      "Have the sampler learn from the trials of this study, too, which was run here");
   AddTimeoutsTo(command, a->timeouts);
   AddOptunaTo(command, a->optuna);
   command.AddOption("--report", a->report,

@@ -38,6 +38,7 @@ void ShowStudy(const v1::StudyDetails& details, double now) {
                              .height = std::numeric_limits<std::size_t>::max(),
                              .now = now};
   for (const TableLine& line : RenderTable(details, options)) std::puts(line.text.c_str());
+  if (!details.study().like().empty()) std::puts(details.study().like().c_str());
   const auto payments = PaymentRows(details.study().payments());
   if (payments.size() > 1) {
     std::puts("paid for slots");

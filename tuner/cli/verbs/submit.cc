@@ -22,6 +22,7 @@ constexpr std::size_t kKeyBytes = 16;
 struct SubmitArguments {
   WatchOptions options{.from_the_start = true};
   std::string file;
+  std::string like;
   bool wait = false;
 };
 
@@ -50,10 +51,12 @@ absl::StatusOr<ExitCode> Submit(Client& client, const SubmitArguments& arguments
   request.set_study_json(std::move(file->json));
   request.set_directory(file->folder);
   if (IsUtf8(arguments.file)) request.set_label(arguments.file);
+  request.set_like(arguments.like);
   request.set_request_key(RandomHexadecimal(kKeyBytes));  // so that it counts once
   ESPALIER_ASSIGN_OR_RETURN(const v1::Study study, client.Call<api::CreateStudy>(request));
   SayNotes(study);
   std::printf("study %s submitted\n", study.name().c_str());
+  if (!study.like().empty()) std::printf("it %s\n", study.like().c_str());
   const bool shown = arguments.wait && !arguments.options.quiet;  // by what follows the study
   if (!study.notice().empty() && !shown) {
     std::fprintf(stderr, "tuner submit: %s\n", study.notice().c_str());
@@ -69,6 +72,7 @@ VerbAction AddSubmit(CliCommand& command) {
   command.AddOption("study", a->file, "Study file, or an AdaptDL job")
       .Required()
       .TypeName("STUDY.json|STUDY.yaml|JOB.yaml");
+  command.AddOption("--like", a->like, "Have the sampler learn from the trials of this study, too");
   a->options.AddTo(command);
   command.AddFlag("--wait", a->wait,
                   "Follow the study until it ends, and exit as `tuner run` does");

@@ -50,6 +50,7 @@ class AutoSampler final : public Sampler {
   // nsga2, which begins at random and so has no use for one, goes on only once a prior has faded;
   // trials that were drawn from it are among its parents.
   bool takes_prior() const override { return true; }
+  bool takes_like() const override { return true; }
 
   std::optional<Parameters> Suggest(const SamplerInput& input, Random& random) const override {
     return ChosenFor(input).sampler->Suggest(input, random);

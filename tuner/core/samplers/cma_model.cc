@@ -6,6 +6,8 @@
 #include <tuple>
 #include <utility>
 
+#include "tuner/core/samplers/before.h"
+
 namespace espalier::samplers {
 namespace {
 
@@ -109,7 +111,9 @@ bool BeginsWith(const std::vector<const Observation*>& results, const CmaModel& 
 
 bool OfOneStudy(const SamplerInput& input, const CmaModel& known) {
   return known.space == input.space && known.direction == input.direction &&
-         known.study_seed == input.study_seed;
+         known.study_seed == input.study_seed &&
+         std::equal(input.before.begin(), input.before.end(), known.before->begin(),
+                    known.before->end());
 }
 
 std::size_t PopulationOf(const CmaSettings& settings, std::size_t dimensions) {
@@ -122,11 +126,48 @@ CmaVariant VariantOf(const CmaSettings& settings, std::size_t dimensions) {
   return separable && dimensions == 1 ? CmaVariant::kFull : settings.variant;
 }
 
-CmaEs Started(const CmaSettings& settings, VectorXd mean, std::size_t population) {
+CmaEs Started(const CmaSettings& settings, const CmaStart& start, std::size_t population) {
+  return CmaEs(start, population, VariantOf(settings, static_cast<std::size_t>(start.mean.size())));
+}
+
+CmaStart Around(const CmaSettings& settings, VectorXd mean) {
   const double sigma = settings.sigma > 0 ? settings.sigma : 1.0 / 6;
-  const auto dimensions = static_cast<std::size_t>(mean.size());
-  return CmaEs({std::move(mean), std::max(sigma, kLeastSigma), {}}, population,
-               VariantOf(settings, dimensions));
+  return {std::move(mean), std::max(sigma, kLeastSigma), {}};
+}
+
+// The model's axes of which another study's trials tell.
+std::vector<Index> SharedAxes(const SamplerInput& input, const CmaSpace& space) {
+  const std::vector<bool> shared = SharedDimensions(input);
+  std::vector<Index> axes;
+  for (std::size_t i = 0; i < space.dimensions(); ++i) {
+    if (shared[space.place_in_space(i)]) axes.push_back(static_cast<Index>(i));
+  }
+  return axes;
+}
+
+// From the middle of the space, or where another study's trials were good: as wide as ever along
+// the axes of which they tell nothing.
+CmaStart FirstStart(const SamplerInput& input, const CmaSpace& space, const CmaSettings& settings) {
+  const auto n = static_cast<Index>(space.dimensions());
+  CmaStart start = Around(settings, VectorXd::Constant(n, 0.5));
+  const std::vector<Index> axes = SharedAxes(input, space);
+  if (axes.empty()) return start;
+  const std::vector<Parameters> before = CompletedBefore(input);
+  MatrixXd points(static_cast<Index>(axes.size()), static_cast<Index>(before.size()));
+  for (Index i = 0; i < points.rows(); ++i) {
+    const auto axis = static_cast<std::size_t>(axes[static_cast<std::size_t>(i)]);
+    const std::string& name = space.space().dimensions()[space.place_in_space(axis)].name;
+    for (Index j = 0; j < points.cols(); ++j) {
+      points(i, j) = space.axis(axis).Place(*Find(before[static_cast<std::size_t>(j)], name));
+    }
+  }
+  const CmaStart warm = WarmStart(points);
+  const double other = start.sigma / warm.sigma;
+  start.covariance = other * other * MatrixXd::Identity(n, n);
+  start.covariance(axes, axes) = warm.covariance;
+  start.mean(axes) = warm.mean;
+  start.sigma = warm.sigma;
+  return start;
 }
 
 std::optional<CmaMargin> MarginOf(const CmaSpace& space, const CmaEs& cma) {
@@ -134,15 +175,15 @@ std::optional<CmaMargin> MarginOf(const CmaSpace& space, const CmaEs& cma) {
   return CmaMargin(cma, space.stepped());
 }
 
-// From the middle of the space.
 CmaModel FirstModel(const SamplerInput& input, const CmaSpace& space, const CmaSettings& settings) {
   const std::size_t population = PopulationOf(settings, space.dimensions());
-  VectorXd middle = VectorXd::Constant(static_cast<Index>(space.dimensions()), 0.5);
   CmaModel model{.space = input.space,
                  .direction = input.direction,
                  .study_seed = input.study_seed,
+                 .before = std::make_shared<const std::vector<ScoredTrial>>(input.before.begin(),
+                                                                            input.before.end()),
                  .generations = {},
-                 .cma = Started(settings, std::move(middle), population)};
+                 .cma = Started(settings, FirstStart(input, space, settings), population)};
   model.first_population = population;
   model.margin = MarginOf(space, model.cma);
   return model;
@@ -168,7 +209,7 @@ void StartAnew(const CmaSpace& space, const CmaSettings& settings, CmaModel& mod
   }
   VectorXd mean(static_cast<Index>(space.dimensions()));
   for (double& one : mean) one = random.Uniform();
-  model.cma = Started(settings, std::move(mean), population);
+  model.cma = Started(settings, Around(settings, std::move(mean)), population);
   model.margin = MarginOf(space, model.cma);
 }
 
@@ -261,6 +302,10 @@ CmaSpace::CmaSpace(const SearchSpace& space, bool margin) : space_(&space) {
     axes_.push_back(*axis);
     places_.push_back(i);
   }
+}
+
+bool TellsBefore(const SamplerInput& input, const CmaSpace& space) {
+  return !SharedAxes(input, space).empty();
 }
 
 bool SeemsOf(const SamplerInput& input, const CmaModel& known) {

@@ -75,6 +75,7 @@ struct CmaModel {
   SearchSpace space;
   Direction direction = Direction::kMinimize;
   std::uint64_t study_seed = 0;
+  std::shared_ptr<const std::vector<ScoredTrial>> before;  // of another study
   std::vector<std::shared_ptr<const std::vector<TakenTrial>>> generations;
   std::size_t taken = 0;  // results in all of them
 
@@ -88,6 +89,9 @@ struct CmaModel {
   std::size_t trials_of_large = 0;
   std::size_t first_population = 0;
 };
+
+// Whether trials of another study have numbers that the model has.
+bool TellsBefore(const SamplerInput& input, const CmaSpace& space);
 
 // Whether a model seems to be of the results with which an input begins: by all but parameters.
 bool SeemsOf(const SamplerInput& input, const CmaModel& known);

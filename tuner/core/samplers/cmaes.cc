@@ -20,6 +20,7 @@ class CmaEsSampler final : public Sampler {
 
   bool learns() const override { return true; }
   bool takes_prior() const override { return true; }
+  bool takes_like() const override { return true; }
 
   absl::Status Fits(const SearchSpace& space) const override {
     if (space.dimensions().empty() || CmaSpace(space, settings_.margin).dimensions() > 0) {
@@ -51,7 +52,8 @@ class CmaEsSampler final : public Sampler {
     if (tried && tried->Exhausted()) return std::nullopt;
     const TriedConfigurations* known = tried ? &*tried : nullptr;
     const CmaSpace space(input.space, settings_.margin);
-    if (space.dimensions() == 0 || !Started(input)) return DrawNew(input.space, known, random);
+    const bool started = Started(input) || TellsBefore(input, space);
+    if (space.dimensions() == 0 || !started) return DrawNew(input.space, known, random);
     const std::shared_ptr<const CmaModel> model = ModelOf(input, space, settings_, model_.Last());
     if (!input.stop.stop_requested()) model_.Keep(model);
     constexpr int kTries = 8;

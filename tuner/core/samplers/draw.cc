@@ -14,7 +14,8 @@ Drawn MakeDraw(const DrawRequest& request, std::stop_token stop) {
                                 .trial_number = request.trial_number,
                                 .stop = std::move(stop),
                                 .other_directions = request.other_directions,
-                                .study_seed = request.study_seed},
+                                .study_seed = request.study_seed,
+                                .before = request.before},
                                random);
   return {.parameters = std::move(parameters), .random = random};
 }

@@ -41,6 +41,7 @@ struct DrawRequest {
   std::int64_t trial_number = 0;
   std::uint64_t seed = 0;  // of the generator
   std::uint64_t study_seed = 0;
+  std::vector<ScoredTrial> before;
   std::shared_ptr<const void> kept_of_ended{};
   std::deque<Parameters> kept_of_running{};
   // For samplers that are asked outside: whose `running` are, ascending, those of `ended` that are

@@ -1,5 +1,10 @@
 #include "tuner/core/samplers/sampler.h"
 
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
 namespace espalier {
 
 namespace samplers {
@@ -38,6 +43,16 @@ const PluginTable<Sampler>& Samplers() {
       },
   };
   return table;
+}
+
+std::string SamplersThat(bool (Sampler::*can)() const) {
+  std::vector<std::string> names;
+  for (const std::string& name : Samplers().Names()) {
+    const auto sampler = MakeSampler(name, {});
+    if (!sampler.ok() || !(*sampler)->draws() || !(**sampler.*can)()) continue;
+    names.push_back(absl::StrCat("\"", name, "\""));
+  }
+  return absl::StrJoin(names, ", ");
 }
 
 absl::StatusOr<std::unique_ptr<Sampler>> MakeSampler(std::string_view name,

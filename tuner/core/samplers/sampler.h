@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <stop_token>
+#include <string>
 #include <string_view>
 
 #include "base/plugin.h"
@@ -13,6 +14,7 @@
 #include "search_spaces/search_space.h"
 #include "tuner/core/samplers/outside.h"
 #include "tuner/core/state/curve.h"
+#include "tuner/core/state/like.h"
 
 namespace espalier {
 
@@ -47,6 +49,9 @@ struct SamplerInput {
   // The same for all trials of a study: of what they have in common, such as the order of a
   // sequence.
   std::uint64_t study_seed = 0;
+  // Trials of another study that is expected to be like this one, the best first. Parameters of the
+  // space that they lack may have any values. For one objective alone.
+  std::span<const ScoredTrial> before{};
 
   std::size_t objectives() const { return 1 + other_directions.size(); }
 };
@@ -84,6 +89,9 @@ class Sampler {
   // Whether it learns from trials whose parameters were drawn from a person's prior (prior.h).
   virtual bool takes_prior() const { return false; }
 
+  // Whether it learns from trials of another study (SamplerInput::before).
+  virtual bool takes_like() const { return false; }
+
   // InvalidArgument: the sampler has nothing to suggest in such a space; the error names the
   // parameter, and what would be right.
   virtual absl::Status Fits(const SearchSpace&) const { return absl::OkStatus(); }
@@ -108,5 +116,8 @@ const PluginTable<Sampler>& Samplers();
 // InvalidArgument: the sampler or an option is unknown, or a value is out of range; the error names
 // it and what is known.
 absl::StatusOr<std::unique_ptr<Sampler>> MakeSampler(std::string_view name, const Options& options);
+
+// The names of the samplers that can do something, for messages: "tpe", "gp".
+std::string SamplersThat(bool (Sampler::*can)() const);
 
 }  // namespace espalier

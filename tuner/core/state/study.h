@@ -21,6 +21,7 @@
 #include "tuner/core/state/belief.h"
 #include "tuner/core/state/constraint.h"
 #include "tuner/core/state/curve.h"
+#include "tuner/core/state/like.h"
 #include "tuner/core/state/lineage.h"
 #include "tuner/messages/training_figures.h"
 
@@ -125,6 +126,7 @@ struct StudySpec {
   std::vector<Parameters> points;  // of the first trials; what one does not name is drawn
   Parameters fixed;                // of all trials: the sampler searches the others
   std::vector<Belief> prior;       // where good values are expected, one a parameter
+  LikeStudy like;                  // whose trials the sampler learns from, too
   PluginSpec sampler{"tpe", {}};
   PluginSpec pruner{"none", {}};
   PluginSpec terminator{"none", {}};

@@ -9,6 +9,7 @@
 #include "tuner/core/clients/request_keys.h"
 #include "tuner/core/state/refusals.h"
 #include "tuner/core/state/study_facts.h"
+#include "tuner/core/studies/like.h"
 #include "tuner/core/studies/pool_policy.h"
 #include "tuner/core/studies/validate.h"
 
@@ -80,6 +81,11 @@ void Studies::Create(const CreateStudy& event) {
     }
     return;
   }
+  if (!event.spec.like.study.empty() && event.spec.like.trials.empty()) {
+    turn_.reply().status = absl::InvalidArgumentError(absl::StrCat(
+        "\"like\": the trials of study \"", event.spec.like.study, "\" are to be given with it"));
+    return;
+  }
   if (!event.request_key.empty()) {
     turn_.reply().status = CheckKey(event.request_key);
     if (!turn_.reply().status.ok()) return;
@@ -90,6 +96,9 @@ void Studies::Create(const CreateStudy& event) {
     turn_.Emit(StudyAttributeSet{id, true, kCreationKey, RequestKeyJson(event.request_key)});
   }
   turn_.reply().content = StudyReply{id};
+  if (const std::string like = LikeText(event.spec); !like.empty()) {
+    turn_.Decide(id, -1, DecisionKind::kStudy, 0, 0, like);
+  }
   const std::optional<PluginSpec> own = PoolPolicy(options_, turn_.state());
   if (own && event.spec.names_policy && event.spec.policy != *own) {
     turn_.Decide(id, -1, DecisionKind::kStudy, 0, 0,

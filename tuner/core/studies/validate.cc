@@ -18,6 +18,7 @@
 #include "tuner/core/pruners/pruner.h"
 #include "tuner/core/samplers/sampler.h"
 #include "tuner/core/state/refusals.h"
+#include "tuner/core/studies/like.h"
 #include "tuner/core/terminators/terminator.h"
 #include "tuner/core/trials/searched_space.h"
 #include "tuner/messages/replica_messages.h"
@@ -57,11 +58,6 @@ std::vector<std::string> ThoseThat(const PluginTable<Plugin>& table, const Can& 
     if (made.ok() && can(**made)) names.push_back(name);
   }
   return names;
-}
-
-std::vector<std::string> SamplersThat(bool (Sampler::*can)() const) {
-  return ThoseThat(Samplers(),
-                   [can](const Sampler& sampler) { return sampler.draws() && (sampler.*can)(); });
 }
 
 std::vector<std::string> PrunersThat(bool (Pruner::*can)() const) {
@@ -112,7 +108,7 @@ absl::Status ValidatePrior(const StudySpec& spec, const Sampler& sampler) {
   };
   if (!sampler.takes_prior()) {
     return refuse("the sampler \"", spec.sampler.name, "\" cannot use it: give ",
-                  absl::StrJoin(SamplersThat(&Sampler::takes_prior), ", ", Quoted));
+                  SamplersThat(&Sampler::takes_prior));
   }
   const SearchSpace searched = SearchedSpace(spec);
   std::set<std::string_view> seen;
@@ -220,9 +216,9 @@ absl::Status ValidateConstraints(const StudySpec& spec, const Sampler& sampler) 
     }
   }
   if (sampler.takes_constraints()) return absl::OkStatus();
-  return NoConstraints(
-      absl::StrCat("the sampler \"", spec.sampler.name, "\" does not heed them: give ",
-                   absl::StrJoin(SamplersThat(&Sampler::takes_constraints), ", ", Quoted)));
+  return NoConstraints(absl::StrCat("the sampler \"", spec.sampler.name,
+                                    "\" does not heed them: give ",
+                                    SamplersThat(&Sampler::takes_constraints)));
 }
 
 // What goes by one value has no place where trials have several.
@@ -243,8 +239,7 @@ absl::Status ValidateForSeveralDirections(const StudySpec& spec, const Sampler& 
   if (sampler.takes_objectives() || spec.space.dimensions().empty()) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("\"sampler\": \"", spec.sampler.name, "\" goes by one direction, and there are ",
-                   spec.directions.size(), ": give ",
-                   absl::StrJoin(SamplersThat(&Sampler::takes_objectives), ", ", Quoted)));
+                   spec.directions.size(), ": give ", SamplersThat(&Sampler::takes_objectives)));
 }
 
 absl::Status ValidateTerminator(const StudySpec& spec) {
@@ -313,6 +308,7 @@ absl::Status Validate(const StudySpec& spec) {
   }
   ESPALIER_RETURN_IF_ERROR(ValidatePoints(spec));
   ESPALIER_RETURN_IF_ERROR(ValidatePrior(spec, **sampler));
+  ESPALIER_RETURN_IF_ERROR(ValidateLike(spec, **sampler));
   ESPALIER_RETURN_IF_ERROR(ValidateConstraints(spec, **sampler));
   ESPALIER_RETURN_IF_ERROR(InKey("sampler", (*sampler)->Fits(SearchedSpace(spec))));
   ESPALIER_RETURN_IF_ERROR(ValidateSteps(spec, **pruner));

@@ -77,7 +77,8 @@ std::optional<DrawnTrial> Draws::Draw(const Study& study,
                              .running = own.history.running(),
                              .trial_number = trial.number,
                              .other_directions = spec.other_directions(),
-                             .study_seed = spec.seed};
+                             .study_seed = spec.seed,
+                             .before = spec.like.trials};
     names = own.history.names();
     names.by = sampler->Chooses(input);
     const bool outside = sampler->outside() != nullptr;
@@ -110,6 +111,7 @@ void Draws::Request(const Study& study, OfStudy& own, const std::shared_ptr<cons
   request->other_directions.assign(input.other_directions.begin(), input.other_directions.end());
   request->seed = DrawSeed(study.spec, input.trial_number);
   request->study_seed = input.study_seed;
+  request->before.assign(input.before.begin(), input.before.end());
   request->ended.assign(input.ended.begin(), input.ended.end());
   request->kept_of_ended = own.history.kept();
   for (const Parameters* parameters : input.running) {

@@ -23,27 +23,39 @@ Eigen::MatrixXd FactorOf(const Eigen::MatrixXd& matrix, double noise) {
   }
 }
 
-GaussianProcess::GaussianProcess(Kernel kernel, Points points, Eigen::Index leading)
+Eigen::VectorXd Trend::At(const Points& at) const {
+  if (!process) return Eigen::VectorXd::Zero(at.rows());
+  return (slope * process->At(at).mean.row(0).transpose()).array() + offset;
+}
+
+GaussianProcess::GaussianProcess(Kernel kernel, Points points, Eigen::Index leading, Trend trend)
     : kernel_(std::move(kernel)),
       points_(std::move(points)),
-      leading_(std::min(leading, points_.rows())) {}
+      leading_(std::min(leading, points_.rows())),
+      trend_(std::move(trend)) {}
 
 GaussianProcess::GaussianProcess(Kernel kernel, Points points, Eigen::MatrixXd values,
-                                 Eigen::Index leading)
-    : GaussianProcess(std::move(kernel), std::move(points), leading) {
+                                 Eigen::Index leading, Trend trend)
+    : GaussianProcess(std::move(kernel), std::move(points), leading, std::move(trend)) {
   factor_ = FactorOf(kernel_.LowerCovariances(points_), kernel_.parameters().noise);
+  if (trend_.process) values.colwise() -= trend_.At(points_);
   SetWeights(std::move(values));
 }
 
-void GaussianProcess::SetWeights(Eigen::MatrixXd values) {
-  values_ = std::move(values);
-  weights_ = factor_.triangularView<Eigen::Lower>().solve(values_);
+void GaussianProcess::AddTrend(const Points& at, Eigen::MatrixXd& mean) const {
+  if (trend_.process) mean.rowwise() += trend_.At(at).transpose();
+}
+
+void GaussianProcess::SetWeights(Eigen::MatrixXd differences) {
+  differences_ = std::move(differences);
+  weights_ = factor_.triangularView<Eigen::Lower>().solve(differences_);
   factor_.transpose().triangularView<Eigen::Upper>().solveInPlace(weights_);
 }
 
 Posterior GaussianProcess::At(const Points& at) const {
   Eigen::MatrixXd covariances = kernel_.Covariances(points_, at);
   Posterior posterior{weights_.transpose() * covariances, {}};
+  AddTrend(at, posterior.mean);
   factor_.triangularView<Eigen::Lower>().solveInPlace(covariances);
   posterior.variance =
       (kernel_.parameters().scale - covariances.colwise().squaredNorm().array()).max(0.0).matrix();
@@ -53,6 +65,7 @@ Posterior GaussianProcess::At(const Points& at) const {
 Posterior GaussianProcess::CoarseAt(const Points& at) const {
   Eigen::MatrixXd covariances = kernel_.Covariances(points_, at);
   Posterior posterior{weights_.transpose() * covariances, {}};
+  AddTrend(at, posterior.mean);
   Eigen::MatrixXd leading = covariances.topRows(leading_);
   factor_.topLeftCorner(leading_, leading_).triangularView<Eigen::Lower>().solveInPlace(leading);
   posterior.variance =
@@ -70,6 +83,11 @@ GaussianProcess::Differentiable GaussianProcess::DifferentiableAt(const Points& 
     made.slopes.col(j) = values.slope;
   }
   made.posterior.mean = weights_.transpose() * made.weights;
+  if (trend_.process) {
+    made.of_trend = std::make_shared<const Differentiable>(trend_.process->DifferentiableAt(at));
+    made.posterior.mean.rowwise() +=
+        ((trend_.slope * made.of_trend->posterior.mean.row(0)).array() + trend_.offset).matrix();
+  }
   factor_.triangularView<Eigen::Lower>().solveInPlace(made.weights);
   made.posterior.variance =
       (kernel_.parameters().scale - made.weights.colwise().squaredNorm().array()).max(0.0).matrix();
@@ -90,6 +108,10 @@ Point GaussianProcess::Gradient(const Points& at, const Differentiable& made, Ei
                          : 2 * kernel_.parameters().inverse_squared_lengths[axis] *
                                (sum * at(j, axis) - points_.col(axis).dot(by_distance));
   }
+  if (made.of_trend) {
+    const Eigen::VectorXd by_trend = Eigen::VectorXd::Constant(1, trend_.slope * by_mean.sum());
+    gradient += trend_.process->Gradient(at, *made.of_trend, j, by_trend, 0);
+  }
   return gradient;
 }
 
@@ -107,7 +129,7 @@ GaussianProcess GaussianProcess::Given(const Points& points, const Eigen::Matrix
   const Eigen::Index m = points.rows();
   Points all(n + m, points_.cols());
   all << points_, points;
-  GaussianProcess given(kernel_, std::move(all), leading_);
+  GaussianProcess given(kernel_, std::move(all), leading_, trend_);
   // [L 0; B C] with B = (L^-1 k)^T and C C^T = k' + noise - B B^T.
   Eigen::MatrixXd below = kernel_.Covariances(points_, points);
   factor_.triangularView<Eigen::Lower>().solveInPlace(below);
@@ -117,7 +139,8 @@ GaussianProcess GaussianProcess::Given(const Points& points, const Eigen::Matrix
   given.factor_.bottomLeftCorner(m, n) = below.transpose();
   given.factor_.bottomRightCorner(m, m) = FactorOf(left, noise);
   Eigen::MatrixXd all_values(n + m, values.cols());
-  all_values << values_.replicate(1, values.cols()), values;
+  all_values << differences_.replicate(1, values.cols()), values;
+  if (trend_.process) all_values.bottomRows(m).colwise() -= trend_.At(points);
   given.SetWeights(std::move(all_values));
   return given;
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <Eigen/Core>
+#include <memory>
 
 #include "tuner/core/samplers/gp/kernel.h"
 
@@ -12,13 +13,27 @@ struct Posterior {
   Eigen::RowVectorXd variance;  // of the function, without the noise; at least 0
 };
 
+class GaussianProcess;
+
+// What is expected of values before any is observed: offset + slope times the mean of a process
+// that was made of others. 0 everywhere without one.
+struct Trend {
+  std::shared_ptr<const GaussianProcess> process{};
+  double offset = 0;
+  double slope = 0;
+
+  Eigen::VectorXd At(const Points& at) const;
+};
+
 // A Gaussian process given observed values (Rasmussen and Williams 2006, algorithm 2.1). The values
-// may be several samples of them, of which one factorisation serves all.
+// may be several samples of them, of which one factorisation serves all. With a trend it is of what
+// values differ from that by.
 class GaussianProcess {
  public:
   // `values`: a row for each point, a column for each sample. `leading`: how many of the first
   // points the coarse variances are made of.
-  GaussianProcess(Kernel kernel, Points points, Eigen::MatrixXd values, Eigen::Index leading);
+  GaussianProcess(Kernel kernel, Points points, Eigen::MatrixXd values, Eigen::Index leading,
+                  Trend trend = {});
 
   const Kernel& kernel() const { return kernel_; }
   Eigen::Index samples() const { return weights_.cols(); }
@@ -33,6 +48,7 @@ class GaussianProcess {
     Posterior posterior;
     Eigen::MatrixXd slopes;   // of the covariances by d^2: a row for each observed point
     Eigen::MatrixXd weights;  // of them in the variance: the inverse of K times covariances
+    std::shared_ptr<const Differentiable> of_trend{};
   };
   Differentiable DifferentiableAt(const Points& at) const;
 
@@ -49,16 +65,18 @@ class GaussianProcess {
   GaussianProcess Given(const Points& points, const Eigen::MatrixXd& values, double noise) const;
 
  private:
-  GaussianProcess(Kernel kernel, Points points, Eigen::Index leading);
+  GaussianProcess(Kernel kernel, Points points, Eigen::Index leading, Trend trend);
 
-  void SetWeights(Eigen::MatrixXd values);
+  void SetWeights(Eigen::MatrixXd differences);
+  void AddTrend(const Points& at, Eigen::MatrixXd& mean) const;
 
   Kernel kernel_;
   Points points_;
   Eigen::Index leading_;
-  Eigen::MatrixXd values_;
-  Eigen::MatrixXd factor_;   // L of L L^T = K + noise, in the lower triangle
-  Eigen::MatrixXd weights_;  // (K + noise)^-1 values
+  Trend trend_;
+  Eigen::MatrixXd differences_;  // of values from the trend
+  Eigen::MatrixXd factor_;       // L of L L^T = K + noise, in the lower triangle
+  Eigen::MatrixXd weights_;      // (K + noise)^-1 differences
 };
 
 // L of L L^T in the lower triangle of `matrix`, of which only that is read; false where it has

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "tuner/core/samplers/configurations.h"
+#include "tuner/core/samplers/gp/before_trials.h"
 #include "tuner/core/samplers/gp/model.h"
 #include "tuner/core/samplers/gp/search.h"
 #include "tuner/core/samplers/gp/trials.h"
@@ -26,21 +27,26 @@ class GpSampler final : public Sampler {
   bool takes_objectives() const override { return true; }
   bool takes_constraints() const override { return true; }
   bool takes_prior() const override { return true; }
+  bool takes_like() const override { return true; }
 
   double Work(const SamplerInput& input) const override;
   std::optional<Parameters> Suggest(const SamplerInput& input, Random& random) const override;
 
  private:
+  // nullopt: too little is known for one.
+  std::optional<gp::Model> ModelOf(const SamplerInput& input, const gp::GpSpace& space,
+                                   Random& random) const;
+
   GpSettings settings_;
 };
 
 double GpSampler::Work(const SamplerInput& input) const {
-  if (input.ended.size() < settings_.startup_trials) return 0;
+  if (input.before.empty() && input.ended.size() < settings_.startup_trials) return 0;
   constexpr double kOperations = 200;  // of matrices, in the time of one kernel on one axis
   constexpr double kSteps = 30;        // of a fit, of a local search
   const auto axes = static_cast<double>(input.space.dimensions().size());
-  const auto n = static_cast<double>(
-      std::min<std::size_t>(input.ended.size(), static_cast<std::size_t>(gp::kMostTrials)));
+  const auto n = static_cast<double>(std::min<std::size_t>(
+      input.ended.size() + input.before.size(), static_cast<std::size_t>(gp::kMostTrials)));
   const double leading = std::min<double>(n, gp::kLeadingTrials);
   const auto preliminary = static_cast<double>(settings_.search.preliminary);
   const auto starts = static_cast<double>(settings_.search.starts);
@@ -54,21 +60,34 @@ double GpSampler::Work(const SamplerInput& input) const {
          (operations / kOperations + preliminary * (10 * axes + n * (axes + draws) / 20));
 }
 
+std::optional<gp::Model> GpSampler::ModelOf(const SamplerInput& input, const gp::GpSpace& space,
+                                            Random& random) const {
+  const gp::ModelSettings settings{.deterministic = settings_.deterministic,
+                                   .most_known = settings_.search.starts / 2};
+  if (const auto trials =
+          gp::TrialsOf(input, space, settings_.startup_trials, settings_.deterministic)) {
+    return gp::ModelOf(*trials, space, settings, random, input.stop);
+  }
+  // Another study's trials in place of chance.
+  const std::optional<gp::BeforeTrials> before = gp::BeforeTrialsOf(input, space);
+  if (!before) return std::nullopt;
+  if (const auto trials = gp::TrialsOf(input, space, 1, settings_.deterministic)) {
+    return gp::ModelOf(*trials, space, settings, random, input.stop, &*before);
+  }
+  return gp::ModelInPlace(*before, gp::FailedOf(input, space), gp::RunningOf(input, space), space,
+                          settings, random, input.stop);
+}
+
 std::optional<Parameters> GpSampler::Suggest(const SamplerInput& input, Random& random) const {
   const std::optional<TriedConfigurations> tried = TriedConfigurations::Of(input);
   if (tried && tried->Exhausted()) return std::nullopt;
   const TriedConfigurations* known = tried ? &*tried : nullptr;
   const gp::GpSpace space(input.space);
   if (space.axes() == 0) return DrawNew(input.space, known, random);
-  const std::optional<gp::GpTrials> trials =
-      gp::TrialsOf(input, space, settings_.startup_trials, settings_.deterministic);
-  if (!trials) return DrawNew(input.space, known, random);
+  const std::optional<gp::Model> model = ModelOf(input, space, random);
+  if (!model) return DrawNew(input.space, known, random);
 
-  const gp::Model model = gp::ModelOf(
-      *trials, space,
-      {.deterministic = settings_.deterministic, .most_known = settings_.search.starts / 2}, random,
-      input.stop);
-  for (const gp::Candidate& candidate : gp::SearchMaximum(space, model.acquisition, model.known,
+  for (const gp::Candidate& candidate : gp::SearchMaximum(space, model->acquisition, model->known,
                                                           settings_.search, random, input.stop)) {
     Parameters parameters = space.ParametersAt(candidate.point);
     if (known == nullptr || !known->Contains(parameters)) return parameters;

@@ -36,6 +36,7 @@ class GpSpace {
   Eigen::Index axes() const { return static_cast<Eigen::Index>(axes_.size()); }
   AxisKind kind(Eigen::Index axis) const { return At(axis).kind; }
   bool unordered(Eigen::Index axis) const { return kind(axis) == AxisKind::kOptions; }
+  std::size_t dimension(Eigen::Index axis) const { return At(axis).dimension; }
   // Of an axis that is not continuous: how many values it has.
   std::int64_t values(Eigen::Index axis) const { return At(axis).values; }
   // Of an axis that is not continuous: where its i-th value is.

@@ -1,6 +1,7 @@
 #include "tuner/core/samplers/gp/model.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <memory>
 #include <utility>
@@ -23,6 +24,10 @@ constexpr double kNoBest = -std::numeric_limits<double>::infinity();
 // A fit to many trials begins where one to so many of them has ended.
 constexpr Eigen::Index kCoarseTrials = 64;
 
+// What values differ from a trend by varies at least so much, as a share of what the trend varies
+// by: a few trials that agree with it, where it is high, do not show that it is right elsewhere.
+constexpr double kLeastDoubt = 0.25;
+
 // Fits a process to standardised values, of which the first ones stand for all.
 class ModelFit {
  public:
@@ -33,18 +38,48 @@ class ModelFit {
     }
   }
 
-  GaussianProcess Of(const Points& points, const Eigen::VectorXd& values,
-                     Eigen::Index leading) const {
+  GaussianProcess Of(const Points& points, const Eigen::VectorXd& values, Eigen::Index leading,
+                     const Trend& trend = {}) const {
+    KernelParameters parameters = FitAll(points, values - trend.At(points), leading);
+    if (trend.process) {
+      parameters.scale = std::max(parameters.scale, kLeastDoubt * trend.slope * trend.slope);
+    }
+    return GaussianProcess(Kernel(unordered_, parameters), points, values, leading, trend);
+  }
+
+  // Of another study's trials, along the axes of which they tell.
+  GaussianProcess Along(const BeforeTrials& before) const {
+    constexpr double kNextToNothing = 1e-4;
+    std::vector<bool> unordered;
+    for (const Eigen::Index axis : before.axes) {
+      unordered.push_back(unordered_[static_cast<std::size_t>(axis)]);
+    }
+    const auto few = static_cast<Eigen::Index>(before.axes.size());
+    KernelParameters parameters =
+        FitParameters({before.points(Eigen::all, before.axes), before.values, unordered},
+                      DefaultParameters(few, false), false, stop_);
+    Eigen::VectorXd lengths = Eigen::VectorXd::Constant(before.points.cols(), kNextToNothing);
+    lengths(before.axes) = parameters.inverse_squared_lengths;
+    parameters.inverse_squared_lengths = std::move(lengths);
+    return {Kernel(unordered_, std::move(parameters)), before.points, before.values,
+            before.points.rows()};
+  }
+
+ private:
+  KernelParameters FitAll(const Points& points, const Eigen::VectorXd& values,
+                          Eigen::Index leading) const {
     KernelParameters parameters = DefaultParameters(points.cols(), noise_is_fixed_);
+    if (leading == 0) {  // where their prior is highest
+      parameters.inverse_squared_lengths.setConstant(5 * (1 + std::sqrt(1.04)));
+      return parameters;
+    }
     if (leading >= 2 * kCoarseTrials) {
       const auto some = Eigen::seq(0, leading - 1, leading / kCoarseTrials);
       parameters = FitTo(points(some, Eigen::all), values(some), parameters);
     }
-    parameters = FitTo(points.topRows(leading), values.head(leading), parameters);
-    return {Kernel(unordered_, std::move(parameters)), points, values, leading};
+    return FitTo(points.topRows(leading), values.head(leading), parameters);
   }
 
- private:
   KernelParameters FitTo(const Points& points, const Eigen::VectorXd& values,
                          const KernelParameters& start) const {
     return FitParameters({points, values, unordered_}, start, noise_is_fixed_, stop_);
@@ -154,15 +189,32 @@ std::unique_ptr<const Utility> UtilityBesideRunning(const GpTrials& trials, cons
                                                   std::move(thresholds));
 }
 
+// What the study's values, of mean 0 and variance 1, are expected to be by the other's.
+Trend TrendOf(GaussianProcess other, const GpTrials& trials) {
+  constexpr double kWeight = 1;  // of a factor of 1, in squares of the other's values
+  auto process = std::make_shared<const GaussianProcess>(std::move(other));
+  const Eigen::VectorXd expected = process->At(trials.points).mean.row(0).transpose();
+  const double mean = expected.mean();
+  const Eigen::VectorXd apart = expected.array() - mean;
+  const Eigen::VectorXd values = trials.values.col(0);
+  const double slope =
+      std::max(0.0, (apart.dot(values) + kWeight) / (apart.squaredNorm() + kWeight));
+  return {std::move(process), values.mean() - slope * mean, slope};
+}
+
 }  // namespace
 
 Model ModelOf(const GpTrials& trials, const GpSpace& space, const ModelSettings& settings,
-              Random& random, const std::stop_token& stop) {
+              Random& random, const std::stop_token& stop, const BeforeTrials* before) {
   const ModelFit fit(space, settings.deterministic, stop);
   std::vector<GaussianProcess> models;
   std::vector<double> thresholds;
+  Trend trend;
+  if (before != nullptr && trials.values.cols() == 1) {
+    trend = TrendOf(fit.Along(*before), trials);
+  }
   for (Eigen::Index k = 0; k < trials.values.cols(); ++k) {
-    models.push_back(fit.Of(trials.points, trials.values.col(k), trials.leading));
+    models.push_back(fit.Of(trials.points, trials.values.col(k), trials.leading, trend));
   }
   for (const ConstraintValues& constraint : trials.constraints) {
     models.push_back(fit.Of(constraint.points, constraint.values, constraint.leading));
@@ -177,6 +229,30 @@ Model ModelOf(const GpTrials& trials, const GpSpace& space, const ModelSettings&
   return {Acquisition(std::move(models), static_cast<std::size_t>(trials.values.cols()),
                       std::move(utility)),
           known};
+}
+
+Model ModelInPlace(const BeforeTrials& before, const Points& failed, const Points& running,
+                   const GpSpace& space, const ModelSettings& settings, Random& random,
+                   const std::stop_token& stop) {
+  const ModelFit fit(space, settings.deterministic, stop);
+  const Trend trend{std::make_shared<const GaussianProcess>(fit.Along(before)), 0, 1};
+  Eigen::Index best_known = 0;
+  const double best = trend.At(before.points).maxCoeff(&best_known);
+  const Eigen::VectorXd as_bad = Eigen::VectorXd::Constant(failed.rows(), before.values.minCoeff());
+  std::vector<GaussianProcess> models;
+  models.push_back(fit.Of(failed, as_bad, failed.rows(), trend));
+  std::unique_ptr<const Utility> utility;
+  if (running.rows() == 0) {
+    utility = std::make_unique<ExpectedImprovement>(best, std::vector<double>());
+  } else {
+    const Eigen::MatrixXd normals = NormalDraws(kDraws, running.rows() + 1, random.Next());
+    WithFantasies with = Fantasise(models.front(), running, normals.leftCols(running.rows()));
+    models.front() = std::move(with.model);
+    std::vector<SampledImprovement::OfDraws> draws;
+    draws.push_back({std::move(with.values), normals.col(running.rows())});
+    utility = std::make_unique<SampledImprovement>(best, std::vector<double>(), std::move(draws));
+  }
+  return {Acquisition(std::move(models), 1, std::move(utility)), before.points.row(best_known)};
 }
 
 }  // namespace espalier::samplers::gp

@@ -153,21 +153,6 @@ void MergeRepeated(std::vector<Seen>& seen) {
   seen = std::move(left);
 }
 
-struct Standardised {
-  Eigen::VectorXd values;
-  double zero;  // what 0 has become
-};
-
-// Mean 0 and variance 1, whatever their size.
-Standardised Standardise(const Eigen::VectorXd& values) {
-  const double size = values.cwiseAbs().maxCoeff();
-  if (!(size > 0)) return {values, 0};
-  const Eigen::ArrayXd scaled = values.array() / size;
-  const double mean = scaled.mean();
-  const double deviation = std::max(1e-10, std::sqrt((scaled - mean).square().mean()));
-  return {((scaled - mean) / deviation).matrix(), -mean / deviation};
-}
-
 // The trials in the order in which they are taken: some that stand for all first.
 class Selection {
  public:
@@ -308,6 +293,30 @@ ConstraintValues ConstraintOf(const std::vector<Seen>& seen, std::size_t constra
 
 }  // namespace
 
+Standardised Standardise(const Eigen::VectorXd& values) {
+  const double size = values.cwiseAbs().maxCoeff();
+  if (!(size > 0)) return {values, 0};
+  const Eigen::ArrayXd scaled = values.array() / size;
+  const double mean = scaled.mean();
+  const double deviation = std::max(1e-10, std::sqrt((scaled - mean).square().mean()));
+  return {((scaled - mean) / deviation).matrix(), -mean / deviation};
+}
+
+Points RunningOf(const SamplerInput& input, const GpSpace& space) {
+  std::vector<Point> running;
+  for (const Parameters* parameters : input.running) {
+    if (auto point = space.PlaceOf(*parameters)) running.push_back(*std::move(point));
+  }
+  if (running.size() > std::size_t{kMostRunning}) {
+    running.erase(running.begin(), running.end() - kMostRunning);
+  }
+  Points points(static_cast<Eigen::Index>(running.size()), space.axes());
+  for (std::size_t i = 0; i < running.size(); ++i) {
+    points.row(static_cast<Eigen::Index>(i)) = running[i];
+  }
+  return points;
+}
+
 std::optional<GpTrials> TrialsOf(const SamplerInput& input, const GpSpace& space, std::size_t least,
                                  bool merge_repeated) {
   std::vector<Seen> seen = SeenIn(input, space);
@@ -344,17 +353,7 @@ std::optional<GpTrials> TrialsOf(const SamplerInput& input, const GpSpace& space
     ConstraintValues told = ConstraintOf(seen, c, order);
     if (told.points.rows() > 0) trials.constraints.push_back(std::move(told));
   }
-  std::vector<Point> running;
-  for (const Parameters* parameters : input.running) {
-    if (auto point = space.PlaceOf(*parameters)) running.push_back(*std::move(point));
-  }
-  if (running.size() > std::size_t{kMostRunning}) {
-    running.erase(running.begin(), running.end() - kMostRunning);
-  }
-  trials.running.resize(static_cast<Eigen::Index>(running.size()), space.axes());
-  for (std::size_t i = 0; i < running.size(); ++i) {
-    trials.running.row(static_cast<Eigen::Index>(i)) = running[i];
-  }
+  trials.running = RunningOf(input, space);
   return trials;
 }
 

@@ -38,6 +38,17 @@ struct GpTrials {
   Points running;
 };
 
+struct Standardised {
+  Eigen::VectorXd values;
+  double zero;  // what 0 has become
+};
+
+// Mean 0 and variance 1, whatever their size.
+Standardised Standardise(const Eigen::VectorXd& values);
+
+// Where the running trials are.
+Points RunningOf(const SamplerInput& input, const GpSpace& space);
+
 // nullopt if fewer than `least` trials have a value of each objective.
 //
 // A trial that failed, or whose value does not count, counts as bad as the worst that completed;

@@ -6,6 +6,7 @@
 #include "tuner/core/samplers/configurations.h"
 #include "tuner/core/samplers/memo.h"
 #include "tuner/core/samplers/sampler.h"
+#include "tuner/core/samplers/tpe/before_trials.h"
 #include "tuner/core/samplers/tpe/densities.h"
 
 namespace espalier::samplers {
@@ -67,6 +68,7 @@ class TpeSampler final : public Sampler {
   bool takes_objectives() const override { return true; }
   bool takes_constraints() const override { return true; }
   bool takes_prior() const override { return true; }
+  bool takes_like() const override { return true; }
 
   double Work(const SamplerInput& input) const override;
   std::optional<Parameters> Suggest(const SamplerInput& input, Random& random) const override;
@@ -131,9 +133,10 @@ std::optional<Parameters> TpeSampler::Suggest(const SamplerInput& input, Random&
   const std::optional<TriedConfigurations> tried = TriedConfigurations::Of(input);
   if (tried && tried->Exhausted()) return std::nullopt;
   const TriedConfigurations* known = tried ? &*tried : nullptr;
-  const TpeSplit split = SplitTrials(input, settings_.split);
+  const TrialsWithBefore learnt(input, settings_.split);
+  const TpeSplit& split = learnt.split();
   // A program may have no parameters.
-  if (split.results < std::max<std::size_t>(settings_.startup_trials, 1) ||
+  if (split.results + input.before.size() < std::max<std::size_t>(settings_.startup_trials, 1) ||
       input.space.dimensions().empty()) {
     return DrawNew(input.space, known, random);
   }
@@ -141,7 +144,7 @@ std::optional<Parameters> TpeSampler::Suggest(const SamplerInput& input, Random&
   if (!placed || !placed->IsOf(input.space)) {
     placed = std::make_unique<PlacedTrials>(input.space, settings_.ordered);
   }
-  placed->Follow(input.ended);
+  placed->Follow(learnt.ended());
   TpeTrials trials{
       .ended = *placed, .split = split, .running = {}, .good_are_even = input.objectives() > 1};
   if (settings_.constant_liar) {
@@ -174,7 +177,8 @@ double TpeSampler::Work(const SamplerInput& input) const {
   constexpr double kDraw = 6;
   constexpr double kToPlace = 0.5;
   constexpr double kExponential = 0.1;
-  const auto kernels = static_cast<double>(input.ended.size() + input.running.size() + 2);
+  const auto kernels =
+      static_cast<double>(input.before.size() + input.ended.size() + input.running.size() + 2);
   const auto axes = static_cast<double>(input.space.dimensions().size());
   double distances = 0;
   for (const auto& dimension : input.space.dimensions()) {
