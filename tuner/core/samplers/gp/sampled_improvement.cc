@@ -5,6 +5,8 @@
 #include <limits>
 #include <utility>
 
+#include "tuner/core/samplers/gp/fantasies.h"
+
 namespace espalier::samplers::gp {
 namespace {
 
