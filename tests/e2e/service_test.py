@@ -111,7 +111,7 @@ class Service(TunerTest):
             self.assertIn(why, self.run_tuner("submit", study, *where, *options, code=2).stderr)
         text = 'learns from 24 of the 24 ended trials of study "first"'
         self.assertIn(f"it {text}", self.run_tuner("submit", study, "--like", "first", *where).stdout)
-        wait_for(lambda: "COMPLETE" in self.run_tuner("ls", *where).stdout.split("second")[1].split("\n")[0], "its end")
+        wait_for(lambda: self.export(*where, study="second")["study"]["state"] == "STUDY_COMPLETE", "its end")
         self.run_tuner("rm", "first", *where)
         service.kill()
         service.wait()
