@@ -121,7 +121,7 @@ TEST(OutsideDraws, ACoreThatCannotAskOutsideTakesNoSuchStudy) {
   spec.name = "s";
   const Reply reply = core.Step(Time{1'000'000}, CreateStudy{std::move(spec), false}).reply;
   EXPECT_THAT(std::string(reply.status.message()),
-              HasSubstr("`tuner serve --optuna-python` names"));
+              HasSubstr("which --optuna-python of `tuner serve`"));
 }
 
 }  // namespace

@@ -281,7 +281,7 @@ print(json.dumps(trials))
         self.serve(self.dir / "studies.db")
         error = self.call("studies", code=409, name="s", ask_and_tell=True, search_space=LINE,
                           sampler="optuna")["error"]
-        self.assertIn("needs a Python with Optuna, which `tuner serve --optuna-python` names", error)
+        self.assertIn("needs a Python with Optuna, which --optuna-python of `tuner serve`", error)
         python = ["--optuna-python", environment.python()]
         for words, option, why in (([], "--optuna-python", "is no program"), (python, "--optuna-hub", "is no folder")):
             told = self.run_tuner("serve", "--db", self.dir / "other.db", *words, option, self.dir / "none", code=2)

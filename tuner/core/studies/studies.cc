@@ -43,7 +43,8 @@ absl::Status CanAsk(const StudySpec& spec, const CoreOptions& options) {
   if (!sampler.ok() || (*sampler)->outside() == nullptr) return absl::OkStatus();
   return absl::FailedPreconditionError(
       absl::StrCat("\"sampler\": \"", spec.sampler.name,
-                   "\" needs a Python with Optuna, which `tuner serve --optuna-python` names"));
+                   "\" needs a Python with Optuna, which --optuna-python of `tuner serve` or "
+                   "`tuner run` names"));
 }
 
 }  // namespace

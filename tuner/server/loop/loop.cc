@@ -235,7 +235,7 @@ void Loop::AskOutside(std::shared_ptr<const DrawRequest> request) {
   };
   if (options_.ask_outside) return options_.ask_outside(std::move(request), answer);
   answer(absl::FailedPreconditionError(
-      "its sampler needs a Python with Optuna, which `tuner serve --optuna-python` names"));
+      "its sampler needs a Python with Optuna, which --optuna-python of `tuner serve` names"));
 }
 
 void Loop::Draw(std::shared_ptr<const DrawRequest> request) {

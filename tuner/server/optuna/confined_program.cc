@@ -163,7 +163,7 @@ absl::Status ConfinedProgram::HowItEnded() {
 }
 
 absl::StatusOr<std::string> ConfinedProgram::Exchange(std::string_view text, double limit_s,
-                                                      std::stop_token stop) {
+                                                      const std::stop_token& stop) {
   const StopSignal stopped(stop);
   const Time until = After(Now(), limit_s);
   while (true) {
@@ -180,7 +180,7 @@ absl::StatusOr<std::string> ConfinedProgram::Exchange(std::string_view text, dou
       return absl::DeadlineExceededError(
           absl::StrFormat("it has not answered within %g s", limit_s));
     }
-    const short wanted = static_cast<short>(text.empty() ? POLLIN : POLLIN | POLLOUT);
+    const auto wanted = static_cast<short>(text.empty() ? POLLIN : POLLIN | POLLOUT);
     pollfd watched[] = {
         {lines_.get(), wanted, 0}, {errors_.get(), POLLIN, 0}, {stopped.fd(), POLLIN, 0}};
     poll(watched, std::size(watched), WholeMilliseconds(left_s));

@@ -32,7 +32,8 @@ class ConfinedProgram {
   // `stop` was asked for. DeadlineExceeded: it has said none within `limit_s`. ResourceExhausted:
   // its line is too long, or it has used up its processor time. Aborted: it has ended otherwise;
   // the error says how, and its last words. After an error it is of no more use.
-  absl::StatusOr<std::string> Exchange(std::string_view text, double limit_s, std::stop_token stop);
+  absl::StatusOr<std::string> Exchange(std::string_view text, double limit_s,
+                                       const std::stop_token& stop);
 
  private:
   ConfinedProgram(pid_t pid, FileDescriptor lines, FileDescriptor errors)
