@@ -275,7 +275,7 @@ print(json.dumps(trials))
         self.call("studies", name="unwell", sampler={"name": "optuna", "sampler": "Nothing"}, **study)
         stopped = wait_for(lambda: next((study for study in [self.call("studies/unwell", "GET")["study"]]
                                          if study["state"] == "STUDY_STOPPED"), None), "the study to stop")
-        self.assertIn('sampler "Nothing" is unknown', stopped["reason"])
+        self.assertIn('sampler optuna: "Nothing" is unknown', stopped["reason"])
 
     def test_a_service_without_optuna_refuses_such_studies(self):
         self.serve(self.dir / "studies.db")

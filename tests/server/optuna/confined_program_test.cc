@@ -53,6 +53,10 @@ TEST(ConfinedProgram, OneThatHangsOrRamblesIsGivenUp) {
             absl::StatusCode::kResourceExhausted);
 }
 
+TEST(ConfinedProgram, OneThatWorksMayTakeLonger) {
+  EXPECT_EQ(*Say("i=0; while [ $i -lt 200000 ]; do i=$((i + 1)); done; echo done", 0.02), "done");
+}
+
 TEST(ConfinedProgram, IsAskedNoMoreOnceItIsToStop) {
   std::stop_source stop;
   const auto program = Start("sleep 1000");

@@ -29,9 +29,10 @@ class ConfinedProgram {
   ConfinedProgram& operator=(const ConfinedProgram&) = delete;
 
   // The text, which is whole lines, and the line that is said to it, without its end. Cancelled:
-  // `stop` was asked for. DeadlineExceeded: it has said none within `limit_s`. ResourceExhausted:
-  // its line is too long, or it has used up its processor time. Aborted: it has ended otherwise;
-  // the error says how, and its last words. After an error it is of no more use.
+  // `stop` was asked for. DeadlineExceeded: it has said none within `limit_s`, in which it has
+  // hardly used a processor; one that works may take longer, as its own bounds say.
+  // ResourceExhausted: its line is too long, or it has used up its processor time. Aborted: it has
+  // ended otherwise; the error says how, and its last words. After an error it is of no more use.
   absl::StatusOr<std::string> Exchange(std::string_view text, double limit_s,
                                        const std::stop_token& stop);
 
@@ -39,6 +40,7 @@ class ConfinedProgram {
   ConfinedProgram(pid_t pid, FileDescriptor lines, FileDescriptor errors)
       : pid_(pid), lines_(std::move(lines)), errors_(std::move(errors)) {}
 
+  double ProcessorSeconds() const;
   // False: there is nothing to read now.
   bool ReadErrors();
   absl::Status HowItEnded();

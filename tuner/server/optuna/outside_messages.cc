@@ -29,6 +29,7 @@ constexpr std::string_view kPruned = "PRUNED";
 constexpr std::string_view kFailed = "FAIL";
 
 constexpr int kOpenFiles = 256;
+constexpr double kStartProcessor_s = 120;  // Python, Optuna and the hub's package
 constexpr double kGib = 1024.0 * 1024 * 1024;
 constexpr std::size_t kMostStoredBytes = std::size_t{1} << 20;  // with one trial
 // Of a bell curve, on the interval of its probabilities.
@@ -187,6 +188,7 @@ std::string ConfiningMessage(const OptunaOptions& options) {
   const Json message = {{"parent", getpid()},
                         {"memory_bytes", static_cast<std::int64_t>(options.memory_gib * kGib)},
                         {"files", kOpenFiles},
+                        {"processor_s", std::max(options.processor_s, kStartProcessor_s)},
                         {"folders", options.hubs}};
   return message.dump() + "\n";
 }

@@ -1,7 +1,7 @@
 # Asks Optuna for the parameters of trials: what tuner/server/optuna starts as a process of its own. It is told on its
 # standard input, a line of JSON a message, and answers on its standard output, a line each:
 #
-#   {"parent": pid, "memory_bytes": n, "files": n, "folders": [...]}  what confines it, before anything is imported
+#   {"parent": pid, "memory_bytes": n, "files": n, "processor_s": s, "folders": [...]}  before anything is imported
 #       {"optuna": "5.0.0", "files_confined": true}
 #   {"space": [...], "directions": [...], "sampler": "", "package": "", "options": {...}}
 #       {}
@@ -92,6 +92,14 @@ def _close_files(folders):
     return restricted
 
 
+def bound_processor(seconds):
+    """Has the kernel end it once it has used so many more."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    most = int(used.ru_utime + used.ru_stime + seconds) + 1
+    hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
+    resource.setrlimit(resource.RLIMIT_CPU, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
+
+
 def confine(message):
     """No network, no files of others', bounds. Whether files are confined; where the network is not, it refuses."""
     set_death_signal, no_new_privileges, kill = 1, 38, 9
@@ -103,6 +111,7 @@ def confine(message):
         hard = resource.getrlimit(limit)[1]
         most = most if hard == resource.RLIM_INFINITY else min(most, hard)
         resource.setrlimit(limit, (most, most))
+    bound_processor(message["processor_s"])
     if _LIBC.prctl(no_new_privileges, 1, 0, 0, 0) != 0:
         raise Refused("this system lets no process give up its rights")
     files = _close_files(message["folders"])
@@ -342,10 +351,7 @@ class Suggestions:
         self.storage.put(self.storage.frozen(number, TrialState[state], **of_trial))
 
     def suggest(self, message):
-        used = resource.getrusage(resource.RUSAGE_SELF)
-        most = int(used.ru_utime + used.ru_stime + message["processor_s"]) + 1
-        hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
-        resource.setrlimit(resource.RLIMIT_CPU, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
+        bound_processor(message["processor_s"])
         number = message["number"]
         self.stored.update(message["stored"])
         for told in message["ended"] + message["held"] + message["running"]:
