@@ -17,7 +17,8 @@ namespace {
 
 constexpr std::string_view kLacksError =
     "the best trial has told no standard error, neither as the figure \"standard_error\" nor by "
-    "Optuna's report_cross_validation_scores: the study goes on until one does, or takes \"error\"";
+    "Optuna's report_cross_validation_scores: the study goes on until one has (the option "
+    "\"error\" gives one for all)";
 
 struct RegretSettings {
   std::optional<double> error{};  // in units of the values; none: that of the best trial
