@@ -187,10 +187,14 @@ std::vector<TestFunction> Made() {
   AddOf(functions, "sharp_ridge", SharpRidge);
   AddOf(functions, "griewank_rosenbrock", GriewankRosenbrock);
   functions.push_back({"different_powers10_noisy", Box(10, "[-5, 5]"), DifferentPowers, 0, 1.0});
+  functions.push_back({"different_powers5_noisy", Box(5, "[-5, 5]"), DifferentPowers, 0, 0.5});
   functions.push_back({"rastrigin5_noisy", Box(5, "[-5, 5]"), Rastrigin, 0, 5.0});
   functions.push_back({"counts10", CountsSpace(), Counts, 0});
+  functions.push_back({"counts10_noisy", CountsSpace(), Counts, 0, 300});
   functions.push_back({"tables10", TablesSpace(), Tables, 0});
   functions.push_back({"pipeline", kPipelineSpace, Pipeline, 0.08});
+  functions.push_back({"tables10_noisy", TablesSpace(), Tables, 0, 0.2});
+  functions.push_back({"pipeline_noisy", kPipelineSpace, Pipeline, 0.08, 0.01});
   return functions;
 }
 
