@@ -47,7 +47,7 @@ class Like : public ::testing::Test {
     state_.Apply(TrialCreated{id, StudyId(1), trials_ - 1, std::move(parameters), {}});
     state_.Apply(TrialStateChanged{id, TrialState::kRunning, {}});
     Trial& trial = state_.trials.at(id);
-    if (step > 0) trial.values.push_back({.step = step, .value = value.value_or(0)});
+    if (step > 0) trial.values.push_back({.step = step, .value = value.value_or(0), .at = {}});
     if (end != TrialState::kRunning) state_.Apply(TrialStateChanged{id, end, {}, "", value});
   }
   static Parameters At(double lr) {
