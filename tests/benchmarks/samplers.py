@@ -186,7 +186,7 @@ def like(names, seeds):
         trials = PRIOR_TRIALS.get(name, TRIALS)
         for line in call_sampler("like", name, trials, seeds, *LIKE_FUNCTIONS, noisy=False):
             for tenth, regret in enumerate(line["median_regrets"], start=1):
-                if (after := trials * tenth // 10) in (10, 30, 100, trials):
+                if (after := trials * tenth // 10) in (9, 10, 30, 100, trials):
                     figures[f"{name}_{line['function']}_{after}_{line['like']}"] = regret
                     print(f"{name:6} {line['function']:10} {after:4} trials, another study {line['like']:7} "
                           f"median regret {regret:.4g}", flush=True)
