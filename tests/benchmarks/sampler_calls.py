@@ -25,7 +25,7 @@ SAME = {
 
 
 # Optuna's is told, too, that the same parameters give the same value.
-WITHOUT_NOISE = {"gp": {"deterministic_objective": 1}}
+WITHOUT_NOISE = {name: {"deterministic_objective": 1} for name in ("gp", "auto")}
 
 
 def ours(name, noisy=True):

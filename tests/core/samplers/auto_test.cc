@@ -121,6 +121,10 @@ TEST(AutoSampler, GoesOnByNsga2WhereThereAreSeveralObjectives) {
     EXPECT_EQ(Auto().Chooses(before.Input(others)), "gp");
     const StudySoFar after(space, kTrialsOfGpBeforeNsga2);
     EXPECT_EQ(Auto().Chooses(after.Input(others)), "nsga2");
+    const std::vector<ScoredTrial> of_another(1);
+    SamplerInput like = after.Input(others);
+    like.before = of_another;
+    EXPECT_EQ(Auto().Chooses(like), "tpe");
   }
 }
 
@@ -162,6 +166,17 @@ TEST(AutoSampler, SuggestsWhatTheSamplerThatItNamesDoes) {
       EXPECT_EQ(here.Uniform(), there.Uniform());
     }
   }
+}
+
+TEST(AutoSampler, TellsTheGaussianProcessThatThereIsNoNoise) {
+  const Options options = {{"deterministic_objective", true}};
+  const StudySoFar study(WithChoice(), 20);
+  Random with(7);
+  Random of_gp(7);
+  Random without(7);
+  const auto suggested = (*MakeSampler("auto", options))->Suggest(study.Input(), with);
+  EXPECT_EQ(suggested, (*MakeSampler("gp", options))->Suggest(study.Input(), of_gp));
+  EXPECT_NE(suggested, Auto().Suggest(study.Input(), without));
 }
 
 // A new one knows nothing of what was chosen before.

@@ -2,7 +2,6 @@
 // like these (docs/samplers.md has the figures).
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <memory>
 #include <utility>
@@ -23,8 +22,8 @@ constexpr std::size_t kTrialsOfGpBeforeNsga2 = 200;
 std::size_t TrialsOfGpBeforeCmaEs(std::size_t parameters) {
   return std::clamp<std::size_t>(20 * parameters, 100, 300);
 }
-// Of one suggestion (Sampler::Work): some 0.3 s. Hundreds of trials with many parameters, several
-// objectives and constraints reach it sooner.
+// Of one suggestion (Sampler::Work): half a second at the most. Hundreds of trials with many
+// parameters, several objectives and constraints reach it sooner.
 constexpr double kMostWorkOfGp = 2e7;
 
 // Numbers alone, so that each trial has all of them.
@@ -40,10 +39,13 @@ bool TellsOfConstraints(const SamplerInput& input) {
                      [](const Observation& trial) { return !trial.constraints.empty(); });
 }
 
-// Each with its default options. Suggestions follow from the input, and so does which of them makes
-// one: a trial draws the same whatever was drawn before it.
+// All but the Gaussian process by their default options. Suggestions follow from the input, and so
+// does which of them makes one: a trial draws the same whatever was drawn before it.
 class AutoSampler final : public Sampler {
  public:
+  explicit AutoSampler(bool deterministic)
+      : gp_("gp", {{"deterministic_objective", deterministic}}) {}
+
   bool learns() const override { return true; }
   bool takes_objectives() const override { return true; }
   bool takes_constraints() const override { return true; }
@@ -64,9 +66,9 @@ class AutoSampler final : public Sampler {
 
  private:
   struct Named {
-    explicit Named(std::string_view of) : name(of) {
-      auto made = MakeSampler(name, {});
-      ESPALIER_CHECK(made.ok(), "a row of the table makes a sampler without options");
+    explicit Named(std::string_view of, const Options& options = {}) : name(of) {
+      auto made = MakeSampler(name, options);
+      ESPALIER_CHECK(made.ok(), "a row of the table makes a sampler by options that it has");
       sampler = *std::move(made);
     }
 
@@ -83,7 +85,10 @@ class AutoSampler final : public Sampler {
 
   // Before how many trials the Gaussian process is asked, and which sampler goes on.
   std::pair<std::size_t, const Named*> PlanFor(const SamplerInput& input) const {
-    if (input.objectives() > 1) return {kTrialsOfGpBeforeNsga2, &nsga2_};
+    if (input.objectives() > 1) {
+      // nsga2 learns nothing from another study's trials.
+      return {kTrialsOfGpBeforeNsga2, input.before.empty() ? &nsga2_ : &tpe_};
+    }
     const bool numbers = AreAllNumbers(input.space) && cmaes_.sampler->Fits(input.space).ok();
     if (numbers && !TellsOfConstraints(input)) {
       return {TrialsOfGpBeforeCmaEs(input.space.dimensions().size()), &cmaes_};
@@ -91,7 +96,7 @@ class AutoSampler final : public Sampler {
     return {kTrialsOfGp, &tpe_};
   }
 
-  const Named gp_{"gp"};
+  const Named gp_;
   const Named tpe_{"tpe"};
   const Named cmaes_{"cmaes"};
   const Named nsga2_{"nsga2"};
@@ -100,8 +105,14 @@ class AutoSampler final : public Sampler {
 }  // namespace
 
 PluginRow<Sampler> AutoRow() {
-  return {{.name = "auto", .summary = "the sampler that suits the space and the number of trials"},
-          [](const OptionValues&) { return std::make_unique<AutoSampler>(); }};
+  return {{.name = "auto",
+           .summary = "gp first, and after some hundred trials cmaes, nsga2 or tpe, by the study",
+           .options = {{.name = "deterministic_objective",
+                        .meaning = "of gp: the same parameters give the same value, without noise",
+                        .flag = true}}},
+          [](const OptionValues& options) {
+            return std::make_unique<AutoSampler>(options.Flag("deterministic_objective"));
+          }};
 }
 
 }  // namespace espalier::samplers
