@@ -49,7 +49,7 @@ FEWEST_CELLS = 5  # of a sampler with a ratio
 NO_REGRET = 1e-9  # of random search's
 PRIOR_TRIALS = {"tpe": TRIALS, "gp": min(TRIALS, 30), "cmaes": TRIALS}
 LIKE_FUNCTIONS = usual_or_smoke(["branin", "levy4", "hartmann6"], ["branin"])
-PICTURED = ("random", "qmc", "nsga2", "cmaes", "tpe", "gp", "auto")
+PICTURED = ("random", "qmc", "nsga2", "cmaes", "tpe", "gp")
 TRY_EVERYTHING = ("grid", "brute_force")  # no search: not compared with auto
 
 
