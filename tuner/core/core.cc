@@ -25,6 +25,7 @@
 #include "tuner/core/scheduling/scheduler.h"
 #include "tuner/core/state/turn.h"
 #include "tuner/core/studies/pool_policy.h"
+#include "tuner/core/studies/populations.h"
 #include "tuner/core/studies/studies.h"
 #include "tuner/core/studies/terminations.h"
 #include "tuner/core/tokens.h"
@@ -142,6 +143,7 @@ class Core::Impl {
   Checkpoints checkpoints_{turn_, pool_, options_, copies_, groups_, trials_};
   Studies studies_{turn_, pool_, options_, plugins_, joins_, limits_, trials_, checkpoints_};
   Terminations terminations_{turn_, options_, plugins_, trials_};
+  Populations populations_{turn_, pool_, curves_, trials_};
   ClientTrials clients_{turn_, options_, plugins_, draws_, ranks_, trials_};
   QueuedTrials queued_{turn_, trials_, clients_};
   ClientSlotDesk client_slots_{turn_, pool_, options_, promises_, trials_};
@@ -247,6 +249,7 @@ StepResult Core::Impl::Settle(Time now) {
   nodes_.CheckDrains();
   studies_.EndThoseOverLimits();
   terminations_.EndTerminated();
+  populations_.Compare();
   clients_.CheckLeases();
   client_slots_.Check();
   checkpoints_.Keep();
@@ -279,6 +282,7 @@ void Core::Impl::Observe(const Change& change) {
   limits_.Observe(change);
   trials_.Observe(change);
   terminations_.Observe(change);
+  populations_.Observe(change);
   checkpoints_.Observe(change);
   clients_.Observe(change);
   client_slots_.Observe(change);

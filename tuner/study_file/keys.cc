@@ -18,6 +18,7 @@
 #include "tuner/study_file/metric_key.h"
 #include "tuner/study_file/plugin_key.h"
 #include "tuner/study_file/point_keys.h"
+#include "tuner/study_file/population_key.h"
 #include "tuner/study_file/study_search_space.h"
 #include "tuner/study_file/timeout_keys.h"
 #include "tuner/study_file/trial_start.h"
@@ -309,7 +310,7 @@ Json TimeoutJson(const StudySpec& spec) {
 
 // ---- The table -------------------------------------------------------------------------------
 
-constexpr std::array<StudyKey, 44> kStudyKeys = {{
+constexpr std::array<StudyKey, 45> kStudyKeys = {{
     {"name",
      ReadName,
      {[](const StudySpec& s) { return Json(s.name); }, KeyText::kAlwaysByField},
@@ -364,6 +365,7 @@ constexpr std::array<StudyKey, 44> kStudyKeys = {{
       "`search_space` (with one, parameters are checked against it), and continues until it is "
       "stopped or a limit is reached",
       "`tpe`"}},
+    {"population", ReadPopulation, {PopulationJson}, {kPopulationMeaning, "none"}},
     {"pruner",
      [](const KeyValue& v, StudySpec& s) { return ReadPlugin(v, s.pruner); },
      {[](const StudySpec& s) { return JsonOf(s.pruner); }},

@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "tuner/core/pool/checkpoint_copies.h"
 #include "tuner/core/state/refusals.h"
+#include "tuner/core/trials/clone.h"
 
 namespace espalier {
 
@@ -228,17 +229,8 @@ void QueuedTrials::On(const CloneTrial& event) {
         "study \"", study.spec.name, "\": ", std::string(parameters.status().message())));
     return;
   }
-  const TrialId id(turn_.state().last_trial.value + 1);
-  turn_.Emit(TrialCreated{.id = id,
-                          .study = study.id,
-                          .number = std::ssize(study.trials),
-                          .parameters = *std::move(parameters),
-                          .at = turn_.now()});
-  const std::int64_t founder = parent.lineage->cloned() ? parent.lineage->founder : parent.number;
-  turn_.Emit(TrialCloned{id, {.parent = parent.number, .founder = founder}});
-  if (!parent.environment.empty()) turn_.Emit(TrialEnvironmentSet{id, parent.environment});
+  const TrialId id = EmitClone(turn_, parent, *std::move(parameters));
   clients_.KeepRequestKey(id, kCreationKey, event.request_key);
-  turn_.Wake();
   turn_.reply().content = TrialReply{id};
 }
 

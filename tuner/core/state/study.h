@@ -23,6 +23,7 @@
 #include "tuner/core/state/curve.h"
 #include "tuner/core/state/like.h"
 #include "tuner/core/state/lineage.h"
+#include "tuner/core/state/population_spec.h"
 #include "tuner/messages/training_figures.h"
 
 namespace espalier {
@@ -129,6 +130,7 @@ struct StudySpec {
   LikeStudy like;                  // whose trials the sampler learns from, too
   PluginSpec sampler{"tpe", {}};
   PluginSpec pruner{"none", {}};
+  PopulationSpec population;
   PluginSpec terminator{"none", {}};
   PluginSpec policy{"promise_goodput", {}};  // of a pool that has none of its own
   bool names_policy = false;                 // whether the study file has the key

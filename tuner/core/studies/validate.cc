@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "allocator/policies/policy.h"
+#include "tuner/core/population/perturbation.h"
 #include "tuner/core/promise/promise.h"
 #include "tuner/core/pruners/pruner.h"
 #include "tuner/core/samplers/sampler.h"
@@ -221,6 +222,36 @@ absl::Status ValidateConstraints(const StudySpec& spec, const Sampler& sampler) 
                                     SamplersThat(&Sampler::takes_constraints)));
 }
 
+// Members are compared by one value that they report, step by step, and take over from one another.
+absl::Status ValidatePopulation(const StudySpec& spec) {
+  if (!spec.population.on()) return absl::OkStatus();
+  const auto refuse = [](const auto&... parts) {
+    return absl::InvalidArgumentError(absl::StrCat("\"population\": ", parts...));
+  };
+  if (spec.by_clients()) return refuse("is of trials that the pool runs, not of \"ask_and_tell\"");
+  if (spec.queued()) return refuse("draws its first members: give another sampler than \"queue\"");
+  if (!spec.has_metric) return refuse("needs a \"metric\", by which its members are compared");
+  if (spec.directions.size() > 1) {
+    return refuse("compares its members by one metric, got ", spec.directions.size());
+  }
+  if (spec.batch_mode == BatchMode::kAdaptive) {
+    return refuse("compares its members step by step: it needs \"batch_mode\": \"fixed\"");
+  }
+  if (spec.pruner.name != "none") {
+    return refuse("ends its worst members itself: leave out \"pruner\", got \"", spec.pruner.name,
+                  "\"");
+  }
+  if (spec.max_trials < 2) {
+    return refuse("needs \"trials\": the number of its members, 2 or more, got ", spec.max_trials);
+  }
+  for (const std::string& name : spec.population.parameters) {
+    if (Find(spec.fixed, name) != nullptr) {
+      return refuse("parameter \"", name, "\" is held by \"fixed\"");
+    }
+  }
+  return CheckPerturbation(spec.population, spec.space);
+}
+
 // What goes by one value has no place where trials have several.
 absl::Status ValidateForSeveralDirections(const StudySpec& spec, const Sampler& sampler,
                                           const Pruner& pruner) {
@@ -312,6 +343,7 @@ absl::Status Validate(const StudySpec& spec) {
   ESPALIER_RETURN_IF_ERROR(ValidateConstraints(spec, **sampler));
   ESPALIER_RETURN_IF_ERROR(InKey("sampler", (*sampler)->Fits(SearchedSpace(spec))));
   ESPALIER_RETURN_IF_ERROR(ValidateSteps(spec, **pruner));
+  ESPALIER_RETURN_IF_ERROR(ValidatePopulation(spec));
   ESPALIER_RETURN_IF_ERROR(ValidateTerminator(spec));
   ESPALIER_RETURN_IF_ERROR(
       InKey("policy", MakePolicy(spec.policy.name, spec.policy.options).status()));

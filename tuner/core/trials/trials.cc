@@ -13,6 +13,7 @@
 #include "tuner/core/groups/size_restarts.h"
 #include "tuner/core/state/refusals.h"
 #include "tuner/core/state/study_facts.h"
+#include "tuner/core/trials/population_turns.h"
 
 namespace espalier {
 
@@ -112,7 +113,7 @@ std::optional<std::string> NoneHasANumber(const Study& study, const TunerState& 
 }  // namespace
 
 void Trials::Observe(const Change& change) {
-  for (std::set<TrialId>* held : {&held_by_pruner_, &held_by_client_}) {
+  for (std::set<TrialId>* held : {&held_by_pruner_, &held_by_client_, &held_for_others_}) {
     if (const auto trial = TrialEndedBy(change)) held->erase(*trial);
     if (std::holds_alternative<StudyDeleted>(change)) {
       std::erase_if(*held, [this](TrialId id) { return !turn_.state().trials.contains(id); });
@@ -440,6 +441,22 @@ void Trials::AskClients(const Study& study) {
 void Trials::UpdateHeld(const Study& study) {
   AskPruner(study);
   if (study.spec.queued()) AskClients(study);
+  if (study.spec.population.on()) AskPopulation(study);
+}
+
+// Of those that do not run, the ones that are furthest behind are never held.
+void Trials::AskPopulation(const Study& study) {
+  for (const auto& [id, live] : pool_.live) {
+    const Trial& trial = *live.trial;
+    if (trial.study != study.id) continue;
+    const std::int64_t step = StepOfMember(turn_.state(), trial);
+    if (trial.state == TrialState::kPaused &&
+        WaitingBehind(turn_.state(), pool_, study, step) > 0) {
+      held_for_others_.insert(id);
+    } else {
+      held_for_others_.erase(id);
+    }
+  }
 }
 
 void Trials::AskPruner(const Study& study) {

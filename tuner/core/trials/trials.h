@@ -61,9 +61,11 @@ class Trials {
   // Whether its process is to end so that the trial goes on elsewhere or later.
   bool IsSeenOff(TrialId id) const;
 
-  // ---- trials that are held back: paused by their pruner, which does not let them go on yet, or
-  // kept waiting by their client
-  bool Held(TrialId id) const { return HeldByPruner(id) || HeldByClient(id); }
+  // ---- trials that are held back: paused by their pruner, which does not let them go on yet, kept
+  // waiting by their client, or members of a population while others that wait are behind them
+  bool Held(TrialId id) const {
+    return HeldByPruner(id) || HeldByClient(id) || held_for_others_.contains(id);
+  }
   bool HeldByPruner(TrialId id) const { return held_by_pruner_.contains(id); }
   bool HeldByClient(TrialId id) const { return held_by_client_.contains(id); }
   // Asks the study's pruner, and looks at what its clients say.
@@ -83,6 +85,7 @@ class Trials {
   int ConsecutiveFailures(const Study& study) const;
   void AskPruner(const Study& study);
   void AskClients(const Study& study);
+  void AskPopulation(const Study& study);
 
   Turn& turn_;
   PoolState& pool_;
@@ -91,10 +94,11 @@ class Trials {
   PluginsOfStudies& plugins_;
   CurvesOfStudies& curves_;
   const Promises& promises_;
-  // Both follow from what is durable, so that they are the same after a restart. A trial may be in
-  // both, and goes on when it is in neither.
+  // All follow from what is durable, so that they are the same after a restart. A trial may be in
+  // several, and goes on when it is in none.
   std::set<TrialId> held_by_pruner_;
   std::set<TrialId> held_by_client_;
+  std::set<TrialId> held_for_others_;
 };
 
 }  // namespace espalier

@@ -1,0 +1,170 @@
+// Studies whose trials are a population: the worst end, and clones of the best go on in their
+// place.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "absl/strings/str_cat.h"
+#include "tests/core/core_fixture.h"
+#include "tuner/core/studies/validate.h"
+
+namespace espalier {
+namespace {
+
+using ::testing::HasSubstr;
+
+class PopulationTest : public CoreTest {
+ protected:
+  StudySpec Population(std::int64_t members) {
+    StudySpec spec = Spec(members);
+    spec.max_slots = 1;
+    spec.population.interval = 2;
+    spec.population.parameters = {"x"};
+    return spec;
+  }
+  void Begin(const StudySpec& spec, int slots) {
+    Step(CreateStudy{spec, false});
+    AgentHello hello{"node", slots, {}};
+    hello.clones = true;
+    node_ = Step(hello).node();
+    TrainThoseThatStart();
+  }
+  void TrainThoseThatStart() {
+    for (const StartReplicaCommand& start : std::vector(starts_)) {
+      replicas_[start.trial.value] = start.replica;
+      Ready(start.replica);
+      Form(regroups_);
+      Save(start.trial.value, 10);
+    }
+  }
+  void Save(std::int64_t id, std::int64_t step) {
+    const std::string path = absl::StrCat("/a/trial-", id, "/checkpoints/step-", step, ".pt");
+    Step(FromReplica{replicas_.at(id), ReplicaCheckpoint{path, step}});
+  }
+  void Report(std::int64_t id, std::int64_t step, double value) {
+    Step(FromReplica{replicas_.at(id), ReplicaReport{step, value}});
+  }
+  void Exit(std::int64_t id) { Step(ReplicaExited{replicas_.at(id), 0, 0, "", ""}); }
+  std::int64_t Trials() const { return std::ssize(core_.state().trials); }
+
+  std::map<std::int64_t, ReplicaId> replicas_;
+};
+
+TEST_F(PopulationTest, ACloneOfTheBestTakesTheWorstsPlace) {
+  Begin(Population(4), 4);
+  for (std::int64_t id = 1; id <= 4; ++id) Report(id, 1, 0.1 * static_cast<double>(id));
+  EXPECT_EQ(Trials(), 4) << "step 1 is no multiple of the interval";
+  for (std::int64_t id = 1; id <= 3; ++id) Report(id, 2, 0.1 * static_cast<double>(id));
+  const std::int64_t before = Trials();
+  EXPECT_EQ(before, 4) << "one of four is the worst, which has told more at step 1 already";
+  Report(4, 2, 0.4);
+  EXPECT_EQ(trial(4).state, TrialState::kPruned);
+  EXPECT_THAT(trial(4).reason, HasSubstr("at step 2 it is among the worst, and trial 0 among the "
+                                         "best: trial 4 goes on from there in its place"));
+  ASSERT_EQ(Trials(), before + 1);
+  const Trial& clone = trial(before + 1);
+  EXPECT_EQ(clone.lineage->parent, 0);
+  EXPECT_NE(clone.parameters, trial(1).parameters);
+  EXPECT_EQ(trial(1).state, TrialState::kRunning);
+  EXPECT_EQ(study().counted(), 4);
+}
+
+TEST_F(PopulationTest, WhoIsComparedOnceAtAStepIsNotComparedAgain) {
+  Begin(Population(2), 2);
+  Report(2, 2, 0.9);
+  Report(1, 2, 0.1);
+  EXPECT_EQ(trial(2).state, TrialState::kRunning) << "it was alone when it came there";
+  Report(2, 3, 0.9);
+  EXPECT_EQ(trial(2).state, TrialState::kRunning);
+  Report(1, 4, 0.1);
+  Report(2, 4, 0.9);
+  EXPECT_EQ(trial(2).state, TrialState::kPruned);
+}
+
+TEST_F(PopulationTest, WhoHasComeToTheEndIsNotReplaced) {
+  StudySpec spec = Population(2);
+  spec.max_step = 4;
+  Begin(spec, 2);
+  Report(1, 4, 0.1);
+  Report(2, 4, 0.9);
+  EXPECT_EQ(trial(2).state, TrialState::kRunning);
+  EXPECT_EQ(Trials(), 2);
+}
+
+TEST_F(PopulationTest, WhoHasSavedNothingIsNotTakenOver) {
+  Step(CreateStudy{Population(2), false});
+  Join(2);
+  for (const StartReplicaCommand& start : std::vector(starts_)) {
+    replicas_[start.trial.value] = start.replica;
+    Ready(start.replica);
+    Form(regroups_);
+  }
+  Report(1, 2, 0.1);
+  Report(2, 2, 0.9);
+  EXPECT_EQ(Trials(), 2);
+  EXPECT_EQ(trial(2).state, TrialState::kRunning);
+}
+
+TEST_F(PopulationTest, MembersGoForwardTogetherWhereTheyAreMoreThanSlots) {
+  Begin(Population(2), 1);
+  EXPECT_EQ(Trials(), 1);
+  Report(1, 1, 0.5);
+  EXPECT_TRUE(regroups_.empty());
+  Report(1, 2, 0.4);
+  ASSERT_EQ(regroups_.size(), 1u);
+  EXPECT_TRUE(regroups_[0].membership.members.empty()) << "it saves and gives its slot back";
+  Exit(1);
+  EXPECT_EQ(trial(1).state, TrialState::kPaused);
+  EXPECT_THAT(trial(1).reason, HasSubstr("has come to step 2, and others that wait have not"));
+  ASSERT_EQ(Trials(), 2);
+  TrainThoseThatStart();
+  ASSERT_TRUE(replicas_.contains(2)) << "the other one's turn";
+  Report(2, 1, 0.2);
+  Report(2, 2, 0.1);
+  EXPECT_EQ(trial(2).state, TrialState::kRunning) << "the other one has come as far";
+  EXPECT_EQ(trial(1).state, TrialState::kPaused);
+}
+
+TEST_F(PopulationTest, WhatIsDrawnFollowsFromSeedMemberAndStep) {
+  Begin(Population(2), 2);
+  Report(1, 2, 0.1);
+  Core again(core_.state(), {});
+  Report(2, 2, 0.9);
+  ASSERT_EQ(Trials(), 3);
+  EXPECT_TRUE(study().spec.space.Validate(trial(3).parameters).ok());
+  AgentHello hello{"node", 2, {}};
+  for (const auto& [id, replica] : replicas_) {
+    hello.replicas.push_back({replica, TrialId(id), static_cast<int>(id) - 1, 1,
+                              ReplicaReady{"host:1", {64, 64, 1, 64, true}, 10}});
+  }
+  again.Step(now_, hello);
+  again.Step(now_, FromReplica{replicas_.at(2), ReplicaReport{2, 0.9}});
+  ASSERT_EQ(again.state().trials.size(), 3u) << "after a restart of the service";
+  EXPECT_EQ(again.state().trials.at(TrialId(3)).parameters, trial(3).parameters);
+}
+
+TEST_F(PopulationTest, WhatCannotBeOneIsRefusedByName) {
+  const auto refusal = [](const StudySpec& spec) { return std::string(Validate(spec).message()); };
+  StudySpec spec = Population(4);
+  EXPECT_EQ(refusal(spec), "");
+  spec.pruner = {"median", {}};
+  EXPECT_THAT(refusal(spec), HasSubstr("leave out \"pruner\", got \"median\""));
+  spec = Population(1);
+  EXPECT_THAT(refusal(spec), HasSubstr("\"trials\""));
+  spec = Population(4);
+  spec.batch_mode = BatchMode::kAdaptive;
+  EXPECT_THAT(refusal(spec), HasSubstr("needs \"batch_mode\": \"fixed\""));
+  spec = Population(4);
+  spec.population.parameters = {"y"};
+  EXPECT_THAT(refusal(spec), HasSubstr("\"population\": parameter \"y\""));
+  spec = Population(4);
+  spec.space = *SearchSpace::FromJson(
+      R"({"x": {"_type": "uniform", "_value": [0, 1]}, "y": {"_type": "uniform", "_value": [0, 1]}})");
+  spec.fixed = {{"x", 0.5}};
+  EXPECT_THAT(refusal(spec), HasSubstr("\"x\" is held by \"fixed\""));
+}
+
+}  // namespace
+}  // namespace espalier

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+
+#include "tuner/core/checkpoints/checkpoints.h"
+#include "tuner/core/estimates/compared_curves.h"
+#include "tuner/core/pool/pool_state.h"
+#include "tuner/core/state/turn.h"
+#include "tuner/core/trials/trials.h"
+
+namespace espalier {
+
+// Population-based training (Jaderberg et al. 2017, arXiv:1711.09846): a member of a study's
+// population that is among the worst at equal steps ends as PRUNED, and in the same step a clone of
+// one of the best, with some parameters changed, is made in its place. So parameters and state are
+// always of one moment of one trial, which has both for all of its life, and the record is the
+// clones' lineage.
+//
+// A member is compared when it reports a step that is a multiple of the interval, or the first one
+// after it, with those that have come to that step too. What is drawn follows from the study's
+// seed, the member and the step. Where there are more members than slots, one that is compared, and
+// stays, gives its slots to those that wait and are an interval behind: members go forward
+// together. One owner.
+class Populations {
+ public:
+  Populations(Turn& turn, PoolState& pool, CurvesOfStudies& curves, Trials& trials)
+      : turn_(turn), pool_(pool), curves_(curves), trials_(trials) {}
+
+  void Observe(const Change& change);
+  // Compares those that have reported since the last time.
+  void Compare();
+
+ private:
+  void CompareMember(const Trial& member, std::int64_t step);
+  // Whether more members wait, an interval behind `step`, than slots are free for.
+  bool OthersWaitBehind(const Study& study, std::int64_t step) const;
+
+  Turn& turn_;
+  PoolState& pool_;
+  CurvesOfStudies& curves_;
+  Trials& trials_;
+  std::map<TrialId, std::int64_t> reported_;  // and where each had been compared before
+};
+
+}  // namespace espalier
