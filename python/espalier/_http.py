@@ -16,10 +16,11 @@ _AGAIN_AFTER_S = 0.2
 _NOT_JSON = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
 # Fields that are texts: everywhere else "NaN" is what a reply has in place of a number that JSON does not have.
 _TEXTS = frozenset((
-    "address", "by", "checkpoint", "checkpoint_nodes", "code", "command", "constraints", "directions", "directory", "error", "from",
-    "given", "gpu_type", "group_phase", "held_back", "json", "kind", "last_output", "left_out", "metric", "metrics", "name",
-    "node", "node_template", "not_growing", "not_rehearsed", "note", "notice", "page", "policy", "pruner", "reason",
-    "running", "sampler", "state", "study", "study_json", "text", "to", "uuid", "waits_for", "warnings"))
+    "address", "by", "checkpoint", "checkpoint_nodes", "code", "command", "constraints", "directions", "directory",
+    "error", "fingerprint", "from", "given", "gpu_type", "group_phase", "held_back", "json", "kind", "last_output",
+    "left_out", "like", "metric", "metrics", "name", "node", "node_template", "not_growing", "not_rehearsed", "note",
+    "notice", "page", "policy", "pruner", "reason", "running", "sampler", "state", "study", "study_json", "text",
+    "to", "uuid", "waits_for", "warnings"))
 # Objects whose values are as users gave them, and those with figures under names that users chose.
 _OF_USERS = frozenset(("parameters", "system", "system_attributes", "user", "user_attributes"))
 _FIGURES_BY_NAME = frozenset(("extra", "options"))

@@ -115,9 +115,9 @@ class OpenApi(HttpTest):
                 body = content and content["example"]
                 if content:
                     SCHEMAS.check(body, content["schema"])
-                # No node is there: slots are waited for, and a trial of a client prints where the client is. No policy
-                # gives it slots.
-                others = {"AcquireSlots": (202,), "GetTrialOutput": (409,), "DrainNode": (404,),
+                # No node is there: slots are waited for, and a trial of a client prints where the client is, and has its
+                # state there. No policy gives it slots.
+                others = {"AcquireSlots": (202,), "GetTrialOutput": (409,), "CloneTrial": (409,), "DrainNode": (404,),
                           "StartSimulation": (409,), "GetSimulation": (404,), "pageFile": (404,)}
                 self.check(method, path, operation, body, self.target(path),
                            expected=others.get(operation["operationId"], (200, 201)))

@@ -118,7 +118,7 @@ class Service(TunerTest):
         self.serve(self.dir / "pool.db", self.grpc, self.http)
         self.assertIn(text, self.run_tuner("show", "second", *where).stdout)
         record = json.loads(self.run_tuner("show", "second", "--json", *where).stdout)
-        drawn = [float(trial["parameters"]["x"]) for trial in record["trials"]]
+        drawn = [json.loads(each["json"]) for trial in record["trials"] for each in trial["parameters"]]
         self.assertLess(sum(abs(x - 0.25) for x in drawn) / 4, 0.15)
         self.assertEqual(len(json.loads(record["study"]["study_json"])["like"]["trials"]), 24)
 

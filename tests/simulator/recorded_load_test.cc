@@ -125,6 +125,15 @@ TEST(RecordedLoad, TellsTheFiguresThatItsStudyNeeds) {
   EXPECT_NE(replay.figures.best_trial, 2);
 }
 
+TEST(RecordedLoad, OfAPopulationHasItsClonesAsTrials) {
+  TunerState record = Record("fixed", 2).state;
+  record.studies.begin()->second.spec.population.interval = 2;
+  auto load = MakeRecordedLoad(record, "poolbench");
+  ASSERT_TRUE(load.ok()) << load.status();
+  EXPECT_FALSE((*load)->Study().population.on());
+  EXPECT_EQ(Replay(**load, "fixed", 2).figures.complete, 6);
+}
+
 TEST(RecordedLoad, MayHaveSeveralMetrics) {
   TunerState record = WithSizes(Record("fixed", 2).state);
   Study& study = record.studies.begin()->second;

@@ -251,6 +251,10 @@ TEST(StudySimulator, RefusesWhatItCannotSimulate) {
   bounded.constraints = {{"latency", false, 1}};
   EXPECT_NE(SimulateStudy(*load, bounded, OnePool(1, 1)).status().message().find("constraints"),
             absl::string_view::npos);
+  StudySpec population = spec;
+  population.population.interval = 2;
+  EXPECT_NE(SimulateStudy(*load, population, OnePool(1, 1)).status().message().find("population"),
+            absl::string_view::npos);
   spec.batch_mode = BatchMode::kAdaptive;
   EXPECT_FALSE(SimulateStudy(*load, spec, OnePool(1, 1)).ok());
 }

@@ -207,6 +207,7 @@ class Recorded : public RecordedLoad {
     spec_.fixed.clear();
     spec_.prior.clear();
     spec_.like = {};
+    spec_.population = {};  // clones were recorded as trials of their own
     spec_.batch_mode = BatchMode::kFixed;
     spec_.time_limit_s = 0;
   }

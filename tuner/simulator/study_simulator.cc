@@ -134,6 +134,11 @@ absl::Status CheckCanRun(const Workload& load, const StudySpec& spec,
         absl::StrCat("study \"", spec.name, "\" has \"constraints\" on figures that its trials ",
                      "report, and trials of this load tell their metric alone: want none"));
   }
+  if (spec.population.on()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("study \"", spec.name, "\" is a \"population\", whose members go on from one ",
+                     "another's checkpoints, and simulated trials have none: leave it out"));
+  }
   if (spec.sampler.name == kQueueSampler) {
     return absl::InvalidArgumentError(
         absl::StrCat("study \"", spec.name, "\" has its trials from a queue, and a simulation has ",
