@@ -127,6 +127,7 @@ TEST(RecordedLoad, TellsTheFiguresThatItsStudyNeeds) {
 
 TEST(RecordedLoad, OfAPopulationHasItsClonesAsTrials) {
   TunerState record = Record("fixed", 2).state;
+  record.studies.begin()->second.spec.pruner = {"none", {}};
   record.studies.begin()->second.spec.population.interval = 2;
   auto load = MakeRecordedLoad(record, "poolbench");
   ASSERT_TRUE(load.ok()) << load.status();

@@ -121,6 +121,37 @@ TEST_F(ClonesTest, AnAgentThatIsTooOldIsNotAsked) {
   Save(10);
   EXPECT_TRUE(Clone().status.ok());
   EXPECT_TRUE(copies_.empty());
+  Wait(kHolderPatience_s + 60);
+  EXPECT_EQ(trial(2).state, TrialState::kFail);
+  EXPECT_THAT(trial(2).reason, HasSubstr("is on node a, which did not come back, or has too old"));
+}
+
+TEST_F(ClonesTest, ACheckpointThatIsLostIsNotWaitedForForEver) {
+  TrainParent();
+  Save(10);
+  Clone();
+  Step(CancelTrial{TrialId(1), TrialState::kFail, ""});
+  Step(ReplicaExited{replica_, 0, 0, "", ""});
+  Step(AgentGone{a_});
+  EnterOf("b", 1);
+  EXPECT_EQ(trial(2).state, TrialState::kWaiting) << "it may come back";
+  EnterOf("a", 1);  // with nothing on its disk
+  Wait(60);
+  EXPECT_EQ(trial(2).state, TrialState::kFail);
+  EXPECT_THAT(trial(2).reason, HasSubstr("of trial 0, with which it was to begin, is on no node"));
+}
+
+TEST_F(ClonesTest, ACopyThatAlwaysFailsFailsTheClone) {
+  TrainParent();
+  Save(10);
+  Clone();
+  for (int i = 0; i < kMostCloneTries; ++i) {
+    EXPECT_EQ(trial(2).state, TrialState::kWaiting);
+    Brought(a_, 10, "the disk is full");
+    Wait(kCopyAgainMost_s);
+  }
+  EXPECT_EQ(trial(2).state, TrialState::kFail);
+  EXPECT_THAT(trial(2).reason, HasSubstr("8 times; the last: the disk is full"));
 }
 
 TEST_F(ClonesTest, TheStudyDrawsAsManyTrialsAsWithoutIt) {

@@ -125,7 +125,8 @@ TEST_F(Like, ScoresWhateverTheValues) {
   for (const double value : {3.0, 3.0, 3.0, 1e308, -1e308})
     Add(At(0.1), TrialState::kComplete, value);
   std::vector<double> scores;
-  for (const ScoredTrial& trial : TrialsLike(state_, spec_)->trials) scores.push_back(trial.score);
+  const auto like = TrialsLike(state_, spec_);
+  for (const ScoredTrial& trial : like->trials) scores.push_back(trial.score);
   EXPECT_THAT(scores,
               ::testing::ElementsAre(1, 0, 0, 0, ::testing::DoubleNear(-std::log1p(1), 0.05)));
   Add(At(0.2), TrialState::kComplete, -1e308);
@@ -136,7 +137,8 @@ TEST_F(Like, ScoresWhateverTheValues) {
 
 TEST_F(Like, ScoresEqualsAlike) {
   for (int i = 0; i < 3; ++i) Add(At(0.1), TrialState::kComplete, 0);
-  for (const ScoredTrial& trial : TrialsLike(state_, spec_)->trials) EXPECT_EQ(trial.score, 1);
+  const auto like = TrialsLike(state_, spec_);
+  for (const ScoredTrial& trial : like->trials) EXPECT_EQ(trial.score, 1);
 }
 
 TEST_F(Like, TakesNoMoreThanAStudysTextBears) {

@@ -109,7 +109,8 @@ TEST_F(OutsideMessagesTest, WhatIsNoValueOrTooGoodToBeTrueHasFailed) {
   request_.ended = {Ended(0, std::nan("")), Ended(1, -kInfinity), Ended(2, std::nan(""), true)};
   request_.ended.push_back({3, &parameters_.emplace_back(Parameters{{"u", 7.0}}), 1.0, false, 0});
   ToldHistory told;
-  for (const auto& trial : Message(told)["ended"]) EXPECT_EQ(trial[1], "FAIL") << trial;
+  const auto message = Message(told);
+  for (const auto& trial : message["ended"]) EXPECT_EQ(trial[1], "FAIL") << trial;
 }
 
 TEST_F(OutsideMessagesTest, AnAnswerIsParametersOfTheSpace) {

@@ -19,6 +19,8 @@ inline constexpr int kCopiesWanted = 2;  // of the newest checkpoint, with the f
 // A copy that failed is ordered again after this long, and twice as long each time it fails again.
 inline constexpr double kCopyAgain_s = 1;
 inline constexpr double kCopyAgainMost_s = 300;
+// A clone whose parent's checkpoint could not be copied so often, one time after another, fails.
+inline constexpr int kMostCloneTries = 8;
 // A start that failed because no node could provide the trial's newest checkpoint is tried again in
 // the same way, for kHolderPatience_s.
 inline constexpr double kStartAgain_s = 1;

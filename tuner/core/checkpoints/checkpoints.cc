@@ -98,6 +98,13 @@ void Checkpoints::On(const CheckpointCopied& event) {
   keeping_.due.insert(trial.id);
   if (!event.error.empty()) {
     keeping_.FailedOnce(trial.id, turn_.now());
+    if (trial.lineage->awaited() && keeping_.setbacks.at(trial.id).times >= kMostCloneTries) {
+      trials_.EndTrial(
+          trial.id, TrialState::kFail,
+          absl::StrCat("the checkpoint with which it was to begin could not be copied, ",
+                       kMostCloneTries, " times; the last: ", event.error),
+          std::nullopt);
+    }
     return;
   }
   keeping_.setbacks.erase(trial.id);
@@ -232,12 +239,35 @@ void Checkpoints::OrderParents(const Trial& clone) {
   for (const NodeId holder : copies_.HoldersOfFile(parent)) {
     const auto node = pool_.nodes.find(holder);
     if (node == pool_.nodes.end() || !node->second.connected || !node->second.clones) continue;
+    keeping_.waits.erase(clone.id);
     keeping_.under_way[clone.id] = {holder, newest};
     CopyCheckpointCommand copy{holder, clone.id, newest, {}};
     copy.of = parent.number;
     turn_.Send(std::move(copy));
     return;
   }
+  WaitForParents(clone);
+}
+
+void Checkpoints::WaitForParents(const Trial& clone) {
+  const auto [at, fresh] = keeping_.waits.try_emplace(clone.id);
+  CheckpointKeeping::Wait& wait = at->second;
+  if (fresh) wait.since = turn_.now();
+  if (!SomeNodeIsThere(wait)) return;
+  const Trial& parent = ParentOf(clone);
+  const std::vector<NodeId> away = copies_.HoldersOfFile(parent);
+  const double patience_s = options_.lease_s + (away.empty() ? 0 : kHolderPatience_s);
+  wait.look = After(wait.since, patience_s);
+  if (SecondsBetween(wait.since, turn_.now()) < patience_s) return;
+  keeping_.waits.erase(clone.id);
+  const std::string whose =
+      absl::StrCat("the checkpoint of trial ", parent.number, ", with which it was to begin, ");
+  trials_.EndTrial(clone.id, TrialState::kFail,
+                   away.empty()
+                       ? absl::StrCat(whose, "is on no node any more")
+                       : absl::StrCat(whose, "is on ", copies_.NamesOf(away),
+                                      ", which did not come back, or has too old an agent"),
+                   std::nullopt);
 }
 
 void Checkpoints::BeginWithParents(const Trial& clone, const CheckpointCopied& event) {

@@ -28,7 +28,8 @@ namespace espalier {
 // count, since it says nothing about whether those that have the checkpoint come back.
 //
 // A clone begins with a copy of its parent's newest checkpoint, which is made where that lies, and
-// from then on it is a trial as any other. Until it has it, it waits.
+// from then on it is a trial as any other. Until it has it, it waits; where no node that has the
+// checkpoint comes back, or it cannot be copied, it ends as FAIL.
 //
 // One owner.
 class Checkpoints {
@@ -93,6 +94,7 @@ class Checkpoints {
   void LookAfterAllCheckpoints();
   const Trial& ParentOf(const Trial& clone) const;
   void OrderParents(const Trial& clone);
+  void WaitForParents(const Trial& clone);
   void BeginWithParents(const Trial& clone, const CheckpointCopied& event);
   void OrderCopy(const Trial& trial);
   std::optional<NodeId> PlaceForCopy(const Trial& trial, const std::vector<NodeId>& sources) const;
