@@ -116,22 +116,25 @@ TEST(Perturbation, RefusesByName) {
     return std::string(CheckPerturbation(perturbation, space).message());
   };
   EXPECT_EQ(refusal({.parameters = {"lrr"}}),
-            "population: parameter \"lrr\" is not in the search space");
-  EXPECT_EQ(refusal({.parameters = {"net"}}),
-            "population: parameter \"net\" brings parameters of its own, and cannot change during "
-            "a trial");
-  EXPECT_EQ(refusal({.parameters = {"net/deep/width"}}),
-            "population: parameter \"net/deep/width\" depends on \"net\", and members that differ "
-            "in it cannot take it over");
-  EXPECT_EQ(refusal({.parameters = {}}),
-            "population: \"parameters\" needs the names of those that may change during a trial, "
-            "got none");
+            "\"population\": parameter \"lrr\" is not in the search space");
+  EXPECT_EQ(
+      refusal({.parameters = {"net"}}),
+      "\"population\": parameter \"net\" brings parameters of its own, and cannot change during "
+      "a trial");
+  EXPECT_EQ(
+      refusal({.parameters = {"net/deep/width"}}),
+      "\"population\": parameter \"net/deep/width\" depends on \"net\", and members that differ "
+      "in it cannot take it over");
+  EXPECT_EQ(
+      refusal({.parameters = {}}),
+      "\"population\": \"parameters\" needs the names of those that may change during a trial, "
+      "got none");
   EXPECT_EQ(refusal({.parameters = {"lr"}, .resample_probability = NAN}),
-            "population: \"resample_probability\" needs a number from 0 to 1, got nan");
+            "\"population\": \"resample_probability\" needs a number from 0 to 1, got nan");
   EXPECT_EQ(refusal({.parameters = {"lr"}, .factors = {0.8, 0}}),
-            "population: \"perturb\" needs factors > 0, got 0");
+            "\"population\": \"factors\" needs factors > 0, got 0");
   EXPECT_EQ(refusal({.parameters = {"lr"}, .factors = {}}),
-            "population: \"perturb\" needs a factor at least, got none");
+            "\"population\": \"factors\" needs a factor at least, got none");
 }
 
 }  // namespace

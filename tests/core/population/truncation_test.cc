@@ -30,7 +30,7 @@ class TruncationTest : public ::testing::Test {
     return Select(truncation_, direction, curves, member, step, random_);
   }
 
-  PopulationSpec truncation_{.interval = 10, .quantile = 0.25};
+  PopulationSpec truncation_{.interval = 10, .quantile = 0.25, .parameters = {}};
   std::vector<Points> points_;
   std::vector<bool> ended_;
   Random random_{7};
@@ -141,7 +141,7 @@ TEST_F(TruncationTest, OfEqualsTheLaterTrialIsBehind) {
 }
 
 TEST(ComparedAt, IsTheIntervalThatIsReached) {
-  const PopulationSpec truncation{.interval = 500};
+  const PopulationSpec truncation{.interval = 500, .parameters = {}};
   EXPECT_EQ(ComparedAt(truncation, 0), 0);
   EXPECT_EQ(ComparedAt(truncation, 499), 0);
   EXPECT_EQ(ComparedAt(truncation, 500), 500);

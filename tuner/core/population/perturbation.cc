@@ -73,10 +73,10 @@ absl::Status CheckPerturbation(const PopulationSpec& population, const SearchSpa
   if (!(probability >= 0 && probability <= 1)) {
     return bad("\"resample_probability\" needs a number from 0 to 1, got ", probability);
   }
-  if (population.factors.empty()) return bad("\"perturb\" needs a factor at least, got none");
+  if (population.factors.empty()) return bad("\"factors\" needs a factor at least, got none");
   for (const double factor : population.factors) {
     if (!(factor > 0) || !std::isfinite(factor)) {
-      return bad("\"perturb\" needs factors > 0, got ", factor);
+      return bad("\"factors\" needs factors > 0, got ", factor);
     }
   }
   for (const std::string& name : population.parameters) {
