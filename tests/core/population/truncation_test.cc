@@ -1,9 +1,13 @@
 #include "tuner/core/population/truncation.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <optional>
+#include <set>
 #include <vector>
 
 namespace espalier {
@@ -19,34 +23,40 @@ class TruncationTest : public ::testing::Test {
     ended_.push_back(ended);
     return points_.size() - 1;
   }
-  std::optional<Exploit> Ask(std::size_t member, std::int64_t step = 10,
-                             Direction direction = Direction::kMinimize) {
+  std::vector<Curve> Curves() const {
     std::vector<Curve> curves;
     for (std::size_t i = 0; i < points_.size(); ++i) {
       Curve curve{.trial_number = static_cast<std::int64_t>(i), .points = points_[i]};
       curve.ended = ended_[i];
+      curve.breaks = breaks_.contains(i);
       curves.push_back(curve);
     }
-    return Select(truncation_, direction, curves, member, step, random_);
+    return curves;
+  }
+  Ranking Rank(std::int64_t step = 10, Direction direction = Direction::kMinimize) const {
+    return RankAt(truncation_, direction, Curves(), all_have_come_, step);
+  }
+  // Whom the member takes over from.
+  std::optional<std::size_t> Ask(std::size_t member, std::int64_t step = 10,
+                                 Direction direction = Direction::kMinimize) {
+    const Ranking ranking = Rank(step, direction);
+    if (!std::ranges::count(Losers(ranking, Curves()), member)) return std::nullopt;
+    return WinnerOver(member, ranking, direction, Curves(), step, random_);
   }
 
   PopulationSpec truncation_{.interval = 10, .quantile = 0.25, .parameters = {}};
   std::vector<Points> points_;
   std::vector<bool> ended_;
+  std::set<std::size_t> breaks_;
+  bool all_have_come_ = true;
   Random random_{7};
 };
 
 TEST_F(TruncationTest, WorstOfFourTakesOverFromBest) {
   for (const double value : {0.4, 0.1, 0.3, 0.2}) Add(value);
-  const auto exploit = Ask(0);
-  ASSERT_TRUE(exploit);
-  EXPECT_EQ(exploit->loser, 0U);
-  EXPECT_EQ(exploit->winner, 1U);
-  EXPECT_EQ(exploit->step, 10);
+  EXPECT_EQ(Ask(0), 1U);
   for (const std::size_t other : {1U, 2U, 3U}) EXPECT_FALSE(Ask(other)) << other;
-  const auto largest = Ask(1, 10, Direction::kMaximize);
-  ASSERT_TRUE(largest);
-  EXPECT_EQ(largest->winner, 0U);
+  EXPECT_EQ(Ask(1, 10, Direction::kMaximize), 0U);
 }
 
 // Ray: ceil(n q), or floor(n / 2) where that is more than half; nobody of one alone.
@@ -72,11 +82,26 @@ TEST_F(TruncationTest, EndsAreAsLargeAsInRay) {
   }
 }
 
+// Whoever comes next may be worse, or better.
+TEST_F(TruncationTest, UntilAllHaveComeEndsAreRoundedDown) {
+  std::vector<std::size_t> ends;
+  all_have_come_ = false;
+  for (int i = 0; i < 8; ++i) {
+    Add(i);
+    ends.push_back(Rank().end);
+  }
+  EXPECT_THAT(ends, ::testing::ElementsAre(0, 0, 0, 1, 1, 1, 1, 2));
+  truncation_.quantile = 0.3;
+  EXPECT_EQ(Rank().end, 2U);
+  all_have_come_ = true;
+  EXPECT_EQ(Rank().end, 3U);
+}
+
 TEST_F(TruncationTest, EachOfTheBestIsAsLikely) {
   for (int i = 0; i < 8; ++i) Add(i);
   std::array<int, 8> times{};
   constexpr int kAsked = 20000;
-  for (int i = 0; i < kAsked; ++i) ++times[Ask(7)->winner];
+  for (int i = 0; i < kAsked; ++i) ++times[*Ask(7)];
   EXPECT_EQ(times[0] + times[1], kAsked);
   // Five standard deviations of a fair coin.
   EXPECT_NEAR(times[0], kAsked / 2, 5 * std::sqrt(kAsked) / 2);
@@ -85,28 +110,64 @@ TEST_F(TruncationTest, EachOfTheBestIsAsLikely) {
 TEST_F(TruncationTest, ComparesAtEqualSteps) {
   const std::size_t behind = Add(0.5);
   const std::size_t ahead = Add(0.9);
-  points_[ahead].push_back(
-      {.step = 20, .value = 0.1, .at = {}});  // later, which does not count now
+  points_[ahead].push_back({.step = 20, .value = 0.6, .at = {}});
   EXPECT_FALSE(Ask(behind));
-  const auto exploit = Ask(ahead);
-  ASSERT_TRUE(exploit);
-  EXPECT_EQ(exploit->winner, behind);
+  EXPECT_EQ(Ask(ahead), behind);
+  points_[ahead].back().value = 0.1;
+  EXPECT_FALSE(Ask(ahead)) << "it has found its own way";
 }
 
-TEST_F(TruncationTest, WhoWaitedIsNotCompared) {
-  const std::size_t waited = Add(0.9, 10);  // still in the first interval
+TEST_F(TruncationTest, WhoHasNotComeToTheStepIsNotCompared) {
+  const std::size_t first = Add(0.9, 20);
+  const std::size_t behind = Add(0.1, 19);
+  EXPECT_FALSE(Ask(first, 20));
+  points_[behind].push_back({.step = 20, .value = 0.2, .at = {}});
+  EXPECT_EQ(Ask(first, 20), behind);
+}
+
+// One that reports every few steps comes to a multiple of the interval with the next report.
+TEST_F(TruncationTest, WhatCountsIsTheNewestValueAtOrBeforeTheStep) {
+  const std::size_t sparse = Add(0.9, 17);
+  points_[sparse].push_back({.step = 23, .value = 0.8, .at = {}});
+  const std::size_t other = Add(0.5, 20);
+  EXPECT_EQ(Ask(sparse, 20), other);
+}
+
+TEST_F(TruncationTest, WhoHasToldNothingInTheIntervalIsNotCompared) {
+  const std::size_t waited = Add(0.9, 10);
+  points_[waited].push_back({.step = 21, .value = 0.9, .at = {}});
   const std::size_t second = Add(0.5, 20);
-  EXPECT_FALSE(Ask(second, 20)) << "it is alone";
-  const std::size_t third = Add(0.4, 15);  // its newest value of the second one
-  const auto exploit = Ask(second, 20);
-  ASSERT_TRUE(exploit) << "trial " << waited << " does not stand in as the loser";
-  EXPECT_EQ(exploit->winner, third);
+  EXPECT_THAT(Rank(20).members, ::testing::ElementsAre(second));
 }
 
-TEST_F(TruncationTest, WhoHasEndedIsNotCompared) {
-  const std::size_t member = Add(0.5);
+TEST_F(TruncationTest, NoMoreAreReplacedThanTheEndHas) {
+  for (int i = 0; i < 7; ++i) Add(i);
+  Add(9);
+  ASSERT_EQ(Rank().end, 2U);
+  EXPECT_THAT(Losers(Rank(), Curves()), ::testing::ElementsAre(7, 6));
+  ended_[3] = true;  // it was among the worst while some had not come
+  EXPECT_THAT(Losers(Rank(), Curves()), ::testing::ElementsAre(7));
+  ended_[7] = true;
+  EXPECT_THAT(Losers(Rank(), Curves()), ::testing::IsEmpty());
+}
+
+TEST_F(TruncationTest, WhoHasEndedIsNoWinner) {
   Add(0.1, 10, /*ended=*/true);
-  EXPECT_FALSE(Ask(member));
+  const std::size_t second = Add(0.2);
+  for (int i = 0; i < 5; ++i) Add(0.3 + i);
+  const std::size_t last = Add(9);
+  ASSERT_EQ(Rank().end, 2U);
+  EXPECT_EQ(Ask(last), second);
+}
+
+TEST_F(TruncationTest, WhoBreaksAConstraintIsBehind) {
+  const std::size_t breaks = Add(0.1);
+  breaks_.insert(breaks);
+  const std::size_t keeps = Add(0.5);
+  EXPECT_EQ(Ask(breaks), keeps);
+  EXPECT_FALSE(Ask(keeps));
+  breaks_.insert(keeps);
+  EXPECT_FALSE(Ask(keeps)) << "nobody is worth copying";
 }
 
 TEST_F(TruncationTest, WhatDoesNotCountIsBadInBothDirections) {
@@ -115,9 +176,7 @@ TEST_F(TruncationTest, WhatDoesNotCountIsBadInBothDirections) {
     ended_.clear();
     const std::size_t bad = Add(NAN);
     const std::size_t good = Add(direction == Direction::kMinimize ? 1e300 : -1e300);
-    const auto exploit = Ask(bad, 10, direction);
-    ASSERT_TRUE(exploit);
-    EXPECT_EQ(exploit->winner, good);
+    EXPECT_EQ(Ask(bad, 10, direction), good);
     EXPECT_FALSE(Ask(good, 10, direction));
     points_[good][0].value = NAN;
     EXPECT_FALSE(Ask(bad, 10, direction)) << "nobody is worth copying";
@@ -135,9 +194,7 @@ TEST_F(TruncationTest, NobodyTakesOverFromAnEqual) {
 TEST_F(TruncationTest, OfEqualsTheLaterTrialIsBehind) {
   for (const double value : {0.5, 0.1, 0.5, 0.1}) Add(value);
   EXPECT_FALSE(Ask(0));
-  const auto exploit = Ask(2);
-  ASSERT_TRUE(exploit);
-  EXPECT_EQ(exploit->winner, 1U);
+  EXPECT_EQ(Ask(2), 1U);
 }
 
 TEST(ComparedAt, IsTheIntervalThatIsReached) {

@@ -71,15 +71,52 @@ TEST_F(PopulationTest, ACloneOfTheBestTakesTheWorstsPlace) {
   EXPECT_EQ(study().counted(), 4);
 }
 
-TEST_F(PopulationTest, WhoIsComparedOnceAtAStepIsNotComparedAgain) {
+TEST_F(PopulationTest, WhoCameFirstIsReplacedOnceOthersHaveComeAfter) {
   Begin(Population(2), 2);
   Report(2, 2, 0.9);
-  Report(1, 2, 0.1);
+  Report(2, 3, 0.8);
   EXPECT_EQ(trial(2).state, TrialState::kRunning) << "it was alone when it came there";
-  Report(2, 3, 0.9);
+  Report(1, 2, 0.1);
+  EXPECT_EQ(trial(2).state, TrialState::kPruned);
+  EXPECT_THAT(trial(2).reason, HasSubstr("at step 2 it is among the worst, and trial 0 among"));
+  EXPECT_EQ(trial(3).lineage->parent, 0);
+}
+
+TEST_F(PopulationTest, WhoIsBetterByNowIsNotReplacedForWhatWas) {
+  Begin(Population(2), 2);
+  Report(2, 2, 0.9);
+  Report(2, 3, 0.05);
+  Report(1, 2, 0.1);
+  EXPECT_EQ(Trials(), 2);
   EXPECT_EQ(trial(2).state, TrialState::kRunning);
-  Report(1, 4, 0.1);
-  Report(2, 4, 0.9);
+}
+
+TEST_F(PopulationTest, AsManyAreReplacedInWhateverOrderTheyCome) {
+  Begin(Population(8), 8);
+  for (std::int64_t id = 8; id >= 1; --id) Report(id, 2, 0.1 * static_cast<double>(id));
+  EXPECT_EQ(Trials(), 10) << "two of eight";
+  for (const std::int64_t id : {7, 8}) EXPECT_EQ(trial(id).state, TrialState::kPruned) << id;
+  for (std::int64_t id = 1; id <= 6; ++id) {
+    EXPECT_EQ(trial(id).state, TrialState::kRunning) << id;
+    Report(id, 3, 0.1);
+  }
+  EXPECT_EQ(Trials(), 10);
+}
+
+TEST_F(PopulationTest, WhoComesWorstOfManyIsReplacedBeforeAllHaveCome) {
+  Begin(Population(8), 8);
+  for (std::int64_t id = 1; id <= 8; ++id) {
+    Report(id, 2, 0.1 * static_cast<double>(id));
+    EXPECT_EQ(Trials(), id < 4 ? 8 : id < 8 ? 9 : 10) << id;
+  }
+  for (const std::int64_t id : {4, 8}) EXPECT_EQ(trial(id).state, TrialState::kPruned) << id;
+}
+
+TEST_F(PopulationTest, WhoHasFailedIsNotWaitedFor) {
+  Begin(Population(3), 3);
+  Step(CancelTrial{TrialId(3), TrialState::kFail, ""});
+  Report(2, 2, 0.9);
+  Report(1, 2, 0.1);
   EXPECT_EQ(trial(2).state, TrialState::kPruned);
 }
 
@@ -121,10 +158,22 @@ TEST_F(PopulationTest, MembersGoForwardTogetherWhereTheyAreMoreThanSlots) {
   ASSERT_EQ(Trials(), 2);
   TrainThoseThatStart();
   ASSERT_TRUE(replicas_.contains(2)) << "the other one's turn";
-  Report(2, 1, 0.2);
-  Report(2, 2, 0.1);
+  Report(2, 1, 0.5);
+  Report(2, 2, 0.4);
   EXPECT_EQ(trial(2).state, TrialState::kRunning) << "the other one has come as far";
   EXPECT_EQ(trial(1).state, TrialState::kPaused);
+}
+
+TEST_F(PopulationTest, WhoIsPausedAmongTheWorstIsReplaced) {
+  Begin(Population(2), 1);
+  Report(1, 2, 0.4);
+  Exit(1);
+  TrainThoseThatStart();
+  Report(2, 2, 0.1);
+  EXPECT_EQ(trial(1).state, TrialState::kPruned);
+  ASSERT_EQ(Trials(), 3);
+  EXPECT_EQ(trial(3).lineage->parent, 1);
+  EXPECT_EQ(trial(2).state, TrialState::kRunning) << "the clone begins where it is";
 }
 
 TEST_F(PopulationTest, WhatIsDrawnFollowsFromSeedMemberAndStep) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "base/random.h"
 #include "tuner/core/state/curve.h"
@@ -11,30 +12,38 @@
 
 namespace espalier {
 
-struct Exploit {
-  std::size_t loser = 0;  // indices into the members
-  std::size_t winner = 0;
-  std::int64_t step = 0;  // at which they were compared
-};
-
 // The multiple of the interval up to which a member that has come to `step` is to be compared; 0:
 // it has not come to the first.
 std::int64_t ComparedAt(const PopulationSpec& population, std::int64_t step);
 
+// Members that have come to a step, by what each told last at or before it: the best one first.
+struct Ranking {
+  std::vector<std::size_t> members;  // indices into those given
+  std::size_t end = 0;  // so many of them at each end are among the best, and the worst
+};
+
 // PBT's truncation selection (Jaderberg et al. 2017, arXiv:1711.09846, section 4.1.1), with the
-// quantiles of Ray Tune. Whether the member, which has come to `step`, should go on with the state
-// of another, and of which. `step` is a multiple of the interval.
+// quantiles of Ray Tune, at equal steps. `step` is a multiple of the interval.
 //
-// Members are compared at equal steps: by their newest value at or before `step`, however much
-// further they are. One that has told none since the interval before is not compared: it may have
-// waited for a slot, and is neither ahead nor behind. Nor are those that have ended.
+// A member has come to `step` if it has told a value there or further on, and one since the
+// interval before: who waited for a slot is neither ahead nor behind. Those that have ended since
+// then count too, so that nobody comes to be among the worst in the place of one that was replaced.
+// Members that break a constraint are behind all that do not, and what does not count
+// is worse than all that does; equal values are ordered by trial number.
 //
-// Of n compared members ceil(quantile n) at each end are losers and winners, or floor(n / 2) where
-// that would be more than half. Equal values are ordered by trial number, and what does not count
-// is worse than all that does. The winner is any of its end, each as likely. Nobody takes over from
-// a member that is not strictly better. The order of `members` does not matter to who is compared.
-std::optional<Exploit> Select(const PopulationSpec& population, Direction direction,
-                              std::span<const Curve> members, std::size_t member, std::int64_t step,
-                              Random& random);
+// With a quantile q of n members an end has ceil(q n) of them once `all_have_come`, and floor(q n)
+// until then, when the others may be worse or better; never more than half.
+Ranking RankAt(const PopulationSpec& population, Direction direction,
+               std::span<const Curve> members, bool all_have_come, std::int64_t step);
+
+// Of the worst of the ranking those that are to be replaced, the worst one first: they have not
+// ended, and are no more than those that were replaced before leave of them.
+std::vector<std::size_t> Losers(const Ranking& ranking, std::span<const Curve> members);
+
+// One of the best that train on, each as likely, for a loser to go on from; none
+// if no other is strictly better, at the ranking's step and by what both have told last.
+std::optional<std::size_t> WinnerOver(std::size_t member, const Ranking& ranking,
+                                      Direction direction, std::span<const Curve> members,
+                                      std::int64_t step, Random& random);
 
 }  // namespace espalier

@@ -1,5 +1,6 @@
 #include "tuner/core/studies/populations.h"
 
+#include <algorithm>
 #include <optional>
 #include <span>
 #include <string>
@@ -42,41 +43,63 @@ void Populations::Compare() {
     const Trial& member = turn_.TrialAt(id);
     const Study& study = turn_.StudyAt(member.study);
     if (member.state != TrialState::kRunning || study.state != StudyState::kRunning) continue;
-    // Who has come to the end has nothing to gain from another.
-    const std::int64_t last = pool_.LastStepOf(study);
-    if (last > 0 && member.values.back().step >= last) continue;
     const std::int64_t step = ComparedAt(study.spec.population, member.values.back().step);
-    if (step > before) CompareMember(member, step);
+    if (step <= before) continue;
+    CompareAt(study, step);
+    if (member.state != TrialState::kRunning || HasComeToTheEnd(member)) continue;
+    if (OthersWaitBehind(study, step)) {
+      trials_.PauseTrial(id, absl::StrCat("population: has come to step ", step,
+                                          ", and others that wait have not"));
+    }
   }
 }
 
-void Populations::CompareMember(const Trial& member, std::int64_t step) {
-  const Study& study = turn_.StudyAt(member.study);
+void Populations::CompareAt(const Study& study, std::int64_t step) {
   const StudySpec& spec = study.spec;
-  const std::uint64_t of_member =
-      MixSeed(spec.seed ^ kSeedOfPopulations, static_cast<std::uint64_t>(member.number));
-  Random random(MixSeed(of_member, static_cast<std::uint64_t>(step)));
-  const std::span<const Curve> curves = curves_.Of(turn_.state(), study);
-  const std::optional<Exploit> exploit =
-      Select(spec.population, spec.direction(), curves, static_cast<std::size_t>(member.number),
-             step, random);
-  const Trial* winner = exploit ? &turn_.TrialAt(study.trials[exploit->winner]) : nullptr;
-  // Nothing can be taken over from one that saves in files of its own while it runs.
-  if (winner != nullptr && !NewestAsFile(*winner).name.empty()) {
-    Parameters parameters = Perturb(spec.population, spec.space, winner->parameters, random);
-    const std::int64_t clone = std::ssize(study.trials);
-    const double value = member.values.back().value;
-    trials_.EndTrial(
-        member.id, TrialState::kPruned,
-        absl::StrCat("population: at step ", step, " it is among the worst, and trial ",
-                     winner->number, " among the best: trial ", clone,
-                     " goes on from there in its place"),
-        value);
-    EmitClone(turn_, *winner, std::move(parameters));
-  } else if (OthersWaitBehind(study, step)) {
-    trials_.PauseTrial(member.id, absl::StrCat("population: has come to step ", step,
-                                               ", and others that wait have not"));
+  const Ranking ranking =
+      RankAt(spec.population, spec.direction(), curves_.Of(turn_.state(), study),
+             !OthersMayCome(study, step), step);
+  for (const std::size_t loser : Losers(ranking, curves_.Of(turn_.state(), study))) {
+    const Trial& member = turn_.TrialAt(study.trials[loser]);
+    if (HasComeToTheEnd(member)) continue;
+    const std::uint64_t of_member =
+        MixSeed(spec.seed ^ kSeedOfPopulations, static_cast<std::uint64_t>(member.number));
+    Random random(MixSeed(of_member, static_cast<std::uint64_t>(step)));
+    const std::optional<std::size_t> winner = WinnerOver(
+        loser, ranking, spec.direction(), curves_.Of(turn_.state(), study), step, random);
+    if (winner) Replace(member, turn_.TrialAt(study.trials[*winner]), step, random);
   }
+}
+
+void Populations::Replace(const Trial& member, const Trial& winner, std::int64_t step,
+                          Random& random) {
+  // Nothing can be taken over from one that saves in files of its own while it runs.
+  if (NewestAsFile(winner).name.empty()) return;
+  const Study& study = turn_.StudyAt(member.study);
+  Parameters parameters =
+      Perturb(study.spec.population, study.spec.space, winner.parameters, random);
+  const std::int64_t clone = std::ssize(study.trials);
+  const double value = member.values.back().value;
+  trials_.EndTrial(member.id, TrialState::kPruned,
+                   absl::StrCat("population: at step ", step, " it is among the worst, and trial ",
+                                winner.number, " among the best: trial ", clone,
+                                " goes on from there in its place"),
+                   value);
+  EmitClone(turn_, winner, std::move(parameters));
+}
+
+// Who has come to the end has nothing to gain from another.
+bool Populations::HasComeToTheEnd(const Trial& member) const {
+  const std::int64_t last = pool_.LastStepOf(turn_.StudyAt(member.study));
+  return last > 0 && member.values.back().step >= last;
+}
+
+bool Populations::OthersMayCome(const Study& study, std::int64_t step) const {
+  if (study.counted() < study.spec.max_trials) return true;
+  return std::ranges::any_of(pool_.live, [&](const auto& entry) {
+    const Trial& trial = *entry.second.trial;
+    return trial.study == study.id && StepOfMember(turn_.state(), trial) < step;
+  });
 }
 
 bool Populations::OthersWaitBehind(const Study& study, std::int64_t step) const {

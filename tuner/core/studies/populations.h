@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 
+#include "base/random.h"
 #include "tuner/core/checkpoints/checkpoints.h"
 #include "tuner/core/estimates/compared_curves.h"
 #include "tuner/core/pool/pool_state.h"
@@ -17,11 +18,12 @@ namespace espalier {
 // always of one moment of one trial, which has both for all of its life, and the record is the
 // clones' lineage.
 //
-// A member is compared when it reports a step that is a multiple of the interval, or the first one
-// after it, with those that have come to that step too. What is drawn follows from the study's
-// seed, the member and the step. Where there are more members than slots, one that is compared, and
-// stays, gives its slots to those that wait and are an interval behind: members go forward
-// together. One owner.
+// Whenever a member comes to a multiple of the interval, all are compared that have come there. One
+// that came first may be found among the worst when others have come after it: it is replaced then,
+// also while it is paused. What is drawn follows from the study's seed, the member, the step and
+// those that had come. Where there are more members than slots, one that is compared, and stays,
+// gives its slots to those that wait and are an interval behind: members go forward together. One
+// owner.
 class Populations {
  public:
   Populations(Turn& turn, PoolState& pool, CurvesOfStudies& curves, Trials& trials)
@@ -32,7 +34,12 @@ class Populations {
   void Compare();
 
  private:
-  void CompareMember(const Trial& member, std::int64_t step);
+  // Replaces those that are among the worst of all that have come to `step`.
+  void CompareAt(const Study& study, std::int64_t step);
+  void Replace(const Trial& member, const Trial& winner, std::int64_t step, Random& random);
+  bool HasComeToTheEnd(const Trial& member) const;
+  // Whether members are behind the step that may come there.
+  bool OthersMayCome(const Study& study, std::int64_t step) const;
   // Whether more members wait, an interval behind `step`, than slots are free for.
   bool OthersWaitBehind(const Study& study, std::int64_t step) const;
 
