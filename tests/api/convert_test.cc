@@ -216,6 +216,29 @@ TEST(RemainingSeconds, FollowsThePaceOfTrialsAndCountsHalfOfAHalfDoneOne) {
   EXPECT_DOUBLE_EQ(running.RemainingAt(12), 1);
 }
 
+// The clone that waits has told nothing, and will go on where the one was that it replaces.
+TEST(RemainingSeconds, OfAPopulationFollowsHowFarItsMembersAre) {
+  StudySpec spec;
+  spec.max_step = 10;
+  spec.max_trials = 2;
+  spec.population.interval = 2;
+  TunerState state;
+  state.Apply(StudyCreated{StudyId(1), spec, Time{}});
+  for (const int number : {0, 1, 2}) {
+    state.Apply(TrialCreated{TrialId(number + 1), StudyId(1), number, {}, Time{}});
+  }
+  for (const int member : {1, 2}) {
+    state.Apply(TrialStateChanged{TrialId(member), TrialState::kRunning, Time{}});
+    state.Apply(ValueReported{TrialId(member), {2, 0.1, 0, {}, 0}});
+  }
+  state.Apply(TrialCloned{TrialId(3), {0, 0}});
+  state.Apply(TrialStateChanged{TrialId(2), TrialState::kPruned, Time{}});
+  const Study& study = state.studies.at(StudyId(1));
+  EXPECT_DOUBLE_EQ(RemainingSeconds(study, state, TimeFromSeconds(5)), 20);
+  state.Apply(ValueReported{TrialId(3), {3, 0.1, 0, {}, 0}});
+  EXPECT_DOUBLE_EQ(RemainingSeconds(study, state, TimeFromSeconds(6)), 18);
+}
+
 TEST(RemainingSeconds, IsZeroForAnEndedStudy) {
   Running running;
   running.study.state = StudyState::kComplete;

@@ -55,8 +55,12 @@ std::optional<TrialTally::Best> BestByWalk(const TunerState& state, const Study&
 }
 
 double DoneByWalk(const TunerState& state, const Study& study) {
+  const bool population = study.spec.population.on();
   double done = 0;
+  double placed = 0;
   state.ForEachTrial(study, [&](const Trial& trial) {
+    if (population && trial.state == TrialState::kPruned) return;
+    placed += Ended(trial.state) || !trial.values.empty() || !trial.lineage->cloned() ? 1 : 0;
     if (Ended(trial.state)) {
       done += 1;
     } else if (study.spec.max_step > 0 && !trial.values.empty()) {
@@ -65,7 +69,8 @@ double DoneByWalk(const TunerState& state, const Study& study) {
           0.0, 1.0);
     }
   });
-  return done;
+  if (!population) return done;
+  return placed > 0 ? done / placed * static_cast<double>(study.spec.max_trials) : 0;
 }
 
 void ExpectAsWalked(const TunerState& state, Time now) {
@@ -127,6 +132,8 @@ class Changes {
     spec.directions = {Draw(2) > 0 ? Direction::kMaximize : Direction::kMinimize};
     if (Draw(8) == 0) spec.directions.push_back(Direction::kMinimize);
     if (Draw(3) == 0) spec.constraints = {{"a", false, 1}};
+    spec.max_trials = 8;
+    spec.population.interval = Draw(2);
     state.Apply(StudyCreated{kTallied, spec, now});
     for (int node = 1; node <= kNodes; ++node) {
       state.Apply(NodeRegistered{NodeId(node), absl::StrCat("n", node)});
@@ -141,6 +148,7 @@ class Changes {
       Parameters parameters = {{"x", 0.5}};
       if (Draw(2) == 0) parameters.push_back({"y", 0.5});
       state.Apply(TrialCreated{TrialId(trials + 1), kTallied, trials, parameters, now});
+      if (trials > 0 && Draw(2) == 0) state.Apply(TrialCloned{TrialId(trials + 1), {Draw(2), 0}});
     } else if (kind == 1) {
       // The clock of another run of the service may be behind.
       const Time since = After(now, -static_cast<double>(Draw(3) * Draw(300)));
@@ -193,6 +201,8 @@ class Changes {
       state.Apply(TrialAttributeSet{trial.id, true, "constraints:a", Draw(2) == 0 ? "1" : "0"});
     } else if (kind == 6 && Draw(4) == 0) {
       state.Apply(GenerationAdvanced{trial.id, trial.generation + 1});
+    } else if (kind == 6 && trial.lineage->awaited()) {
+      state.Apply(TrialCloned{trial.id, {trial.lineage->parent, 0, Draw(100), "f"}});
     } else {
       ValueReported told{trial.id, {Step(), Value(), 0, now, 0}, {}, /*replace=*/true};
       if (Draw(2) == 0) told.extra = {{"a", Draw(4)}};

@@ -103,9 +103,9 @@ class Applier {
 
   void operator()(const TrialDrawn& c) { TrialAt(c.id).draw = ToText(c.draw); }
   void operator()(const TrialCloned& c) {
-    Trial& trial = TrialAt(c.id);
+    const Trial& trial = TrialAt(c.id);
     if (!trial.lineage->cloned()) ++StudyAt(trial.study).clones;
-    trial.lineage = c.lineage;
+    Tallied(c.id, [&c](Trial& clone) { clone.lineage = c.lineage; });
   }
 
   void operator()(const StudyDeleted& c) {

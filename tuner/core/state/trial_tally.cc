@@ -18,16 +18,20 @@ TrialTally::TrialTally(const StudySpec& spec)
     : direction_(spec.direction()),
       ranked_(spec.directions.size() == 1),
       of_pool_(!spec.by_clients()),
-      max_step_(spec.max_step) {}
+      max_step_(spec.max_step),
+      members_(spec.population.on() ? spec.max_trials : 0) {}
 
 std::int64_t TrialTally::ended() const {
   return count(TrialState::kComplete) + count(TrialState::kPruned) + count(TrialState::kFail);
 }
 
 double TrialTally::done() const {
-  const auto ended_ones = static_cast<double>(ended());
-  if (max_step_ == 0) return ended_ones;
-  return ended_ones + static_cast<double>(steps_) / static_cast<double>(max_step_);
+  const double begun =
+      max_step_ > 0 ? static_cast<double>(steps_) / static_cast<double>(max_step_) : 0;
+  if (members_ == 0) return static_cast<double>(ended()) + begun;
+  const auto over = static_cast<double>(ended() - count(TrialState::kPruned));
+  const double placed = over + static_cast<double>(placed_);
+  return placed > 0 ? (over + begun) / placed * static_cast<double>(members_) : 0;
 }
 
 double TrialTally::slot_seconds() const { return static_cast<double>(slot_us_) / kMicroseconds; }
@@ -38,6 +42,9 @@ void TrialTally::Count(const Trial& trial, int sign) {
     // Clients of Optuna may give any step.
     steps_ += sign * std::clamp<std::int64_t>(trial.values.back().step, 0, max_step_);
   }
+  // A clone begins where its parent was, which it has told with its first value.
+  const bool placed = !trial.values.empty() || !trial.lineage->cloned();
+  if (!Ended(trial.state) && placed) placed_ += sign;
   const auto number = static_cast<std::size_t>(trial.number);
   if (held_times_.size() <= number) held_times_.resize(number + 1);
   if (trial.state == TrialState::kFail && !trial.cancelled) CountFailure(trial, sign);

@@ -77,7 +77,9 @@ class TrialTally {
 
   std::int64_t count(TrialState state) const { return by_state_[static_cast<std::size_t>(state)]; }
   std::int64_t ended() const;
-  // Trials' worth of work done: an ended trial is one, another the share of its steps.
+  // Trials' worth of work done: an ended trial is one, another the share of its steps. In a
+  // population what a pruned member has done is in the clone that goes on in its place, so all of
+  // its members are as far as those are on average that have told how far.
   double done() const;
   const std::optional<Best>& best() const { return best_; }
   // Whether any was in a group of replicas; whether any has told values or is complete.
@@ -124,8 +126,10 @@ class TrialTally {
   bool ranked_ = true;  // there is no best of several directions
   bool of_pool_ = false;
   std::int64_t max_step_ = 0;
+  std::int64_t members_ = 0;  // of the population; 0: it is none
   std::array<std::int64_t, 6> by_state_{};
-  std::int64_t steps_ = 0;  // of trials that have not ended
+  std::int64_t steps_ = 0;   // of trials that have not ended
+  std::int64_t placed_ = 0;  // of these, those whose share of the work is known
   std::int64_t in_group_ = 0;
   std::int64_t at_work_ = 0;
   std::map<std::string, Readers> readers_;
