@@ -96,7 +96,7 @@ class Clones(TunerTest):
             self.assertAlmostEqual(rate, 0.1 * 0.5 ** (epoch // 2))
         self.assertEqual([value["step"] for value in self.trial(1)["values"]], list(range(4, EPOCHS + 1)))
         shown = self.run_tuner("show", "e2e", "--trial", 1, "--db", self.run_dir / "espalier.db").stdout
-        self.assertIn("of trial 0, from step 30", shown)
+        self.assertIn("of trial 0, from its checkpoint of step 30", shown)
 
         other_width = self.trial(2)
         self.assertEqual(other_width["state"], "TRIAL_FAIL")

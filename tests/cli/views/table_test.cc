@@ -89,6 +89,17 @@ TEST(RenderTable, LeavesOutColumnsInWhichNoTrialHasAText) {
             "trial  state     episode_reward_…    step");
 }
 
+TEST(RenderTable, SaysOfWhichTrialOneIsAClone) {
+  v1::StudyDetails details = SampleStudy();
+  EXPECT_EQ(Texts(RenderTable(details, Size(120, 40)))[3].find("clone of"), std::string::npos);
+  v1::Trial& clone = *details.mutable_trials(4);
+  clone.mutable_lineage()->set_parent(3);
+  const std::vector<std::string> shown = Texts(RenderTable(details, Size(120, 40)));
+  EXPECT_EQ(shown[3].substr(0, 24), "trial  clone of  state  ");
+  EXPECT_EQ(shown[4].substr(0, 24), "    3            RUNNING");
+  EXPECT_EQ(shown[8].substr(0, 24), "    4         3  WAITING");
+}
+
 TEST(RenderTable, NoLineIsWiderThanTheTerminal) {
   for (std::size_t width = kMinTableWidth; width <= 200; ++width) {
     for (const TableLine& line : RenderTable(SampleStudy(), Size(width, 40))) {

@@ -83,7 +83,7 @@ std::string SlotsText(const v1::StudyDetails& details, const v1::Trial& trial, d
 
 std::string Known(double value) { return value > 0 ? FormatValue(value) : ""; }
 
-std::vector<Column> AllColumns(const v1::StudyDetails& details, double now) {
+std::vector<Column> ColumnsOfAnyStudy(const v1::StudyDetails& details, double now) {
   const std::string metric = details.study().metric().empty() ? "" : MetricNames(details.study());
   return {
       {.heading = "trial",
@@ -139,6 +139,19 @@ std::vector<Column> AllColumns(const v1::StudyDetails& details, double now) {
              return HasEnded(t.state()) ? "" : fmt::format("{:.2f}", t.promise());
            }},
   };
+}
+
+// Where any trial is a clone, also of which one, next to the trial's own number.
+std::vector<Column> AllColumns(const v1::StudyDetails& details, double now) {
+  std::vector<Column> columns = ColumnsOfAnyStudy(details, now);
+  if (!std::ranges::any_of(details.trials(), &v1::Trial::has_lineage)) return columns;
+  const auto parent = [](const v1::Trial& trial) {
+    return trial.has_lineage() ? std::to_string(trial.lineage().parent()) : "";
+  };
+  columns.insert(
+      columns.begin() + 1,
+      Column{.heading = "clone of", .width = 8, .keep = 35, .right = true, .text = parent});
+  return columns;
 }
 
 // Fills the columns with the trials that are shown, and makes them as wide as their texts. Columns

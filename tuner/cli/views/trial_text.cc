@@ -162,8 +162,9 @@ void AddFigures(const TrainingFigures& figures, Lines& lines) {
 // "by gp, which knew 128 trials: 120-125 ran, 90@9 was held back (trial@step); lr was given".
 std::string LineageText(const v1::Lineage& lineage) {
   std::string text = fmt::format("of trial {}", static_cast<long>(lineage.parent()));
-  text += lineage.has_step() ? fmt::format(", from step {}", static_cast<long>(lineage.step()))
-                             : ", whose checkpoint it waits for";
+  text += lineage.has_step()
+              ? fmt::format(", from its checkpoint of step {}", static_cast<long>(lineage.step()))
+              : ", whose checkpoint it waits for";
   if (lineage.founder() == lineage.parent()) return text;
   return text + fmt::format("; the line began with trial {}", static_cast<long>(lineage.founder()));
 }
