@@ -20,7 +20,7 @@ TEST(EventLines, TellsEachDecisionWithItsReason) {
                    "(first free slot)"),
           EndsWith(" trial 1 started on 1 slot: lr=1 batch_size=64 scaling_rule=linear "
                    "(first free slot)"),
-          EndsWith(" trial 1 pruned, accuracy 0.1 at step 2 (below the median)"),
+          EndsWith(" trial 1 pruned at step 2, best accuracy 0.1 (below the median)"),
           EndsWith(" trial 0 grew 1 -> 2 slots (most promising)"),
           EndsWith(" trial 2 failed (exit code 3)"), "    | loading", "    | out of <memory>",
           EndsWith(" trial 3 grew 1 -> 2 slots (most promising)")));

@@ -72,8 +72,11 @@ std::string TrialLine(const v1::StudyDetails& details, const v1::Decision& decis
   const std::string& kind = decision.kind();
   if (trial != nullptr && kind == "start") line += ": " + DisplayParameters(*trial);
   if (trial != nullptr && (kind == "finish" || kind == "prune") && trial->has_value()) {
-    line += fmt::format(", {} {}", details.study().metric(), FormatValue(trial->value()));
-    if (trial->step() > 0) line += fmt::format(" at step {}", trial->step());
+    const std::string value =
+        fmt::format("{} {}", details.study().metric(), FormatValue(trial->value()));
+    const std::string step = trial->step() > 0 ? fmt::format(" at step {}", trial->step()) : "";
+    // A pruned trial's value is the best one that it has told at any step.
+    line += kind == "prune" ? step + ", best " + value : ", " + value + step;
   }
   if (!decision.reason().empty()) line += fmt::format(" ({})", decision.reason());
   return line;
