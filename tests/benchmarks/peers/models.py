@@ -1,4 +1,6 @@
 """The nets of workloads.h for the peers, with the same data shapes, batches and optimizer."""
+import os
+
 import torch
 import torch.nn.functional as F
 
@@ -43,6 +45,16 @@ def make(name):
     """net, inputs, labels, global batch size"""
     net, shape, batch = WORKLOADS[name]
     return net(), torch.randn(SAMPLES, *shape), torch.randint(10, (SAMPLES,)), batch
+
+
+def save(folder, net, optimizer):
+    """What training has made of them."""
+    torch.save((net.state_dict(), optimizer.state_dict()), os.path.join(folder, "state.pt"))
+
+
+def load(folder, net, optimizer):
+    for part, state in zip((net, optimizer), torch.load(os.path.join(folder, "state.pt"))):
+        part.load_state_dict(state)
 
 
 def make_optimizer(net):

@@ -28,7 +28,7 @@ def main(members, slots, epochs, steps, reuse):
             import models
             torch.set_num_threads(1)
             torch.manual_seed(0)
-            self.torch, self.restored = torch, False
+            self.torch, self.models, self.restored = torch, models, False
             self.net, self.inputs, self.labels, self.batch = models.make("small")
             self.optimizer = models.make_optimizer(self.net)
             self.take(config)
@@ -60,12 +60,10 @@ def main(members, slots, epochs, steps, reuse):
             return {"loss": sum(losses) / len(losses)}
 
         def save_checkpoint(self, folder):
-            self.torch.save((self.net.state_dict(), self.optimizer.state_dict()), os.path.join(folder, "state.pt"))
+            self.models.save(folder, self.net, self.optimizer)
 
         def load_checkpoint(self, folder):
-            net, optimizer = self.torch.load(os.path.join(folder, "state.pt"))
-            self.net.load_state_dict(net)
-            self.optimizer.load_state_dict(optimizer)
+            self.models.load(folder, self.net, self.optimizer)
             self.take(self.config)
             self.restored = True
 

@@ -34,7 +34,8 @@ def main():
             import models
             cpus = int(self.trial_resources.head_cpus or 1)
             torch.set_num_threads(cpus)
-            self.cpus, self.torch, self.loss, self.log = cpus, torch, F.cross_entropy, config["log"]
+            self.cpus, self.torch, self.models = cpus, torch, models
+            self.loss, self.log = F.cross_entropy, config["log"]
             self.net, self.inputs, self.labels, self.batch = models.make("small")
             self.optimizer = models.make_optimizer(self.net)
 
@@ -49,12 +50,10 @@ def main():
             return {"loss": 0.0}
 
         def save_checkpoint(self, folder):
-            self.torch.save((self.net.state_dict(), self.optimizer.state_dict()), os.path.join(folder, "state.pt"))
+            self.models.save(folder, self.net, self.optimizer)
 
         def load_checkpoint(self, folder):
-            net, optimizer = self.torch.load(os.path.join(folder, "state.pt"))
-            self.net.load_state_dict(net)
-            self.optimizer.load_state_dict(optimizer)
+            self.models.load(folder, self.net, self.optimizer)
 
     asked = []  # (moment, size) of each size that was new
 
