@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -18,6 +17,7 @@
 #include "absl/strings/str_format.h"
 #include "base/clock.h"
 #include "base/launcher_variables.h"
+#include "base/spawned_program.h"
 
 namespace espalier {
 
@@ -71,43 +71,6 @@ std::vector<std::string> Environment() {
     if (!IsOfOtherJobs(*entry)) all.emplace_back(*entry);
   }
   return all;
-}
-
-std::vector<char*> Pointers(std::vector<std::string>& words) {
-  std::vector<char*> pointers;
-  for (std::string& word : words) pointers.push_back(word.data());
-  pointers.push_back(nullptr);
-  return pointers;
-}
-
-absl::StatusOr<pid_t> Spawn(std::vector<std::string> command, const Channel& in, const Channel& out,
-                            const Channel& errors) {
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  // A process group of its own, so that all of it can be killed, and no signal of our terminal.
-  posix_spawnattr_setflags(
-      &attributes,
-      static_cast<short>(POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF));
-  sigset_t signals;
-  sigemptyset(&signals);
-  posix_spawnattr_setsigmask(&attributes, &signals);
-  sigfillset(&signals);
-  posix_spawnattr_setsigdefault(&attributes, &signals);
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, in.theirs(), STDIN_FILENO);
-  posix_spawn_file_actions_adddup2(&actions, out.theirs(), STDOUT_FILENO);
-  posix_spawn_file_actions_adddup2(&actions, errors.theirs(), STDERR_FILENO);
-  posix_spawn_file_actions_addclosefrom_np(&actions, STDERR_FILENO + 1);
-  std::vector<std::string> environment = Environment();
-  pid_t pid = 0;
-  const int error = posix_spawnp(&pid, command.front().c_str(), &actions, &attributes,
-                                 Pointers(command).data(), Pointers(environment).data());
-  posix_spawn_file_actions_destroy(&actions);
-  posix_spawnattr_destroy(&attributes);
-  if (error == 0) return pid;
-  return absl::NotFoundError(
-      absl::StrCat("\"", command.front(), "\" cannot be started: ", std::strerror(error)));
 }
 
 // Reads what is there. False: the other end is closed.
@@ -190,7 +153,9 @@ absl::StatusOr<ProgramEnd> RunProgram(const ProgramRun& run) {
     return absl::ResourceExhaustedError(absl::StrCat("\"", run.command.front(), "\" cannot be ",
                                                      "started: ", std::strerror(errno)));
   }
-  ESPALIER_ASSIGN_OR_RETURN(const pid_t pid, Spawn(run.command, in, out, errors));
+  ESPALIER_ASSIGN_OR_RETURN(
+      const pid_t pid,
+      SpawnProgram(run.command, Environment(), {in.theirs(), out.theirs(), errors.theirs()}));
   // To write to a pipe that nobody can read would be a signal: the end of `in` stays open.
   for (Channel* channel : {&out, &errors}) channel->CloseTheirs();
   const Running running{.run = run, .pid = pid, .until = until};

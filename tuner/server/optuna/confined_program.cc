@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <spawn.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -23,6 +22,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/clock.h"
+#include "base/spawned_program.h"
 
 namespace espalier {
 
@@ -31,38 +31,6 @@ namespace {
 constexpr std::size_t kLastWords = 2000;
 constexpr double kIsWork = 0.01;  // share of a processor
 constexpr double kEndWait_s = 1;  // for a program that has closed its outputs
-
-std::vector<char*> PointersTo(std::vector<std::string>& words) {
-  std::vector<char*> pointers;
-  for (std::string& word : words) pointers.push_back(word.data());
-  pointers.push_back(nullptr);
-  return pointers;
-}
-
-int SpawnProgram(std::vector<std::string>& command, std::vector<std::string>& environment,
-                 int lines, int errors, pid_t& pid) {
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  posix_spawnattr_setflags(
-      &attributes,
-      static_cast<short>(POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF));
-  sigset_t signals;
-  sigemptyset(&signals);
-  posix_spawnattr_setsigmask(&attributes, &signals);
-  sigfillset(&signals);
-  posix_spawnattr_setsigdefault(&attributes, &signals);
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, lines, STDIN_FILENO);
-  posix_spawn_file_actions_adddup2(&actions, lines, STDOUT_FILENO);
-  posix_spawn_file_actions_adddup2(&actions, errors, STDERR_FILENO);
-  posix_spawn_file_actions_addclosefrom_np(&actions, STDERR_FILENO + 1);
-  const int error = posix_spawnp(&pid, command.front().c_str(), &actions, &attributes,
-                                 PointersTo(command).data(), PointersTo(environment).data());
-  posix_spawn_file_actions_destroy(&actions);
-  posix_spawnattr_destroy(&attributes);
-  return error;
-}
 
 // Readable once it is asked to stop.
 class StopSignal {
@@ -120,13 +88,13 @@ absl::StatusOr<std::unique_ptr<ConfinedProgram>> ConfinedProgram::Start(
   const FileDescriptor theirs(lines[1]);
   FileDescriptor our_errors(errors[0]);
   const FileDescriptor their_errors(errors[1]);
-  pid_t pid = 0;
-  const int error =
-      open ? SpawnProgram(command, environment, theirs.get(), their_errors.get(), pid) : errno;
-  if (error != 0) {
+  if (!open) {
     return absl::NotFoundError(
-        absl::StrCat("\"", command.front(), "\" cannot be started: ", std::strerror(error)));
+        absl::StrCat("\"", command.front(), "\" cannot be started: ", std::strerror(errno)));
   }
+  ESPALIER_ASSIGN_OR_RETURN(const pid_t pid,
+                            SpawnProgram(std::move(command), std::move(environment),
+                                         {theirs.get(), theirs.get(), their_errors.get()}));
   fcntl(ours.get(), F_SETFL, O_NONBLOCK);
   fcntl(our_errors.get(), F_SETFL, O_NONBLOCK);
   return std::unique_ptr<ConfinedProgram>(
