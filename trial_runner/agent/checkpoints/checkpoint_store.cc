@@ -98,14 +98,13 @@ absl::Status AddParts(const std::string& folder, const CheckpointManifest& manif
   for (const CheckpointPart& part : manifest.parts) {
     const std::string path = absl::StrCat(folder, "/", part.path);
     const FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
-    std::int64_t left = part.size;
-    while (left > 0) {
+    if (!file.open()) return absl::NotFoundError(absl::StrCat(path, ": ", strerror(errno)));
+    for (std::int64_t left = part.size; left > 0;) {
       const std::size_t most = std::min(kPieceBytes, static_cast<std::size_t>(left));
-      const ssize_t got = file.open() ? read(file.get(), piece.data(), most) : -1;
-      if (got <= 0) {
-        return absl::NotFoundError(
-            absl::StrCat(path, ": ", got == 0 ? "it has become shorter" : strerror(errno)));
-      }
+      const ssize_t got = read(file.get(), piece.data(), most);
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0) return absl::NotFoundError(absl::StrCat(path, ": ", strerror(errno)));
+      if (got == 0) return absl::NotFoundError(absl::StrCat(path, ": it has become shorter"));
       ESPALIER_RETURN_IF_ERROR(to.Add({piece.data(), static_cast<std::size_t>(got)}));
       left -= got;
       if (!note(0)) return absl::CancelledError("given up");
