@@ -30,28 +30,30 @@ def python_file(command):
     return next((at for at, word in enumerate(command) if word.endswith(".py") and at <= 3), None)
 
 
-def with_filter(command, cases, rest):
-    """The command of a GoogleTest program that runs the cases, or all others. One that has a filter keeps to it."""
+def with_filter(command, patterns, alone):
+    """The command of a GoogleTest program that runs the cases so named alone, or all others. One that has a filter keeps to it."""
     own = next((word for word in command if word.startswith("--gtest_filter=")), None)
     others = [word for word in command if word is not own]
-    if not rest:
-        return [*others, "--gtest_filter=" + ":".join(cases)]
+    if alone:
+        return [*others, "--gtest_filter=" + ":".join(patterns)]
     kept = own.removeprefix("--gtest_filter=") if own else "*"
-    return [*others, f"--gtest_filter={kept}{':' if '-' in kept else '-'}{':'.join(cases)}"]
+    return [*others, f"--gtest_filter={kept}{':' if '-' in kept else '-'}{':'.join(patterns)}"]
 
 
 def chosen(command, cases, rest):
     """The command that runs those cases of the test, or all others. Raises TableError for cases that there are not."""
     if not cases:
         return command
+    patterns, run = table.listed(cases)
+    alone = run != rest
     if python_file(command) is None:
-        return with_filter(command, cases, rest)
+        return with_filter(command, patterns, alone)
     known = cases_of(command[python_file(command)])
-    for pattern in cases:
+    for pattern in patterns:
         if not any(table.matches(pattern, case) for case in known):
             raise table.TableError(f'table.txt: "{pattern}" is no case of {command[python_file(command)]}; there are '
                                    f'{" ".join(known)}')
-    wanted = [case for case in known if any(table.matches(pattern, case) for pattern in cases) != rest]
+    wanted = [case for case in known if any(table.matches(pattern, case) for pattern in patterns) == alone]
     return [*command, *wanted]
 
 

@@ -49,10 +49,10 @@ class Launch(unittest.TestCase):
     def recorded(self):
         return json.loads(self.record.read_text())
 
-    def python_cases(self, suite):
+    def python_cases(self, suite, cases="    First.test_a\n    Second\n"):
         program = self.dir / "program.py"
         program.write_text(CASES)
-        rows = "mine ci standard 1 - main\n    First.test_a\n    Second\nmine ci 1 1 - others\n"
+        rows = f"mine ci standard 1 - main\n{cases}mine ci 1 1 - others\n"
         done = self.launch(sys.executable, program, table_text=rows, ESPALIER_SUITE=suite)
         self.assertEqual(done.returncode, 0, done.stderr)
         return sorted(line for line in done.stdout.splitlines() if line.startswith("ran")), done.stderr
@@ -63,6 +63,9 @@ class Launch(unittest.TestCase):
         self.assertEqual(ran, ["ran First.test_a", "ran First.test_a", "ran First.test_b"])
         self.assertIn("Ran 3 tests", told)
         self.assertEqual(self.python_cases("rest")[0], ["ran First.test_b"])
+        ran, told = self.python_cases("standard", "    -First.test_b\n")
+        self.assertIn("Ran 3 tests", told)
+        self.assertIn("Ran 1 test ", self.python_cases("rest", "    -First.test_b\n")[1])
 
     def test_a_case_that_there_is_not_is_named(self):
         program = self.dir / "program.py"
@@ -77,6 +80,8 @@ class Launch(unittest.TestCase):
         self.assertEqual(launch.chosen(["test_x"], ["A.b", "C.*"], True), ["test_x", "--gtest_filter=*-A.b:C.*"])
         self.assertEqual(launch.chosen(["test_x", "--gtest_filter=-D.e"], ["A.b"], True), ["test_x", "--gtest_filter=-D.e:A.b"])
         self.assertEqual(launch.chosen(["test_x", "--gtest_filter=D.*"], ["D.e"], True), ["test_x", "--gtest_filter=D.*-D.e"])
+        self.assertEqual(launch.chosen(["test_x"], ["-A.b", "-C.*"], False), ["test_x", "--gtest_filter=*-A.b:C.*"])
+        self.assertEqual(launch.chosen(["test_x"], ["-A.b", "-C.*"], True), ["test_x", "--gtest_filter=A.b:C.*"])
         self.assertEqual(launch.chosen(["test_x"], [], True), ["test_x"])
 
     def test_processor_time_of_processes_that_outlive_their_parent_counts(self):

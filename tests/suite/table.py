@@ -1,8 +1,8 @@
 """The table of tests (table.txt): what runs in the standard suite, what in which part of the thorough one, what it costs.
 
 A row is `TEST BUILD SUITE SECONDS NEEDS WHY`, and the lines below it that are indented name those of its cases that run,
-where not all do: `Class.test_name` of Python's unittest, a pattern of GoogleTest. The row of a part with the same test and
-build then has all other cases. SUITE is `standard` or the number of a part; SECONDS are processor seconds at the speed that
+where not all do: `Class.test_name` of Python's unittest, a pattern of GoogleTest; or, each with a `-` before it, those that do
+not run. The row of a part with the same test and build then has all other cases. SUITE is `standard` or the number of a part; SECONDS are processor seconds at the speed that
 the line `loop_s` names; NEEDS are what the machine must allow (machine.py), with commas between, or `-`.
 
 Lines that begin with `budget`, `build` and `lint` say how many seconds the standard suite's tests may take, what the builds of
@@ -31,7 +31,7 @@ class Row:
     seconds: float
     needs: list
     why: str
-    cases: list = dataclasses.field(default_factory=list)  # none: all, or all that the standard suite leaves
+    cases: list = dataclasses.field(default_factory=list)  # none: all, or all that the standard suite leaves; see listed()
 
 
 @dataclasses.dataclass
@@ -123,9 +123,11 @@ def faults(table):
         if row.part != STANDARD and row.cases:
             found.append(f"{row.test} in part {row.part} names cases: a part runs all that the standard suite leaves")
     for row in table.of(STANDARD):
+        if len({case.startswith("-") for case in row.cases}) > 1:
+            found.append(f"{row.test} in {row.build}: names cases that run and others, with a -, that do not: want one or the other")
         rest = (row.test, row.build, False) in seen
         if row.cases and not rest:
-            found.append(f"{row.test} in {row.build}: the standard suite runs {len(row.cases)} of its cases, and no part the others")
+            found.append(f"{row.test} in {row.build}: the standard suite runs some of its cases, and no part the others")
         if not row.cases and rest:
             found.append(f"{row.test} in {row.build}: the standard suite runs all of its cases, and a part has a row of it, too")
     spent = sum(row.seconds for row in table.of(STANDARD))
@@ -158,6 +160,11 @@ def unlisted(table, registered):
 
 def load():
     return parse(PATH.read_text(), str(PATH.name))
+
+
+def listed(cases):
+    """(patterns, whether they name those that run and not those that do not) of the cases of a row."""
+    return [case.removeprefix("-") for case in cases], not any(case.startswith("-") for case in cases)
 
 
 def matches(pattern, case):

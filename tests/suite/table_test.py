@@ -53,10 +53,15 @@ class Table(unittest.TestCase):
         self.assertIn("part 2 has tests of several builds: ci, tsan", self.faults_of(TEXT + "test_api ci 2 1 - why\n"))
 
     def test_cases_that_are_left_out_are_in_a_part(self):
-        self.assertIn("runs 2 of its cases, and no part the others", self.faults_of(TEXT.replace("e2e_service ci 1", "e2e_other ci 1")))
+        self.assertIn("runs some of its cases, and no part the others", self.faults_of(TEXT.replace("e2e_service ci 1", "e2e_other ci 1")))
         self.assertIn("a part has a row of it, too", self.faults_of(TEXT + "test_core asan 1 1 - again\n"))
         self.assertIn("has two rows of the thorough suite", self.faults_of(TEXT + "test_core tsan 1 1 - again\n"))
         self.assertIn("part 2 names cases", self.faults_of(TEXT + "test_api tsan 2 1 - why\n    A.b\n"))
+        self.assertIn("want one or the other", self.faults_of(TEXT.replace("    Loss*", "    -Loss*")))
+
+    def test_cases_are_those_that_run_or_with_a_dash_those_that_do_not(self):
+        self.assertEqual(table.listed(["A.b", "C.*"]), (["A.b", "C.*"], True))
+        self.assertEqual(table.listed(["-A.b", "-C.*"]), (["A.b", "C.*"], False))
 
     def test_each_test_of_a_build_has_a_row(self):
         registered = {"ci": ["e2e_service", "e2e_new"], "asan": []}
