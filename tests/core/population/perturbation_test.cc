@@ -36,15 +36,15 @@ double Tolerance(double p) { return 5 * std::sqrt(p * (1 - p) / kDraws); }
 
 // How often each value comes, by its text.
 std::map<std::string, double> SharesOf(const char* name, const Parameters& start,
-                                       const PopulationSpec& perturbation) {
+                                       const PopulationSpec& perturbation, int draws = kDraws) {
   const SearchSpace space = SpaceOf(kSpace);
   EXPECT_TRUE(CheckPerturbation(perturbation, space).ok());
   Random random(11);
   std::map<std::string, double> shares;
-  for (int i = 0; i < kDraws; ++i) {
+  for (int i = 0; i < draws; ++i) {
     const Parameters changed = Perturb(perturbation, space, start, random);
     EXPECT_TRUE(space.Validate(changed).ok()) << space.Validate(changed);
-    shares[ToDisplay(*Find(changed, name))] += 1.0 / kDraws;
+    shares[ToDisplay(*Find(changed, name))] += 1.0 / draws;
   }
   return shares;
 }
@@ -75,9 +75,10 @@ TEST(Perturbation, BoundsFractionsAndGridsAreKept) {
   const auto values = [](const char* name, const Parameters& start,
                          std::vector<double> factors = {0.8, 1.2}) {
     std::set<std::string> texts;
-    for (const auto& [text, share] : SharesOf(
-             name, start,
-             {.parameters = {name}, .resample_probability = 0, .factors = std::move(factors)})) {
+    for (const auto& [text, share] :
+         SharesOf(name, start,
+                  {.parameters = {name}, .resample_probability = 0, .factors = std::move(factors)},
+                  /*draws=*/100)) {
       texts.insert(text);
     }
     return texts;
