@@ -45,6 +45,7 @@ const char* const kSpaces[] = {
 };
 
 struct Case {
+  std::string name;  // of the case
   std::string sampler;
   Options options;
 };
@@ -58,13 +59,14 @@ std::vector<Case> Cases() {
     if (name == "gp") {  // in less time
       options = {{"local_searches", 4}, {"preliminary_samples", 64}};
     }
-    cases.push_back({name, options});
+    cases.push_back({name, name, options});
   }
-  cases.push_back({"tpe", {{"multivariate", 0}, {"startup_trials", 3}}});
+  cases.push_back({"tpe_one_at_a_time", "tpe", {{"multivariate", 0}, {"startup_trials", 3}}});
   // By their defaults they learn only after 50 trials.
-  cases.push_back({"nsga2", {{"population_size", 4}}});
-  cases.push_back(
-      {"nsga3", {{"population_size", 4}, {"crossover", "spx"}, {"mutation", "polynomial"}}});
+  cases.push_back({"nsga2_of_four", "nsga2", {{"population_size", 4}}});
+  cases.push_back({"nsga3_of_four",
+                   "nsga3",
+                   {{"population_size", 4}, {"crossover", "spx"}, {"mutation", "polynomial"}}});
   return cases;
 }
 
@@ -97,21 +99,30 @@ class History {
   std::vector<const Parameters*> running_;
 };
 
-template <typename Check>
-void ForEachSamplerAndSpace(Check check) {
-  for (const auto& [name, options] : Cases()) {
-    const auto sampler = MakeSampler(name, options);
-    ASSERT_TRUE(sampler.ok()) << sampler.status();
+class SamplerContract : public ::testing::TestWithParam<Case> {
+ protected:
+  std::unique_ptr<Sampler> Make() const {
+    auto made = MakeSampler(GetParam().sampler, GetParam().options);
+    EXPECT_TRUE(made.ok()) << made.status();
+    return *std::move(made);
+  }
+
+  template <typename Check>
+  void ForEachSpace(Check check) const {
+    const auto sampler = Make();
     for (const char* json : kSpaces) {
-      SCOPED_TRACE(name + " on " + json);
+      SCOPED_TRACE(json);
       const auto space = SearchSpace::FromJson(json);
       ASSERT_TRUE(space.ok()) << space.status();
-      check(**sampler, *space);
+      check(*sampler, *space);
     }
-    SCOPED_TRACE(name + " without parameters");
-    check(**sampler, SearchSpace());
+    SCOPED_TRACE("without parameters");
+    check(*sampler, SearchSpace());
   }
-}
+};
+
+INSTANTIATE_TEST_SUITE_P(All, SamplerContract, ::testing::ValuesIn(Cases()),
+                         [](const auto& row) { return row.param.name; });
 
 // Complete, pruned, failed and infinite trials in turn.
 double ValueOfTrial(int i) {
@@ -121,8 +132,8 @@ double ValueOfTrial(int i) {
   return std::sin(i);
 }
 
-TEST(SamplerContract, SuggestsValidParametersWhateverTheTrialsCameTo) {
-  ForEachSamplerAndSpace([](const Sampler& sampler, const SearchSpace& space) {
+TEST_P(SamplerContract, SuggestsValidParametersWhateverTheTrialsCameTo) {
+  ForEachSpace([](const Sampler& sampler, const SearchSpace& space) {
     History history(space);
     for (int i = 0; i < 60; ++i) {
       const auto suggestion = history.Next(sampler, 1);
@@ -143,16 +154,16 @@ TEST(SamplerContract, SuggestsValidParametersWhateverTheTrialsCameTo) {
   });
 }
 
-TEST(SamplerContract, TellsWhatItDoesAndTakes) { ExpectTold(Samplers().Infos()); }
+TEST(Samplers, TellWhatTheyDoAndTake) { ExpectTold(Samplers().Infos()); }
 
-TEST(SamplerContract, HasAFirstSuggestion) {
-  ForEachSamplerAndSpace([](const Sampler& sampler, const SearchSpace& space) {
+TEST_P(SamplerContract, HasAFirstSuggestion) {
+  ForEachSpace([](const Sampler& sampler, const SearchSpace& space) {
     EXPECT_TRUE(History(space).Next(sampler, 3).has_value());
   });
 }
 
-TEST(SamplerContract, GoesOnWhenEveryTrialFailed) {
-  ForEachSamplerAndSpace([](const Sampler& sampler, const SearchSpace& space) {
+TEST_P(SamplerContract, GoesOnWhenEveryTrialFailed) {
+  ForEachSpace([](const Sampler& sampler, const SearchSpace& space) {
     History history(space);
     for (int i = 0; i < 15; ++i) {
       const auto suggestion = history.Next(sampler, 2);
@@ -163,8 +174,8 @@ TEST(SamplerContract, GoesOnWhenEveryTrialFailed) {
   });
 }
 
-TEST(SamplerContract, SameSeedAndInputGiveTheSameSuggestion) {
-  ForEachSamplerAndSpace([](const Sampler& sampler, const SearchSpace& space) {
+TEST_P(SamplerContract, SameSeedAndInputGiveTheSameSuggestion) {
+  ForEachSpace([](const Sampler& sampler, const SearchSpace& space) {
     History history(space);
     for (int i = 0; i < 25; ++i) {
       const auto suggestion = history.Next(sampler, 5);
@@ -175,30 +186,27 @@ TEST(SamplerContract, SameSeedAndInputGiveTheSameSuggestion) {
   });
 }
 
-TEST(SamplerContract, WhoDoesNotLearnDrawsAlikeWhateverTheTrialsCameTo) {
+TEST_P(SamplerContract, WhoDoesNotLearnDrawsAlikeWhateverTheTrialsCameTo) {
   // Where children could only be one parent again, genetic samplers draw at random.
   const SearchSpace space = *SearchSpace::FromJson(
       R"({"x": {"_type": "uniform", "_value": [-2, 3]}, "y": {"_type": "uniform", "_value": [0, 1]}})");
-  for (const auto& [name, options] : Cases()) {
-    const auto sampler = MakeSampler(name, options);
-    ASSERT_TRUE(sampler.ok()) << sampler.status();
-    History rising(space);
-    History falling(space);
-    bool alike = true;
-    for (int i = 0; i < 80 && alike; ++i) {
-      const auto a = rising.Next(**sampler, 1);
-      const auto b = falling.Next(**sampler, 1);
-      alike = a == b;
-      if (!a || !b) break;
-      rising.End(*a, i, false);
-      falling.End(*b, -i, false);
-    }
-    EXPECT_EQ(alike, !(*sampler)->learns()) << name;
+  const auto sampler = Make();
+  History rising(space);
+  History falling(space);
+  bool alike = true;
+  for (int i = 0; i < 80 && alike; ++i) {
+    const auto a = rising.Next(*sampler, 1);
+    const auto b = falling.Next(*sampler, 1);
+    alike = a == b;
+    if (!a || !b) break;
+    rising.End(*a, i, false);
+    falling.End(*b, -i, false);
   }
+  EXPECT_EQ(alike, !sampler->learns());
 }
 
-TEST(SamplerContract, TriesAFiniteSpaceOnceAndThenStops) {
-  ForEachSamplerAndSpace([](const Sampler& sampler, const SearchSpace& space) {
+TEST_P(SamplerContract, TriesAFiniteSpaceOnceAndThenStops) {
+  ForEachSpace([](const Sampler& sampler, const SearchSpace& space) {
     const auto cardinality = space.Cardinality();
     if (!cardinality) return;
     History history(space);
@@ -217,8 +225,8 @@ TEST(SamplerContract, TriesAFiniteSpaceOnceAndThenStops) {
   });
 }
 
-TEST(SamplerContract, PassesOverParametersThatAreNotOfTheSpace) {
-  ForEachSamplerAndSpace([](const Sampler& sampler, const SearchSpace& space) {
+TEST_P(SamplerContract, PassesOverParametersThatAreNotOfTheSpace) {
+  ForEachSpace([](const Sampler& sampler, const SearchSpace& space) {
     History history(space);
     history.Start({{"other", ParameterValue(1.0)}});
     for (int i = 0; i < 15; ++i) history.End({{"x", ParameterValue(1e9)}}, 1.0 * i, false);
