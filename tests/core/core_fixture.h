@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tuner/core/core.h"
@@ -22,6 +24,25 @@ class CoreTest : public ::testing::Test {
     spec.max_trials = trials;
     spec.sampler = {"random", {}};
     return spec;
+  }
+  // Trials that keep a latency_ms of 20 at the most.
+  StudySpec Within20(std::int64_t trials) {
+    StudySpec spec = Spec(trials);
+    spec.metric = "loss";
+    spec.constraints = {{"latency_ms", false, 20}};
+    return spec;
+  }
+  // Of two metrics, a high accuracy and a low latency_ms.
+  StudySpec Two(std::int64_t trials) {
+    StudySpec spec = Spec(trials);
+    spec.metric = "accuracy";
+    spec.other_metrics = {"latency_ms"};
+    spec.directions = {Direction::kMaximize, Direction::kMinimize};
+    return spec;
+  }
+  // Why it is; empty: it is not, and the study is there.
+  std::string Refused(const StudySpec& spec) {
+    return std::string(Step(CreateStudy{spec, false}).status.message());
   }
 
   Reply Step(const Event& event) {
@@ -66,6 +87,11 @@ class CoreTest : public ::testing::Test {
       Step(FromReplica{member.replica,
                        ReplicaRegrouped{regroups.front().membership.generation, 0, 0.01}});
     }
+  }
+
+  void Report(ReplicaId replica, std::int64_t step, double value,
+              std::map<std::string, double> extra = {}) {
+    Step(FromReplica{replica, ReplicaReport{step, value, 0, std::move(extra)}});
   }
 
   void TellProgress(ReplicaId from, std::int64_t step, double epoch) {

@@ -21,19 +21,6 @@ using testing::IsNan;
 
 class Constraints : public CoreTest {
  protected:
-  StudySpec Within20(std::int64_t trials) {
-    StudySpec spec = Spec(trials);
-    spec.metric = "loss";
-    spec.constraints = {{"latency_ms", false, 20}};
-    return spec;
-  }
-  std::string Refused(const StudySpec& spec) {
-    return std::string(Step(CreateStudy{spec, false}).status.message());
-  }
-  void Report(ReplicaId replica, std::int64_t step, double value,
-              std::map<std::string, double> extra = {}) {
-    Step(FromReplica{replica, ReplicaReport{step, value, 0, std::move(extra)}});
-  }
   void Exit(ReplicaId replica) { Step(ReplicaExited{replica, 0, 0, "", ""}); }
   std::optional<std::int64_t> Best() { return BestTrial(core_.state(), study()); }
 };

@@ -15,23 +15,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 
 // Studies of the pool whose trials tell of several metrics.
-class Objectives : public CoreTest {
- protected:
-  StudySpec Two(std::int64_t trials) {
-    StudySpec spec = Spec(trials);
-    spec.metric = "accuracy";
-    spec.other_metrics = {"latency_ms"};
-    spec.directions = {Direction::kMaximize, Direction::kMinimize};
-    return spec;
-  }
-  std::string Refused(const StudySpec& spec) {
-    return std::string(Step(CreateStudy{spec, false}).status.message());
-  }
-  void Report(ReplicaId replica, std::int64_t step, double value,
-              std::map<std::string, double> extra) {
-    Step(FromReplica{replica, ReplicaReport{step, value, 0, std::move(extra)}});
-  }
-};
+class Objectives : public CoreTest {};
 
 TEST_F(Objectives, ATrialIsToldByAllOfItsMetrics) {
   ASSERT_EQ(Refused(Two(1)), "");

@@ -44,9 +44,6 @@ class PausingTest : public CoreTest {
     Form(regroups_);
     return replica;
   }
-  void Report(ReplicaId replica, std::int64_t step, double value) {
-    Step(FromReplica{replica, ReplicaReport{step, value, 0}});
-  }
   // Its process goes.
   void Leave(ReplicaId replica) { Step(ReplicaExited{replica, 0, 0, "", ""}); }
   // The next trial reports values, from step 1 on, and ends well.
