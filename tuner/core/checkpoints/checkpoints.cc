@@ -250,15 +250,12 @@ void Checkpoints::OrderParents(const Trial& clone) {
 }
 
 void Checkpoints::WaitForParents(const Trial& clone) {
-  const auto [at, fresh] = keeping_.waits.try_emplace(clone.id);
-  CheckpointKeeping::Wait& wait = at->second;
-  if (fresh) wait.since = turn_.now();
-  if (!SomeNodeIsThere(wait)) return;
+  const std::optional<double> waited_s = WaitedFor(clone.id);
+  if (!waited_s) return;
   const Trial& parent = ParentOf(clone);
   const std::vector<NodeId> away = copies_.HoldersOfFile(parent);
   const double patience_s = options_.lease_s + (away.empty() ? 0 : kHolderPatience_s);
-  wait.look = After(wait.since, patience_s);
-  if (SecondsBetween(wait.since, turn_.now()) < patience_s) return;
+  if (*waited_s < patience_s) return LookAgain(clone.id, patience_s);
   keeping_.waits.erase(clone.id);
   const std::string whose =
       absl::StrCat("the checkpoint of trial ", parent.number, ", with which it was to begin, ");
@@ -471,14 +468,10 @@ void Checkpoints::LookForHolder(TrialId id) {
     return;
   }
   pool_.groups.erase(id);  // it was only planned to start
-  const auto [at, fresh] = keeping_.waits.try_emplace(id);
-  CheckpointKeeping::Wait& wait = at->second;
-  if (fresh) wait.since = turn_.now();
-  if (!SomeNodeIsThere(wait)) return;
+  const std::optional<double> waited_s = WaitedFor(id);
+  if (!waited_s) return;
   // A short absence, or a service that has just started, is not worth a word.
-  wait.look = After(wait.since, options_.lease_s);
-  const double waited_s = SecondsBetween(wait.since, turn_.now());
-  if (waited_s < options_.lease_s) return;
+  if (*waited_s < options_.lease_s) return LookAgain(id, options_.lease_s);
   const CheckpointCopy* older = FurthestOlder(trial, pool_.nodes);
   const double redone_s = older == nullptr
                               ? kHolderPatience_s
@@ -486,24 +479,34 @@ void Checkpoints::LookForHolder(TrialId id) {
   const std::vector<NodeId> away = copies_.HoldersOf(trial);
   const double patience_s =
       away.empty() ? 0 : std::clamp(redone_s, kHolderPatienceLeast_s, kHolderPatience_s);
-  if (waited_s >= options_.lease_s + patience_s) return GiveUpNewest(id);
-  wait.look = After(wait.since, options_.lease_s + patience_s);
-  if (std::exchange(wait.said, true)) return;
+  if (*waited_s >= options_.lease_s + patience_s) return GiveUpNewest(id);
+  LookAgain(id, options_.lease_s + patience_s);
+  if (std::exchange(keeping_.waits.at(id).said, true)) return;
   turn_.Decide(trial, DecisionKind::kPause, 0, 0,
                absl::StrCat("waits for ", copies_.WhereNewestLies(trial), ", where its ",
                             TextOf(*trial.newest_checkpoint), " lies"));
 }
 
-bool Checkpoints::SomeNodeIsThere(CheckpointKeeping::Wait& wait) const {
+std::optional<double> Checkpoints::WaitedFor(TrialId id) {
+  const auto [at, fresh] = keeping_.waits.try_emplace(id);
+  CheckpointKeeping::Wait& wait = at->second;
+  if (fresh) wait.since = turn_.now();
   const bool some = std::any_of(pool_.nodes.begin(), pool_.nodes.end(),
                                 [](const auto& entry) { return entry.second.connected; });
   if (!some) {
     if (!wait.alone) wait.alone = turn_.now();
     wait.look.reset();
-  } else if (const auto alone = std::exchange(wait.alone, std::nullopt)) {
+    return std::nullopt;
+  }
+  if (const auto alone = std::exchange(wait.alone, std::nullopt)) {
     wait.since = After(wait.since, SecondsBetween(*alone, turn_.now()));
   }
-  return some;
+  return SecondsBetween(wait.since, turn_.now());
+}
+
+void Checkpoints::LookAgain(TrialId id, double after_s) {
+  CheckpointKeeping::Wait& wait = keeping_.waits.at(id);
+  wait.look = After(wait.since, after_s);
 }
 
 void Checkpoints::GiveUpNewest(TrialId id) {

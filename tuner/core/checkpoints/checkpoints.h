@@ -73,8 +73,6 @@ class Checkpoints {
   // ---- starts
   // Whether the trial must not be started for now.
   bool Holds(TrialId id) const { return keeping_.Holds(id); }
-  // Whether the trial is a clone that has not been given its parent's checkpoint.
-  bool AwaitsParents(TrialId id) const { return keeping_.clones.contains(id); }
   // Whether that is because no node that has its checkpoint is connected.
   bool WaitsForHolder(TrialId id) const { return keeping_.waits.contains(id); }
   // Starts the trial again from its checkpoint where those that are left of its group have been
@@ -103,8 +101,11 @@ class Checkpoints {
   void DropOlderCopies(const Trial& trial);
   void DropCopiesOfEnded(const Trial& trial);
   void LookForHolder(TrialId id);
-  // Counts the time of a wait: none without a connected node. False: there is none now.
-  bool SomeNodeIsThere(CheckpointKeeping::Wait& wait) const;
+  // How long the trial has waited for a checkpoint, from now on if it did not: time without a
+  // connected node does not count. nullopt: there is none now.
+  std::optional<double> WaitedFor(TrialId id);
+  // After so much of that time, at the latest.
+  void LookAgain(TrialId id, double after_s);
   void GiveUpNewest(TrialId id);
 
   Turn& turn_;
