@@ -69,10 +69,7 @@ bool HoldsSlots(const v1::StudyDetails& details) {
 // Of a study with several directions: each trial of its front, with parameters.
 std::string FrontText(const v1::StudyDetails& details) {
   const std::vector<const v1::Trial*> front = ParetoFront(details);
-  if (front.empty()) {
-    return AnyBreaksConstraints(details) ? "no trial keeps to its constraints\n"
-                                         : "no trial is complete\n";
-  }
+  if (front.empty()) return fmt::format("{}\n", WhyNoneIsBest(details, "no trial is complete"));
   std::string text = fmt::format("Pareto front of {}: {}\n", MetricNames(details.study()),
                                  Count(std::ssize(front), "trial"));
   for (const v1::Trial* trial : front) {
@@ -194,8 +191,7 @@ std::string ResultText(const v1::StudyDetails& details) {
   }
   if (study.directions_size() > 1) return text + FrontText(details);
   if (!study.has_best_trial()) {
-    return text + (AnyBreaksConstraints(details) ? "no trial keeps to its constraints\n"
-                                                 : "no trial has a value\n");
+    return fmt::format("{}{}\n", text, WhyNoneIsBest(details, "no trial has a value"));
   }
   text += fmt::format("best trial {}: {} {} {}\n", study.best_trial(), BestIs(study),
                       study.metric(), FormatExactly(study.best_value()));

@@ -113,10 +113,11 @@ std::vector<const v1::Trial*> ParetoFront(const v1::StudyDetails& details) {
   return front;
 }
 
-bool AnyBreaksConstraints(const v1::StudyDetails& details) {
-  return std::ranges::any_of(details.trials(), [](const v1::Trial& trial) {
+std::string_view WhyNoneIsBest(const v1::StudyDetails& details, std::string_view otherwise) {
+  const bool breaks = std::ranges::any_of(details.trials(), [](const v1::Trial& trial) {
     return trial.state() == v1::TRIAL_COMPLETE && trial.infeasible();
   });
+  return breaks ? "no trial keeps to its constraints" : otherwise;
 }
 
 std::string ConstraintsText(const v1::StudyDetails& details) {

@@ -46,8 +46,9 @@ std::string ValuesText(const v1::Trial& trial);
 // number. Those that break a constraint are none of them.
 std::vector<const v1::Trial*> ParetoFront(const v1::StudyDetails& details);
 
-// Whether a complete trial has told constraints and breaks one.
-bool AnyBreaksConstraints(const v1::StudyDetails& details);
+// Why a study has no best trial, or no front: that a complete trial has told constraints and breaks
+// one, or `otherwise`.
+std::string_view WhyNoneIsBest(const v1::StudyDetails& details, std::string_view otherwise);
 
 // The study's constraints, and how many trials break them: "latency_ms <= 20: 3 trials break it".
 // Empty: it has none.

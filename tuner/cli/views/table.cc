@@ -281,8 +281,7 @@ std::string FrontSoFar(const v1::StudyDetails& details) {
   constexpr std::size_t kMost = 8;
   const std::vector<const v1::Trial*> front = ParetoFront(details);
   if (front.empty()) {
-    return AnyBreaksConstraints(details) ? "Pareto front: no trial keeps to its constraints yet"
-                                         : "Pareto front: no trial is complete yet";
+    return fmt::format("Pareto front: {} yet", WhyNoneIsBest(details, "no trial is complete"));
   }
   std::string line = fmt::format("Pareto front ({}): {}: ", MetricNames(details.study()),
                                  Count(std::ssize(front), "trial"));
@@ -317,8 +316,7 @@ std::string BestSoFar(const v1::StudyDetails& details) {
   if (study.directions_size() > 1) return FrontSoFar(details);
   std::string line = fmt::format("best ({}) {}", BestIs(study), MetricName(study));
   if (!study.has_best_trial()) {
-    return line + (AnyBreaksConstraints(details) ? ": no trial keeps to its constraints yet"
-                                                 : ": no value yet");
+    return fmt::format("{}: {} yet", line, WhyNoneIsBest(details, "no value"));
   }
   line += fmt::format(" {}, trial {}", FormatValue(study.best_value()), study.best_trial());
   if (const v1::Trial* trial = FindTrial(details, study.best_trial())) {
