@@ -1,5 +1,6 @@
 """A trial that begins with another trial's checkpoint has its own options: the rate is what its own schedule would have made
 of it, and of a group what the groups' proportion says."""
+import collections
 import pathlib
 import sys
 import unittest
@@ -124,6 +125,14 @@ class BuiltWith(unittest.TestCase):
         _built_with.merge_groups(then, now, clone)
         self.assertAlmostEqual(float(clone.param_groups[0]["lr"]), 0.01, places=6)
         self.assertAlmostEqual(float(parent.param_groups[0]["lr"]), 0.05, places=6)
+
+    def test_options_stay_what_they_were_whatever_holds_them(self):
+        Pair = collections.namedtuple("Pair", "rates name")
+        optimizer = torch.optim.SGD(torch.nn.Linear(2, 1).parameters(), lr=0.1)
+        optimizer.param_groups[0]["pair"] = Pair([torch.tensor(0.5)], "a")
+        then = _built_with.options(optimizer)
+        optimizer.param_groups[0]["pair"].rates[0].mul_(2)
+        self.assertEqual(then[0]["pair"], Pair([torch.tensor(0.5)], "a"))
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ of another trial, and has other parameters, goes on with its own options and not
 A state_dict holds options beside what training has made of them: the rate as its schedule has it now. An option that the two
 programs built alike is as the checkpoint has it. One that they built otherwise is this program's; the present rate of a group
 is what it was in the checkpoint, in proportion to the rates that the two began with, so that schedules keep their factor."""
+import copy
 import math
 
 import torch
@@ -13,23 +14,13 @@ _BASE_RATE = "initial_lr"  # what a schedule multiplies; it may begin with a rat
 _LAST_RATES = "_last_lr"   # of a schedule: the groups' rates
 
 
-def _copied(value):
-    if isinstance(value, torch.Tensor):
-        return value.detach().clone()
-    if isinstance(value, dict):
-        return {key: _copied(each) for key, each in value.items()}
-    if isinstance(value, (list, tuple)):
-        return type(value)(map(_copied, value)) if type(value) in (list, tuple) else value
-    return value
-
-
 def options(optimizer):
     """Of its groups, in their order."""
-    return [{key: _copied(value) for key, value in group.items() if key != "params"} for group in optimizer.param_groups]
+    return [{key: copy.deepcopy(value) for key, value in group.items() if key != "params"} for group in optimizer.param_groups]
 
 
 def schedule(of):
-    return _copied(of.state_dict())
+    return copy.deepcopy(of.state_dict())
 
 
 def _alike(a, b):
@@ -60,10 +51,10 @@ def merge_groups(then, now, optimizer):
         for key, value in own.items():
             if key == _RATE or key not in group or (key in built and _alike(built[key], value)):
                 continue
-            group[key] = _copied(value)
+            group[key] = copy.deepcopy(value)
         if factor is not None:
             # From a rate of 0 no other one follows but by its schedule.
-            group[_RATE] = group[_RATE] * factor if not math.isnan(factor) else _copied(own[_RATE])
+            group[_RATE] = group[_RATE] * factor if not math.isnan(factor) else copy.deepcopy(own[_RATE])
         factors.append(1.0 if factor is None or math.isnan(factor) else factor)
     return factors
 
@@ -80,5 +71,5 @@ def merged_schedule(then, now, loaded, factors):
                 len(value) == len(loaded[key]) == len(then.get(key, ()))):  # of schedules one after another
             merged[key] = [merged_schedule(*each, factors) for each in zip(then[key], value, loaded[key])]
         else:
-            merged[key] = _copied(value)
+            merged[key] = copy.deepcopy(value)
     return merged
