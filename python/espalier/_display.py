@@ -57,12 +57,14 @@ def front(details):
     complete = [(trial, [sign * value for sign, value in zip(signs, (trial["value"], *trial["other_values"]))])
                 for trial in details["trials"]
                 if trial["state"] == "TRIAL_COMPLETE" and not trial["infeasible"] and len(trial["other_values"]) + 1 == len(signs)]
-    complete = [(trial, costs) for trial, costs in complete if not any(math.isnan(cost) for cost in costs)]
-
-    def dominates(a, b):
-        return a != b and all(x <= y for x, y in zip(a, b))
-
-    return [trial for trial, costs in complete if not any(dominates(other, costs) for _, other in complete)]
+    # In this order a trial is dominated by one before it, if at all, and then by one of the front so far.
+    in_order = sorted({tuple(costs) for _, costs in complete if not any(math.isnan(cost) for cost in costs)})
+    undominated = []
+    for costs in in_order:
+        if not any(all(x <= y for x, y in zip(other, costs)) for other in undominated):
+            undominated.append(costs)
+    best = set(undominated)
+    return [trial for trial, costs in complete if tuple(costs) in best]
 
 
 def broken(details):

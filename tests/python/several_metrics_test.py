@@ -2,7 +2,9 @@
 constraints on what is reported."""
 import contextlib
 import io
+import math
 import pathlib
+import random
 import sys
 import unittest
 
@@ -11,7 +13,7 @@ sys.path.insert(0, str(ROOT / "tests/e2e"))
 from harness import TunerTest  # noqa: E402
 
 import espalier  # noqa: E402
-from espalier import space  # noqa: E402
+from espalier import _display, space  # noqa: E402
 
 METRICS = [{"name": "accuracy", "direction": "maximize"}, "latency_ms"]
 # The wider, the better and the slower; a bad rate loses in accuracy alone. It learns for 30 steps.
@@ -27,6 +29,24 @@ for step in range(1, 31):
     if trial.should_stop(step):
         break
 """
+
+
+class Front(unittest.TestCase):
+    def test_it_is_what_no_trial_dominates(self):
+        chance = random.Random(3)
+        for directions in (["minimize"], ["minimize", "maximize"], ["maximize", "minimize", "minimize"]):
+            trials = [{"number": number, "state": chance.choice(["TRIAL_COMPLETE"] * 4 + ["TRIAL_PRUNED"]),
+                       "infeasible": chance.random() < 0.1,
+                       "value": chance.choice([math.nan, *range(9)]),
+                       "other_values": [chance.randrange(9) for _ in directions[1:]]} for number in range(80)]
+            costs = {trial["number"]: [value if word == "minimize" else -value
+                                       for word, value in zip(directions, (trial["value"], *trial["other_values"]))]
+                     for trial in trials if trial["state"] == "TRIAL_COMPLETE" and not trial["infeasible"]
+                     and not math.isnan(trial["value"])}
+            front = [number for number, own in costs.items()
+                     if not any(other != own and all(a <= b for a, b in zip(other, own)) for other in costs.values())]
+            details = {"study": {"directions": directions}, "trials": trials}
+            self.assertEqual([trial["number"] for trial in _display.front(details)], front)
 
 
 class SeveralMetrics(TunerTest):
