@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
 #include "base/guarded.h"
 
 namespace espalier {
@@ -17,8 +18,13 @@ constexpr std::chrono::milliseconds kLongestBackoff{2000};
 
 }  // namespace
 
-ServiceStream::ServiceStream(ServiceDialer dial, int wake_fd)
-    : dial_(std::move(dial)), wake_fd_(wake_fd), dialler_([this] { DialForEver(); }) {}
+ServiceStream::ServiceStream(ServiceDialer dial, int wake_fd,
+                             std::chrono::milliseconds first_word_wait)
+    : dial_(std::move(dial)),
+      wake_fd_(wake_fd),
+      first_word_wait_(first_word_wait),
+      next_first_word_wait_(first_word_wait),
+      dialler_([this] { DialForEver(); }) {}
 
 ServiceStream::~ServiceStream() {
   {
@@ -84,14 +90,15 @@ bool ServiceStream::RunOnce() {
     if (closing_) return false;
     call_ = &call;
     open_ = true;
+    answered_ = false;
     stream = ++stream_;
   }
-  bool answered = false;
-  PostBroken(stream, TalkOn(call, stream, answered));
-  return answered;
+  PostBroken(stream, TalkOn(call, stream));
+  const std::lock_guard lock(mutex_);
+  return answered_;
 }
 
-absl::Status ServiceStream::TalkOn(ServiceCall& call, std::int64_t stream, bool& answered) {
+absl::Status ServiceStream::TalkOn(ServiceCall& call, std::int64_t stream) {
   const absl::Cleanup forget = [this] {
     const std::lock_guard lock(mutex_);
     open_ = false;
@@ -99,13 +106,15 @@ absl::Status ServiceStream::TalkOn(ServiceCall& call, std::int64_t stream, bool&
   };
   call.Open();
   Post({.kind = ArrivalKind::kOpened, .stream = stream, .message = {}, .status = {}, .peer = {}});
+  bool cut = false;
+  std::jthread watch([&] { cut = CutUnlessAnswered(call); });
   std::thread writer([&] {
     const absl::Status written =
         Guarded([] { return std::string("what the agent says"); }, [&] { Write(call); });
     if (!written.ok()) call.Cancel();
   });
-  const absl::Status heard = Guarded([] { return std::string("what the service says"); },
-                                     [&] { Hear(call, stream, answered); });
+  const absl::Status heard =
+      Guarded([] { return std::string("what the service says"); }, [&] { Hear(call, stream); });
   if (!heard.ok()) call.Cancel();
   {
     const std::lock_guard lock(mutex_);
@@ -115,16 +124,39 @@ absl::Status ServiceStream::TalkOn(ServiceCall& call, std::int64_t stream, bool&
   // The call is over. Cancelled now it would lose the service's word of why.
   changed_.notify_all();
   writer.join();
+  watch.join();
   const absl::Status status = call.Finish();
+  const auto waited = std::exchange(
+      next_first_word_wait_,
+      cut ? std::min(2 * next_first_word_wait_, kFirstWordWaitMost) : first_word_wait_);
+  if (cut) {
+    return absl::DeadlineExceededError(
+        absl::StrCat("it has said nothing for ", waited.count() / 1000.0, " s"));
+  }
   return heard.ok() ? status : heard;
 }
 
-void ServiceStream::Hear(ServiceCall& call, std::int64_t stream, bool& answered) {
+bool ServiceStream::CutUnlessAnswered(ServiceCall& call) {
+  std::unique_lock lock(mutex_);
+  if (changed_.wait_for(lock, next_first_word_wait_, [this] { return answered_ || !open_; })) {
+    return false;
+  }
+  call.Cancel();
+  return true;
+}
+
+void ServiceStream::Hear(ServiceCall& call, std::int64_t stream) {
   std::string peer;  // known once there is a connection
   v1::ServiceMessage message;
   while (call.Read(&message)) {
-    if (!answered) peer = call.peer();
-    answered = true;
+    if (peer.empty()) {
+      peer = call.peer();
+      {
+        const std::lock_guard lock(mutex_);
+        answered_ = true;
+      }
+      changed_.notify_all();
+    }
     Post({.kind = ArrivalKind::kMessage,
           .stream = stream,
           .message = std::move(message),

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -19,6 +20,11 @@ namespace espalier {
 // Messages waiting in either direction; beyond it the sender is asked to wait.
 inline constexpr std::size_t kMaxStreamQueue = 256;
 
+// A connection on which the service has not said a word for so long is taken to be cut; the next
+// one for twice as long, since a service with much to do may need it.
+inline constexpr std::chrono::milliseconds kFirstWordWait{30'000};
+inline constexpr std::chrono::milliseconds kFirstWordWaitMost{600'000};
+
 // The agent's stream to the service, redialled for ever (after 50 ms at first, 2 s at most).
 // Threads of its own do the blocking calls; the owner learns of arrivals by an eventfd and never
 // blocks. Methods may be called from any thread.
@@ -35,7 +41,8 @@ class ServiceStream {
 
   // Adds to `wake_fd` (an eventfd, which must outlive this) when something arrived or a full queue
   // has room.
-  ServiceStream(ServiceDialer dial, int wake_fd);
+  ServiceStream(ServiceDialer dial, int wake_fd,
+                std::chrono::milliseconds first_word_wait = kFirstWordWait);
   ~ServiceStream();
 
   std::vector<Arrival> TakeArrivals();
@@ -50,21 +57,26 @@ class ServiceStream {
   // One stream from its start to its end; true if the service said something on it.
   bool RunOnce();
   // From the moment that the call is known to others until it is over, and how it ended.
-  absl::Status TalkOn(ServiceCall& call, std::int64_t stream, bool& answered);
-  void Hear(ServiceCall& call, std::int64_t stream, bool& answered);
+  absl::Status TalkOn(ServiceCall& call, std::int64_t stream);
+  void Hear(ServiceCall& call, std::int64_t stream);
   void Write(ServiceCall& call);
+  // Cancels a call on which nothing is said in time. True: it has.
+  bool CutUnlessAnswered(ServiceCall& call);
   void PostBroken(std::int64_t stream, const absl::Status& status);
   void Post(Arrival arrival);
   void Wake() const;
 
   const ServiceDialer dial_;
   const int wake_fd_;
+  const std::chrono::milliseconds first_word_wait_;
+  std::chrono::milliseconds next_first_word_wait_;  // used by the dialling thread, and for it
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Arrival> arrivals_;
   std::deque<v1::AgentMessage> outgoing_;
   std::int64_t stream_ = 0;
-  bool open_ = false;  // outgoing_ takes messages
+  bool open_ = false;      // outgoing_ takes messages
+  bool answered_ = false;  // on the present stream
   bool closing_ = false;
   ServiceCall* call_ = nullptr;  // of the present stream
   std::thread dialler_;          // last: it uses all of the above
