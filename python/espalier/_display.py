@@ -61,7 +61,8 @@ def front(details):
     in_order = sorted({tuple(costs) for _, costs in complete if not any(math.isnan(cost) for cost in costs)})
     undominated = []
     for costs in in_order:
-        if not any(all(x <= y for x, y in zip(other, costs)) for other in undominated):
+        rivals = undominated[-1:] if len(signs) <= 2 else undominated  # of two metrics the last has the least second one
+        if not any(all(x <= y for x, y in zip(other, costs)) for other in rivals):
             undominated.append(costs)
     best = set(undominated)
     return [trial for trial, costs in complete if tuple(costs) in best]
