@@ -73,6 +73,8 @@ class Checkpoints {
   // ---- starts
   // Whether the trial must not be started for now.
   bool Holds(TrialId id) const { return keeping_.Holds(id); }
+  // Whether the trial is a clone that has not been given its parent's checkpoint.
+  bool AwaitsParents(TrialId id) const { return keeping_.clones.contains(id); }
   // Whether that is because no node that has its checkpoint is connected.
   bool WaitsForHolder(TrialId id) const { return keeping_.waits.contains(id); }
   // Starts the trial again from its checkpoint where those that are left of its group have been
