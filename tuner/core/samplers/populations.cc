@@ -54,6 +54,19 @@ Population TakingPart(const SamplerInput& input, const std::vector<Direction>& d
   return all;
 }
 
+// Whether a is nowhere worse than b, and somewhere better.
+bool DominatesInValues(const Individual& a, const Individual& b,
+                       const std::vector<Direction>& directions) {
+  bool better = false;
+  for (std::size_t k = 0; k < directions.size(); ++k) {
+    const double own = LossOf(*a.trial, k, directions);
+    const double other = LossOf(*b.trial, k, directions);
+    if (own > other) return false;
+    better = better || own < other;
+  }
+  return better;
+}
+
 bool GotFurther(const Individual& a, const Individual& b,
                 const std::vector<Direction>& directions) {
   if (a.trial->last_step != b.trial->last_step) return a.trial->last_step > b.trial->last_step;
@@ -109,8 +122,7 @@ bool Preferred(const Individual& a, const Individual& b, const std::vector<Direc
   if (a.trial->pruned != b.trial->pruned) return b.trial->pruned;
   if (a.trial->pruned) return GotFurther(a, b, directions);
   if (a.violation > 0 || b.violation > 0) return a.violation < b.violation;
-  const Losses losses = LossesOf({a, b}, directions);
-  return Dominates(losses[0], losses[1]);
+  return DominatesInValues(a, b, directions);
 }
 
 Population ParentsOf(const SamplerInput& input, std::size_t size, const Select& select) {
