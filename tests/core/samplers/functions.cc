@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <deque>
 #include <limits>
 #include <numbers>
 
@@ -10,6 +9,7 @@
 #include "base/check.h"
 #include "base/random.h"
 #include "tests/core/samplers/recipes.h"
+#include "tests/core/samplers/trials_in_turn.h"
 #include "tuner/core/samplers/sampler.h"
 
 namespace espalier::testing {
@@ -210,27 +210,17 @@ std::vector<double> BestByTrial(const std::string& sampler_name, const Options& 
 
 std::vector<double> BestByTrial(const Sampler& sampler, const TestFunction& function, int trials,
                                 std::uint64_t seed, std::span<const ScoredTrial> before) {
-  const SearchSpace space = *SearchSpace::FromJson(function.space_json);
-  std::deque<Parameters> tried;  // a deque: the observations point into it
-  std::vector<Observation> ended;
+  TrialsInTurn study{
+      .space = *SearchSpace::FromJson(function.space_json), .seed = seed, .before = before};
   double best_told = std::numeric_limits<double>::infinity();
   std::vector<double> best;
   for (std::int64_t number = 0; number < trials; ++number) {
-    Random random(MixSeed(seed, static_cast<std::uint64_t>(number)));
-    const auto suggestion = sampler.Suggest({.space = space,
-                                             .direction = Direction::kMinimize,
-                                             .ended = ended,
-                                             .running = {},
-                                             .trial_number = number,
-                                             .study_seed = seed,
-                                             .before = before},
-                                            random);
+    auto suggestion = study.Ask(sampler);
     if (!suggestion) break;
-    tried.push_back(*suggestion);
-    const double told = ToldValue(function, tried.back(), seed, number);
-    best.push_back(told < best_told ? function.value(tried.back()) : best.back());
+    const double told = ToldValue(function, *suggestion, seed, number);
+    best.push_back(told < best_told ? function.value(*suggestion) : best.back());
     best_told = std::min(best_told, told);
-    ended.push_back({number, &tried.back(), told, false, 1});
+    study.End(*std::move(suggestion), told);
   }
   return best;
 }

@@ -1,44 +1,22 @@
 #include "tuner/core/samplers/prior.h"
 
 #include <cmath>
-#include <deque>
 #include <string>
 
 #include "gtest/gtest.h"
 #include "tests/core/samplers/functions.h"
+#include "tests/core/samplers/trials_in_turn.h"
 
 namespace espalier::samplers {
 namespace {
+
+using testing::TrialsInTurn;
 
 std::shared_ptr<const Sampler> SamplerOf(const std::string& name) {
   Options options;
   if (name == "gp") options = {{"local_searches", 4}, {"preliminary_samples", 64}};
   return *MakeSampler(name, options);
 }
-
-// A study of which trials end one after the other.
-struct TrialsInTurn {
-  SearchSpace space;
-  std::deque<Parameters> tried{};
-  std::vector<Observation> ended{};
-  std::uint64_t study_seed = 7;
-
-  std::optional<Parameters> Ask(const Sampler& sampler) const {
-    const auto number = static_cast<std::int64_t>(ended.size());
-    Random random(MixSeed(study_seed, static_cast<std::uint64_t>(number)));
-    return sampler.Suggest({.space = space,
-                            .direction = Direction::kMinimize,
-                            .ended = ended,
-                            .running = {},
-                            .trial_number = number,
-                            .study_seed = study_seed},
-                           random);
-  }
-  void End(Parameters parameters, double value) {
-    tried.push_back(std::move(parameters));
-    ended.push_back({static_cast<std::int64_t>(ended.size()), &tried.back(), value, false, 1});
-  }
-};
 
 const char* const kSquare = R"({"x": {"_type": "uniform", "_value": [0, 1]},
                              "y": {"_type": "uniform", "_value": [0, 1]}})";
@@ -109,7 +87,7 @@ TEST(WithPrior, DrawsCloserWithMoreConfidence) {
     double sum = 0;
     for (std::uint64_t seed = 0; seed < 200; ++seed) {
       TrialsInTurn study = StudyOn(kSquare);
-      study.study_seed = seed;
+      study.seed = seed;
       study.End({{"x", 0.1}, {"y", 0.1}}, 1);  // the next one is from the prior by 0.8 or more
       const Parameters drawn = *study.Ask(*WithPrior(SamplerOf("tpe"), {{"x", 0.5, confidence}}));
       sum += std::abs(std::get<double>(*Find(drawn, "x")) - 0.5);
