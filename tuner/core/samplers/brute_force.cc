@@ -33,10 +33,10 @@ class BruteForceSampler final : public Sampler {
   }
 
   std::optional<Parameters> Suggest(const SamplerInput& input, Random& random) const override {
-    const std::optional<TriedConfigurations> tried = TriedConfigurations::Of(input);
-    if (!tried) return input.space.Sample(random);  // a space that it does not fit
-    if (tried->Exhausted()) return std::nullopt;
-    return tried->DrawUntried(random);
+    const TriedConfigurations tried(input);
+    if (!tried.numbered()) return input.space.Sample(random);  // a space that it does not fit
+    if (tried.Exhausted()) return std::nullopt;
+    return tried.DrawUntried(random);
   }
 };
 

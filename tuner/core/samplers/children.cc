@@ -193,19 +193,18 @@ class GeneticSampler final : public Sampler {
   }
 
   std::optional<Parameters> Suggest(const SamplerInput& input, Random& random) const override {
-    const std::optional<TriedConfigurations> tried = TriedConfigurations::Of(input);
-    if (tried && tried->Exhausted()) return std::nullopt;
-    const TriedConfigurations* known = tried ? &*tried : nullptr;
+    const TriedConfigurations tried(input);
+    if (tried.Exhausted()) return std::nullopt;
     const Population parents = ParentsOf(input, breeding_.population_size, select_);
     if (parents.empty() || input.space.dimensions().empty()) {
-      return DrawNew(input.space, known, random);
+      return tried.DrawNew(random);
     }
     Parameters child;
     for (int attempt = 0; attempt < kMostChildren; ++attempt) {
       child = ChildOf(input, parents, breeding_, random);
-      if (known != nullptr ? !known->Contains(child) : !Repeats(input, child)) return child;
+      if (tried.numbered() ? !tried.Contains(child) : !Repeats(input, child)) return child;
     }
-    return known != nullptr ? DrawNew(input.space, known, random) : child;
+    return tried.numbered() ? tried.DrawNew(random) : child;
   }
 
  private:

@@ -48,20 +48,19 @@ class CmaEsSampler final : public Sampler {
   }
 
   std::optional<Parameters> Suggest(const SamplerInput& input, Random& random) const override {
-    const std::optional<TriedConfigurations> tried = TriedConfigurations::Of(input);
-    if (tried && tried->Exhausted()) return std::nullopt;
-    const TriedConfigurations* known = tried ? &*tried : nullptr;
+    const TriedConfigurations tried(input);
+    if (tried.Exhausted()) return std::nullopt;
     const CmaSpace space(input.space, settings_.margin);
     const bool started = Started(input) || TellsBefore(input, space);
-    if (space.dimensions() == 0 || !started) return DrawNew(input.space, known, random);
+    if (space.dimensions() == 0 || !started) return tried.DrawNew(random);
     const std::shared_ptr<const CmaModel> model = ModelOf(input, space, settings_, model_.Last());
     if (!input.stop.stop_requested()) model_.Keep(model);
     constexpr int kTries = 8;
     for (int i = 0; i < kTries; ++i) {
       Parameters parameters = Drawn(space, *model, random);
-      if (known == nullptr || !known->Contains(parameters)) return parameters;
+      if (!tried.Contains(parameters)) return parameters;
     }
-    return DrawNew(input.space, known, random);
+    return tried.DrawNew(random);
   }
 
  private:

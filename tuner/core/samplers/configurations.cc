@@ -15,6 +15,19 @@ std::vector<std::uint64_t> CountsOf(const SearchSpace& space) {
   return counts;
 }
 
+// Where they are numbered.
+std::optional<Combinations> CombinationsOf(const SearchSpace& space) {
+  const std::optional<std::uint64_t> count = space.Cardinality();
+  if (!count || *count > kMostNumbered) return std::nullopt;
+  return Combinations(space, CountsOf(space));
+}
+
+NumberOfValue NumberingOf(const SearchSpace& space) {
+  return [&space](std::size_t i, const ParameterValue& value) {
+    return IndexOf(space.dimensions()[i].distribution, value);
+  };
+}
+
 }  // namespace
 
 const ParameterValue* ValueOf(const SearchSpace& space, std::size_t i,
@@ -56,37 +69,26 @@ std::vector<std::uint64_t> NumbersTried(const SamplerInput& input, const Combina
   return tried;
 }
 
-std::optional<TriedConfigurations> TriedConfigurations::Of(const SamplerInput& input) {
-  const std::optional<std::uint64_t> count = input.space.Cardinality();
-  if (!count || *count > kMostNumbered) return std::nullopt;
-  return TriedConfigurations(input);
-}
-
 TriedConfigurations::TriedConfigurations(const SamplerInput& input)
-    : space_(&input.space),
-      combinations_(input.space, CountsOf(input.space)),
-      tried_(NumbersTried(input, combinations_, number_of_value())) {}
-
-NumberOfValue TriedConfigurations::number_of_value() const {
-  return [space = space_](std::size_t i, const ParameterValue& value) {
-    return IndexOf(space->dimensions()[i].distribution, value);
-  };
+    : space_(&input.space), combinations_(CombinationsOf(input.space)) {
+  if (numbered()) tried_ = NumbersTried(input, *combinations_, NumberingOf(*space_));
 }
 
 bool TriedConfigurations::Contains(const Parameters& parameters) const {
-  const auto number = CombinationOf(*space_, combinations_, number_of_value(), parameters);
+  if (!numbered()) return false;
+  const auto number = CombinationOf(*space_, *combinations_, NumberingOf(*space_), parameters);
   return number && std::binary_search(tried_.begin(), tried_.end(), *number);
 }
 
 Parameters TriedConfigurations::DrawUntried(Random& random) const {
-  ESPALIER_CHECK(!Exhausted(), "there is nothing untried");
+  ESPALIER_CHECK(numbered() && !Exhausted(), "there is nothing untried");
   // The rank among the untried becomes a number by stepping over each tried one at or below it.
-  std::uint64_t number = random.Below(combinations_.count() - tried_.size());
+  std::uint64_t number = random.Below(combinations_->count() - tried_.size());
   for (const std::uint64_t tried : tried_) {
     if (tried > number) break;
     ++number;
   }
-  const Combinations::Indices indices = *combinations_.At(number);
+  const Combinations::Indices indices = *combinations_->At(number);
   const auto& dimensions = space_->dimensions();
   Parameters parameters;
   for (std::size_t i = 0; i < dimensions.size(); ++i) {
@@ -96,14 +98,28 @@ Parameters TriedConfigurations::DrawUntried(Random& random) const {
   return parameters;
 }
 
-Parameters DrawNew(const SearchSpace& space, const TriedConfigurations* tried, Random& random) {
+Parameters TriedConfigurations::DrawNew(Random& random) const {
   constexpr int kAttempts = 32;
-  if (tried == nullptr) return space.Sample(random);
+  if (!numbered()) return space_->Sample(random);
   for (int i = 0; i < kAttempts; ++i) {
-    Parameters parameters = space.Sample(random);
-    if (!tried->Contains(parameters)) return parameters;
+    Parameters parameters = space_->Sample(random);
+    if (!Contains(parameters)) return parameters;
   }
-  return tried->DrawUntried(random);
+  return DrawUntried(random);
+}
+
+bool WasTried(const SamplerInput& input, const Parameters& parameters) {
+  const std::optional<Combinations> combinations = CombinationsOf(input.space);
+  if (!combinations) return false;
+  const NumberOfValue numbering = NumberingOf(input.space);
+  const auto number_of = [&](const Parameters& tried) {
+    return CombinationOf(input.space, *combinations, numbering, tried);
+  };
+  const std::optional<std::uint64_t> number = number_of(parameters);
+  if (!number) return false;
+  const auto is_it = [&](const Parameters* tried) { return number_of(*tried) == number; };
+  return std::ranges::any_of(input.ended, is_it, &Observation::parameters) ||
+         std::ranges::any_of(input.running, is_it);
 }
 
 }  // namespace espalier::samplers

@@ -28,37 +28,38 @@ std::optional<std::uint64_t> CombinationOf(const SearchSpace& space,
 std::vector<std::uint64_t> NumbersTried(const SamplerInput& input, const Combinations& combinations,
                                         const NumberOfValue& number_of_value);
 
-// The configurations of a finite space that have been tried or are running.
+// The configurations of a space that have been tried or are running. Of one that is not finite, or
+// so large (over kMostNumbered) that a repetition cannot happen, none is known.
 class TriedConfigurations {
  public:
-  // nullopt if the space is not finite, or so large (over kMostNumbered) that a repetition cannot
-  // happen.
-  static std::optional<TriedConfigurations> Of(const SamplerInput& input);
+  // The input's space must outlive this.
+  explicit TriedConfigurations(const SamplerInput& input);
 
-  bool Exhausted() const { return tried_.size() == combinations_.count(); }
+  // Whether the space's configurations are numbered, so that those tried are known.
+  bool numbered() const { return combinations_.has_value(); }
+  bool Exhausted() const { return numbered() && tried_.size() == combinations_->count(); }
   bool Contains(const Parameters& parameters) const;
 
-  // Draws an untried configuration, each with the same probability. Requires that there is one.
+  // A draw from the space; of a numbered one a configuration that was not tried before: first by
+  // the space's own probabilities, and when those keep hitting what was tried, evenly among the
+  // rest. Requires that it is not exhausted.
+  Parameters DrawNew(Random& random) const;
+  // Draws an untried configuration, each with the same probability. Requires that the space is
+  // numbered and that there is one.
   Parameters DrawUntried(Random& random) const;
 
  private:
-  explicit TriedConfigurations(const SamplerInput& input);
-
-  NumberOfValue number_of_value() const;
-
   const SearchSpace* space_;
-  Combinations combinations_;
+  std::optional<Combinations> combinations_;
   std::vector<std::uint64_t> tried_;  // ascending, each once
 };
+
+// Whether a numbered space's configuration was tried or is running, by one look at each trial.
+bool WasTried(const SamplerInput& input, const Parameters& parameters);
 
 // The value of the i-th dimension; null if the parameters lack it, it is out of the space, or it is
 // inactive by the choices it depends on.
 const ParameterValue* ValueOf(const SearchSpace& space, std::size_t i,
                               const Parameters& parameters);
-
-// A draw from the space. Where it is finite, one that was not tried before: first by the space's
-// own probabilities, and when those keep hitting what was tried, evenly among the rest. `tried` is
-// null for a space that is not finite, and must not be exhausted.
-Parameters DrawNew(const SearchSpace& space, const TriedConfigurations* tried, Random& random);
 
 }  // namespace espalier::samplers

@@ -43,8 +43,7 @@ class PriorSampler final : public Sampler {
     if (!suggested) return suggested;
     Parameters changed = Changed(input, *suggested);
     if (SameParameters(changed, *suggested)) return suggested;
-    const std::optional<TriedConfigurations> tried = TriedConfigurations::Of(input);
-    if (tried && tried->Contains(changed)) return suggested;
+    if (WasTried(input, changed)) return suggested;
     return changed;
   }
 

@@ -44,10 +44,10 @@ class QmcSampler final : public Sampler {
   QmcSampler(Sequence sequence, bool scramble) : sequence_(sequence), scramble_(scramble) {}
 
   std::optional<Parameters> Suggest(const SamplerInput& input, Random& random) const override {
-    const std::optional<TriedConfigurations> tried = TriedConfigurations::Of(input);
-    if (tried && tried->Exhausted()) return std::nullopt;
+    const TriedConfigurations tried(input);
+    if (tried.Exhausted()) return std::nullopt;
     Parameters point = PointOf(input);
-    if (tried && tried->Contains(point)) return DrawNew(input.space, &*tried, random);
+    if (tried.Contains(point)) return tried.DrawNew(random);
     return point;
   }
 

@@ -8,9 +8,9 @@ namespace {
 class RandomSampler final : public Sampler {
  public:
   std::optional<Parameters> Suggest(const SamplerInput& input, Random& random) const override {
-    const std::optional<TriedConfigurations> tried = TriedConfigurations::Of(input);
-    if (tried && tried->Exhausted()) return std::nullopt;
-    return DrawNew(input.space, tried ? &*tried : nullptr, random);
+    const TriedConfigurations tried(input);
+    if (tried.Exhausted()) return std::nullopt;
+    return tried.DrawNew(random);
   }
 };
 

@@ -79,20 +79,19 @@ std::optional<gp::Model> GpSampler::ModelOf(const SamplerInput& input, const gp:
 }
 
 std::optional<Parameters> GpSampler::Suggest(const SamplerInput& input, Random& random) const {
-  const std::optional<TriedConfigurations> tried = TriedConfigurations::Of(input);
-  if (tried && tried->Exhausted()) return std::nullopt;
-  const TriedConfigurations* known = tried ? &*tried : nullptr;
+  const TriedConfigurations tried(input);
+  if (tried.Exhausted()) return std::nullopt;
   const gp::GpSpace space(input.space);
-  if (space.axes() == 0) return DrawNew(input.space, known, random);
+  if (space.axes() == 0) return tried.DrawNew(random);
   const std::optional<gp::Model> model = ModelOf(input, space, random);
-  if (!model) return DrawNew(input.space, known, random);
+  if (!model) return tried.DrawNew(random);
 
   for (const gp::Candidate& candidate : gp::SearchMaximum(space, model->acquisition, model->known,
                                                           settings_.search, random, input.stop)) {
     Parameters parameters = space.ParametersAt(candidate.point);
-    if (known == nullptr || !known->Contains(parameters)) return parameters;
+    if (!tried.Contains(parameters)) return parameters;
   }
-  return DrawNew(input.space, known, random);
+  return tried.DrawNew(random);
 }
 
 }  // namespace

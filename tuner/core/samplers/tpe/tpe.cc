@@ -130,15 +130,14 @@ class Suggestion {
 };
 
 std::optional<Parameters> TpeSampler::Suggest(const SamplerInput& input, Random& random) const {
-  const std::optional<TriedConfigurations> tried = TriedConfigurations::Of(input);
-  if (tried && tried->Exhausted()) return std::nullopt;
-  const TriedConfigurations* known = tried ? &*tried : nullptr;
+  const TriedConfigurations tried(input);
+  if (tried.Exhausted()) return std::nullopt;
   const TrialsWithBefore learnt(input, settings_.split);
   const TpeSplit& split = learnt.split();
   // A program may have no parameters.
   if (split.results + input.before.size() < std::max<std::size_t>(settings_.startup_trials, 1) ||
       input.space.dimensions().empty()) {
-    return DrawNew(input.space, known, random);
+    return tried.DrawNew(random);
   }
   std::unique_ptr<PlacedTrials> placed = placed_.Take();
   if (!placed || !placed->IsOf(input.space)) {
@@ -158,10 +157,10 @@ std::optional<Parameters> TpeSampler::Suggest(const SamplerInput& input, Random&
   std::optional<Parameters> suggested;
   for (int attempt = 0; attempt < kAttempts && !suggested; ++attempt) {
     Parameters parameters = suggestion.Draw(random);
-    if (known == nullptr || !known->Contains(parameters)) suggested = std::move(parameters);
+    if (!tried.Contains(parameters)) suggested = std::move(parameters);
   }
   placed_.Keep(std::move(placed));
-  return suggested ? suggested : DrawNew(input.space, known, random);
+  return suggested ? suggested : tried.DrawNew(random);
 }
 
 // What it takes to tell how far a kernel is along one axis, for one candidate: a distance that is
