@@ -2,33 +2,26 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "search_spaces/portable_math.h"
 
 namespace espalier::samplers {
-namespace {
-
-bool AreInOrder(const Choice& choice) {
+bool AreNumbersInOrder(const Choice& choice) {
   std::vector<double> numbers;
   for (const ParameterValue& option : choice.options) {
-    if (const auto* i = std::get_if<std::int64_t>(&option)) {
-      numbers.push_back(static_cast<double>(*i));
-    } else if (const auto* d = std::get_if<double>(&option)) {
-      numbers.push_back(*d);
-    } else {
-      return false;
-    }
+    const std::optional<double> number = NumberOf(option);
+    if (!number) return false;
+    numbers.push_back(*number);
   }
   return std::is_sorted(numbers.begin(), numbers.end()) ||
          std::is_sorted(numbers.rbegin(), numbers.rend());
 }
 
-}  // namespace
-
 Axis::Axis(const Distribution& distribution, bool order_numbers)
     : distribution_(&distribution), count_(Cardinality(distribution).value_or(0)) {
   if (const auto* choice = std::get_if<Choice>(&distribution)) {
-    unordered_ = !order_numbers || !AreInOrder(*choice);
+    unordered_ = !order_numbers || !AreNumbersInOrder(*choice);
   } else if (const auto* d = std::get_if<QUniform>(&distribution)) {
     steps_ = StepsOf(*d, false);
   } else if (const auto* log = std::get_if<QLogUniform>(&distribution)) {

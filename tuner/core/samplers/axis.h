@@ -15,6 +15,9 @@ struct Coordinate {
 };
 using Point = std::vector<Coordinate>;
 
+// Whether a choice's options are numbers in ascending or descending order (batch sizes).
+bool AreNumbersInOrder(const Choice& choice);
+
 // One parameter as the Parzen estimator sees it: an interval [0, 1], in the logarithm where draws
 // are uniform in that, which is cut into a cell for each value of a discrete parameter; or a set of
 // options without order.

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "search_spaces/unit_interval.h"
+#include "tuner/core/samplers/axis.h"
 #include "tuner/core/samplers/configurations.h"
 
 namespace espalier::samplers::gp {
@@ -12,21 +13,9 @@ namespace {
 // Past this many values a grid is as good as continuous.
 constexpr std::uint64_t kMostOnGrid = 4096;
 
-// A choice whose options are numbers in ascending or descending order.
-bool IsOrdered(const Choice& choice) {
-  std::vector<double> numbers;
-  for (const ParameterValue& option : choice.options) {
-    const std::optional<double> number = NumberOf(option);
-    if (!number) return false;
-    numbers.push_back(*number);
-  }
-  return std::is_sorted(numbers.begin(), numbers.end()) ||
-         std::is_sorted(numbers.rbegin(), numbers.rend());
-}
-
 AxisKind KindOf(const Distribution& distribution) {
   if (const auto* choice = std::get_if<Choice>(&distribution)) {
-    return IsOrdered(*choice) ? AxisKind::kGrid : AxisKind::kOptions;
+    return AreNumbersInOrder(*choice) ? AxisKind::kGrid : AxisKind::kOptions;
   }
   const std::optional<std::uint64_t> values = Cardinality(distribution);
   return values && *values <= kMostOnGrid ? AxisKind::kGrid : AxisKind::kContinuous;
