@@ -130,8 +130,8 @@ absl::Status ServiceStream::TalkOn(ServiceCall& call, std::int64_t stream) {
       next_first_word_wait_,
       cut ? std::min(2 * next_first_word_wait_, kFirstWordWaitMost) : first_word_wait_);
   if (cut) {
-    return absl::DeadlineExceededError(
-        absl::StrCat("it has said nothing for ", waited.count() / 1000.0, " s"));
+    const double waited_s = std::chrono::duration<double>(waited).count();
+    return absl::DeadlineExceededError(absl::StrCat("it has said nothing for ", waited_s, " s"));
   }
   return heard.ok() ? status : heard;
 }
