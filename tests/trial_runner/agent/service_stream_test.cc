@@ -149,8 +149,9 @@ TEST(ServiceStream, OneThatHasHeardAWordIsLeftToItsOwner) {
   while (!broken) {
     for (const ServiceStream::Arrival& arrival : NextOf(stream, wake)) {
       if (arrival.kind == ServiceStream::ArrivalKind::kMessage) stream.Break();
-      broken = broken || arrival.kind == ServiceStream::ArrivalKind::kBroken;
-      if (broken) EXPECT_TRUE(absl::IsCancelled(arrival.status)) << arrival.status;
+      if (arrival.kind != ServiceStream::ArrivalKind::kBroken) continue;
+      broken = true;
+      EXPECT_TRUE(absl::IsCancelled(arrival.status)) << arrival.status;
     }
   }
 }
