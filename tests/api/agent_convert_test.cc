@@ -307,6 +307,7 @@ TEST(AgentConvert, FillsStartReplicaFromTheState) {
   EXPECT_EQ(start.checkpoint(), "/runs/3.pt");
   EXPECT_FALSE(start.environment().contains("ESPALIER_LAST_STEP"));
   EXPECT_FALSE(start.own_interpreter());
+  EXPECT_FALSE(start.expects_elastic());
   EXPECT_THAT(start.preload(), testing::ElementsAre("transformers"));
   EXPECT_THAT(start.launch().words(), testing::ElementsAre("accelerate", "--debug"));
   EXPECT_EQ(start.launch().least(), 3);
@@ -318,6 +319,8 @@ TEST(AgentConvert, FillsStartReplicaFromTheState) {
   EXPECT_FALSE(ToProto(command, state).start().has_launch());
   study.spec.preload = std::nullopt;
   study.spec.from_output = {};
+  study.spec.population.interval = 1;
+  EXPECT_TRUE(ToProto(command, state).start().expects_elastic());
   EXPECT_TRUE(ToProto(command, state).start().own_interpreter());
   EXPECT_FALSE(ToProto(command, state).start().has_output_metric());
   EXPECT_FALSE(ToProto(command, state).start().has_file_metric());

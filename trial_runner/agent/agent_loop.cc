@@ -500,8 +500,7 @@ void AgentLoop::SendEvents() {
 }
 
 bool AgentLoop::AdoptSpare(const v1::StartReplica& start) {
-  const Gpu* gpu = GpuOfSlot(options_, start.slot());
-  const auto on_this_gpu = [&](const ReplicaProcess& spare) {
+  const auto on_this_gpu = [&, gpu = GpuOfSlot(options_, start.slot())](const auto& spare) {
     return GpuOfSlot(options_, spare.identity().slot()) == gpu;
   };
   std::unique_ptr<ReplicaProcess> spare = spares_.Take(start, on_this_gpu);
@@ -540,6 +539,7 @@ absl::StatusOr<std::unique_ptr<ReplicaProcess>> AgentLoop::LaunchReplica(
   ESPALIER_ASSIGN_OR_RETURN(v1::StartReplica resolved, WithPathsOf(files, start));
   LaunchOrder order;
   ESPALIER_ASSIGN_OR_RETURN(order.command, TrialCommand(start, files));
+  order.expects_elastic = start.expects_elastic();
   order.directory = start.directory().empty() ? files.directory : start.directory();
   order.log_path = files.log;
   order.cpus = CpusNear(GpusOf(options_, start));
@@ -573,10 +573,10 @@ void AgentLoop::Hear(std::int64_t replica_id) {
 }
 
 void AgentLoop::Forward(std::int64_t replica_id, std::vector<v1::ReplicaMessage> messages) {
-  const std::int64_t trial_id = running_.at(replica_id)->identity().trial_id();
-  if (const ReplicaProcess& replica = *running_.at(replica_id); replica.has_greeted()) {
+  const ReplicaProcess& replica = *running_.at(replica_id);
+  const std::int64_t trial_id = replica.identity().trial_id();
+  if (replica.has_greeted())
     zygotes_.Spoke(replica_id, Clock::now(), replica.identity().pid(), replica.fork_obstacle());
-  }
   for (v1::ReplicaMessage& message : messages) {
     if (message.has_parked()) {  // which is its last word
       return Park(replica_id, message.parked().device_memory_bytes());

@@ -24,6 +24,8 @@ struct LaunchOrder {
   std::string log_path;  // output and errors are appended to it
   // CPUs on which it runs, limited to those that this process may use; if none is left: all.
   std::vector<int> cpus;
+  // Its study asks for what elastic programs alone can do (StartReplica.expects_elastic).
+  bool expects_elastic = false;
   // It is not killed with this process, has a session of its own, and begins with all signals
   // ignored.
   bool outlives = false;

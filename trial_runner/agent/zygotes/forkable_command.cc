@@ -23,7 +23,8 @@ ForkableCommand OfPython(const LaunchOrder& order, const PythonCommand& command,
   forkable.key = ZygoteKey(order, command, modules);
   forkable.runs = command.is_module ? "module" : "script";
   forkable.program = command.program;
-  forkable.known = command.is_module && order.command[command.program] == kCallModule;
+  forkable.known =
+      order.expects_elastic || (command.is_module && order.command[command.program] == kCallModule);
   std::vector<std::string>& words = forkable.zygote.command;
   words = {order.command[0]};
   words.insert(words.end(), command.options.begin(), command.options.end());

@@ -19,7 +19,7 @@ struct ForkableCommand {
   std::size_t program = 0;  // the place of the script or module in the command
   std::string path;         // of a program's file
   // Known before it has run to have use for a zygote: what calls the functions of `espalier.tune`,
-  // and ranks, for which the study asks.
+  // what is expected to be an elastic program in Python, and ranks, for which the study asks.
   bool known = false;
 
   bool native() const { return runs == "program"; }

@@ -49,9 +49,9 @@ struct ZygoteOptions {
 // it is one of Espalier's, and that its interpreter can import what is to be imported, or says
 // whether it could have been forked itself: then a zygote is started beside it, for those that come
 // after. So programs that have no use for one pay nothing. Those that call functions of
-// `espalier.tune` are known beforehand, and so are ranks whose study names modules to import: their
-// first replicas wait for the zygote, so that a node imports once. Belongs to the agent's owner
-// thread; blocks only in Fork.
+// `espalier.tune` are known beforehand, and so are programs of a study that expects elastic ones,
+// and ranks whose study names modules to import: their first replicas wait for the zygote, so that
+// a node imports once. Belongs to the agent's owner thread; blocks only in Fork.
 class Zygotes {
  public:
   using Clock = Zygote::Clock;

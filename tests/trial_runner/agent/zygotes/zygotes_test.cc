@@ -290,6 +290,19 @@ class KnownProgramsTest : public ZygotesTest {
   }
 };
 
+TEST_F(KnownProgramsTest, AreThoseOfAStudyThatExpectsElasticOnes) {
+  Write("train.py", "print('it ran')\n");
+  LaunchOrder order = Order({"python3", "train.py"});
+  LaunchOrder shell = Order({"sh", "-c", "exit 0"});
+  Zygotes zygotes(Options({}));
+  EXPECT_FALSE(Awaited(zygotes, order));
+  EXPECT_EQ(zygotes.size(), 0U);
+  order.expects_elastic = shell.expects_elastic = true;
+  EXPECT_FALSE(Awaited(zygotes, shell));
+  EXPECT_TRUE(Awaited(zygotes, order));
+  EXPECT_EQ(zygotes.size(), 1U);
+}
+
 TEST_F(KnownProgramsTest, WaitForTheirFirstZygoteAndAreForked) {
   Zygotes zygotes(Options({}));
   EXPECT_TRUE(Awaited(zygotes, Call()));
