@@ -24,12 +24,17 @@ int SyncFoldersAbove(const std::string& path) {
   int first_error = 0;
   while (!error && folder != folder.parent_path()) {
     folder = folder.parent_path();
-    const FileDescriptor there(open(folder.c_str(), O_RDONLY | O_CLOEXEC));
-    const bool synced = !there.open() || fsync(there.get()) == 0 || errno == EINVAL ||
-                        errno == EROFS || errno == ENOTSUP;
-    if (!synced && first_error == 0) first_error = errno;
+    const int failed = SyncFolder(folder.string());
+    if (first_error == 0) first_error = failed;
   }
   return first_error;
+}
+
+int SyncFolder(const std::string& folder) {
+  const FileDescriptor there(open(folder.c_str(), O_RDONLY | O_CLOEXEC));
+  const bool synced = !there.open() || fsync(there.get()) == 0 || errno == EINVAL ||
+                      errno == EROFS || errno == ENOTSUP;
+  return synced ? 0 : errno;
 }
 
 }  // namespace espalier

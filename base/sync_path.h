@@ -13,5 +13,7 @@ int SyncPath(const std::string& path);
 // that are not there, or that cannot be synced at all are left out: they are not of its making. 0,
 // or the error of the first one that could not be synced.
 int SyncFoldersAbove(const std::string& path);
+// One such folder.
+int SyncFolder(const std::string& folder);
 
 }  // namespace espalier

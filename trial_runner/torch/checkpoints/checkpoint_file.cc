@@ -225,13 +225,12 @@ absl::StatusOr<std::string> WriteCheckpointFile(const CheckpointFile& file,
   ESPALIER_RETURN_IF_ERROR(WriteAndSync(written.get(), temporary, file, content));
   if (rename(temporary.c_str(), path.c_str()) != 0) return FileError(path, "cannot rename");
   std::move(remove_temporary).Cancel();
-  if (const int error = SyncPath(file.folder); error != 0) {
-    return FileError(file.folder, "cannot sync", error);
+  if (const int unsynced = SyncPath(file.folder); unsynced != 0) {
+    return FileError(file.folder, "cannot sync", unsynced);
   }
-  // Each time: what made the folders, or wrote here first, may have been killed before it did so.
-  if (const int error = SyncFoldersAbove(file.folder); error != 0) {
-    return FileError(file.folder, "cannot sync what is above", error);
-  }
+  // What made the folders, or wrote here first, may have been killed before it did so.
+  const int error = file.above ? file.above->SyncAbove(file.folder) : SyncFoldersAbove(file.folder);
+  if (error != 0) return FileError(file.folder, "cannot sync what is above", error);
   RemoveOldCheckpoints(file);
   RemoveLeftovers(file.folder);
   return path;

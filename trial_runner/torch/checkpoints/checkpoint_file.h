@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/synced_folders.h"
 #include "trial_runner/torch/process/better_value.h"
 
 namespace espalier {
@@ -20,6 +21,7 @@ struct CheckpointFile {
   BetterValue better = BetterValue::kUnknown;
   // Called with the number of bytes that are newly safe on the disk, every few dozen megabytes.
   std::function<void(std::int64_t bytes)> synced = {};
+  SyncedFolders* above = nullptr;  // of whoever writes many; null: all above is synced
 };
 
 using ByteSink = std::function<void(const void* bytes, std::size_t count)>;

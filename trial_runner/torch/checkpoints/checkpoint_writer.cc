@@ -57,7 +57,8 @@ void CheckpointWriter::Write(const TrainingStateCopy& copy) {
                            .synced =
                                [this](std::int64_t bytes) {
                                  trial_.control->progress().Add(GroupPhase::kSaving, bytes);
-                               }},
+                               },
+                           .above = &synced_},
                           [&](const ByteSink& sink) { return copy.Write(sink); });
   if (path.ok()) {
     trial_.control->Send(ReplicaCheckpoint{*path, copy.step});

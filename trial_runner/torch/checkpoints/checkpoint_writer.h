@@ -5,6 +5,7 @@
 #include <mutex>
 #include <thread>
 
+#include "base/synced_folders.h"
 #include "trial_runner/torch/checkpoints/checkpoint_format.h"
 #include "trial_runner/torch/process/trial_context.h"
 
@@ -36,8 +37,9 @@ class CheckpointWriter {
   std::unique_ptr<TrainingStateCopy> next_;  // guarded by mutex_, as are the following
   bool writing_ = false;
   bool ending_ = false;
-  std::thread thread_;    // begun by the first Put
-  bool failing_ = false;  // the thread's own
+  std::thread thread_;  // begun by the first Put; the rest is its own
+  bool failing_ = false;
+  SyncedFolders synced_;
 };
 
 }  // namespace espalier
