@@ -147,6 +147,43 @@ TEST_P(CheckpointStoreContract, WhatIsThereAlreadyIsSafeBeforeItIsSaidToBeThere)
   EXPECT_TRUE(synced.contains(*path) && synced.contains(fs::path(*path).parent_path().string()));
 }
 
+// Of another trial of the study: what has a checksum nobody writes to again.
+TEST_P(CheckpointStoreContract, AnotherTrialsIsTheSameFileWhereItHasAChecksum) {
+  Write("step-5.pt", Sealed("learnt"));
+  Write("last.pt", "learnt by a program that writes it again");
+  const std::string folder = writer_->FolderOf("a/study", 3);
+  const auto take_over = [&](const std::string& name) {
+    const std::string fingerprint = ReadManifest(folder, name)->fingerprint;
+    FetchOrder order{8, {"a/study", 4, name}, fingerprint, {}};
+    order.of_trial = 3;
+    return writer_->Obtain(
+        order, [](double) { return true; }, [](std::int64_t) { return true; });
+  };
+  TakeSyncedPaths();
+  const absl::StatusOr<std::string> linked = take_over("step-5.pt");
+  ASSERT_TRUE(linked.ok()) << linked.status();
+  EXPECT_EQ(*linked, writer_->FolderOf("a/study", 4) + "/step-5.pt");
+  EXPECT_TRUE(fs::equivalent(*linked, folder + "/step-5.pt"));
+  EXPECT_TRUE(TakeSyncedPaths().contains(fs::path(*linked).parent_path().string()));
+  fs::remove(folder + "/step-5.pt");
+  EXPECT_EQ(Read(*linked), Sealed("learnt")) << "though its parent has removed it";
+  const absl::StatusOr<std::string> copied = take_over("last.pt");
+  ASSERT_TRUE(copied.ok()) << copied.status();
+  EXPECT_FALSE(fs::equivalent(*copied, folder + "/last.pt"));
+  EXPECT_EQ(Read(*copied), "learnt by a program that writes it again");
+}
+
+TEST_P(CheckpointStoreContract, ADamagedOneOfAnotherTrialIsRefused) {
+  std::string text = Sealed("learnt");
+  text[0] = 'L';
+  Write("step-5.pt", text);
+  FetchOrder order{8, {"a/study", 4, "step-5.pt"}, "", {}};
+  order.of_trial = 3;
+  const auto refused = writer_->Obtain(
+      order, [](double) { return true; }, [](std::int64_t) { return true; });
+  EXPECT_TRUE(absl::IsDataLoss(refused.status())) << refused.status();
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Both, CheckpointStoreContract,
     ::testing::Values(Machines{"OwnDisks", [](const std::string& own,

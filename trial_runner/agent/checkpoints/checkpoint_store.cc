@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <map>
+#include <mutex>
 #include <optional>
 #include <utility>
 
@@ -17,6 +19,7 @@
 #include "base/folder_entries.h"
 #include "base/private_files.h"
 #include "base/sync_path.h"
+#include "base/synced_folders.h"
 #include "base/trial_folder.h"
 #include "spdlog/spdlog.h"
 #include "trial_runner/agent/checkpoints/checkpoint_damage.h"
@@ -130,6 +133,7 @@ class StoreBelow : public CheckpointStore {
                                        const std::string& incoming) const {
     const std::string folder = FolderOf(order.what.study, order.what.trial_number);
     const std::string path = absl::StrCat(folder, "/", order.what.name);
+    std::error_code error;
     const absl::StatusOr<CheckpointManifest> here = ReadManifest(folder, order.what.name);
     const auto is_it = [&order](const absl::StatusOr<CheckpointManifest>& found) {
       return found.ok() && (order.fingerprint.empty() || order.fingerprint == found->fingerprint);
@@ -145,6 +149,10 @@ class StoreBelow : public CheckpointStore {
                                               *order.of_trial, " in study ", order.what.study,
                                               " is there no more"));
     }
+    if (Link(source, folder, order.what.name)) {
+      if (is_it(ReadManifest(folder, order.what.name))) return PutInPlace(order, note);
+      fs::remove(path, error);
+    }
     IncomingCheckpoint copy(folder, order.what.name, incoming);
     ESPALIER_RETURN_IF_ERROR(copy.Begin(*there, 0, limits_.spare_disk_bytes));
     const absl::Status read = AddParts(source, *there, note, copy);
@@ -157,8 +165,49 @@ class StoreBelow : public CheckpointStore {
     return path;
   }
 
+  // Whether the checkpoint is one that this object has put in place, on the disk and whole.
+  bool IsInPlace(const std::string& path, const std::string& fingerprint) const {
+    const std::lock_guard lock(mutex_);
+    const auto known = in_place_.find(path);
+    return known != in_place_.end() && known->second == fingerprint;
+  }
+
   const std::string directory_;
   const FetchLimits limits_;
+
+ private:
+  static constexpr std::size_t kMostInPlace = 1024;
+
+  static absl::Status Synced(const std::string& what, int error) {
+    if (error == 0) return absl::OkStatus();
+    return absl::UnavailableError(absl::StrCat(what, ": cannot sync: ", strerror(error)));
+  }
+  // Makes it another name of the same file. Only of one with a checksum: it is on the disk, and
+  // nobody writes to it again, but a program may to what it has saved by itself. False: it is none,
+  // or is there no more, or the file system cannot.
+  static bool Link(const std::string& source, const std::string& folder, const std::string& name) {
+    if (name.empty() || !HasChecksum(source, name) || !MakePrivateFolders(folder).ok()) {
+      return false;
+    }
+    return link(absl::StrCat(source, "/", name).c_str(), absl::StrCat(folder, "/", name).c_str()) ==
+           0;
+  }
+  absl::StatusOr<std::string> PutInPlace(const FetchOrder& order, const FetchNote& note) const {
+    const std::string folder = FolderOf(order.what.study, order.what.trial_number);
+    ESPALIER_RETURN_IF_ERROR(
+        SetAsideIfDamaged(folder, order.what.name, [&note] { return note(0); }));
+    ESPALIER_RETURN_IF_ERROR(Synced(folder, SyncPath(folder)));
+    ESPALIER_RETURN_IF_ERROR(Synced(folder, above_.SyncAbove(folder)));
+    std::string path = absl::StrCat(folder, "/", order.what.name);
+    const std::lock_guard lock(mutex_);
+    if (in_place_.size() >= kMostInPlace) in_place_.clear();
+    in_place_[path] = order.fingerprint;
+    return path;
+  }
+
+  mutable SyncedFolders above_;
+  mutable std::mutex mutex_;
+  mutable std::map<std::string, std::string> in_place_;  // fingerprints, by path
 };
 
 class DiskStore final : public StoreBelow {
@@ -179,6 +228,8 @@ class DiskStore final : public StoreBelow {
     };
     const absl::Status here = CheckWhatIsHere(order, folder, note);
     if (!here.ok() && !absl::IsDataLoss(here)) return here;
+    const std::string path = absl::StrCat(folder, "/", order.what.name);
+    if (here.ok() && IsInPlace(path, order.fingerprint)) return path;
     ESPALIER_RETURN_IF_ERROR(Besides(FetchCheckpoint(order, folder, limits_, wait, counted), here));
     // Else it was there before, perhaps as the trial's own.
     if (came > 0) {
