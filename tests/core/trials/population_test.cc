@@ -14,6 +14,7 @@ namespace espalier {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class PopulationTest : public CoreTest {
  protected:
@@ -34,6 +35,7 @@ class PopulationTest : public CoreTest {
   void TrainThoseThatStart() {
     for (const StartReplicaCommand& start : std::vector(starts_)) {
       replicas_[start.trial.value] = start.replica;
+      slots_[start.replica] = start.slot;
       Ready(start.replica);
       Form(regroups_);
       Save(start.trial.value, 10);
@@ -47,9 +49,17 @@ class PopulationTest : public CoreTest {
     Step(FromReplica{replicas_.at(id), ReplicaReport{step, value}});
   }
   void Exit(std::int64_t id) { Step(ReplicaExited{replicas_.at(id), 0, 0, "", ""}); }
+  // The clone's copy of its parent's checkpoint is made.
+  void Bring(std::int64_t id) {
+    CheckpointCopied copied{node_, TrialId(id), {.step = 10, .name = "step-10.pt"}, "", 0};
+    copied.path = absl::StrCat("/a/trial-", id, "/checkpoints/step-10.pt");
+    Step(copied);
+  }
+  int SlotOf(ReplicaId replica) const { return slots_.at(replica); }
   std::int64_t Trials() const { return std::ssize(core_.state().trials); }
 
   std::map<std::int64_t, ReplicaId> replicas_;
+  std::map<ReplicaId, int> slots_;
 };
 
 TEST_F(PopulationTest, ACloneOfTheBestTakesTheWorstsPlace) {
@@ -69,6 +79,34 @@ TEST_F(PopulationTest, ACloneOfTheBestTakesTheWorstsPlace) {
   EXPECT_NE(clone.parameters, trial(1).parameters);
   EXPECT_EQ(trial(1).state, TrialState::kRunning);
   EXPECT_EQ(study().counted(), 4);
+}
+
+TEST_F(PopulationTest, TheCloneGoesOnInTheMembersSlots) {
+  Begin(Population(4), 4);
+  const int slot = SlotOf(replicas_.at(4));
+  for (std::int64_t id = 1; id <= 4; ++id) Report(id, 2, 0.1 * static_cast<double>(id));
+  ASSERT_EQ(trial(4).state, TrialState::kPruned);
+  ASSERT_EQ(trial(5).lineage->parent, 0);
+  Bring(5);
+  EXPECT_TRUE(starts_.empty()) << "the member has not left them yet";
+  EXPECT_EQ(study().decisions.back().reason, "takes the slots of the member whose place it takes");
+  Exit(4);
+  ASSERT_EQ(starts_.size(), 1u);
+  EXPECT_EQ(starts_[0].trial, TrialId(5));
+  EXPECT_EQ(starts_[0].slot, slot);
+}
+
+TEST_F(PopulationTest, WhereStudiesShareThePoolTheCloneWaitsForAPlan) {
+  Begin(Population(4), 4);
+  StudySpec other = Spec(1);
+  other.name = "other";
+  Step(CreateStudy{other, false});
+  for (std::int64_t id = 1; id <= 4; ++id) Report(id, 2, 0.1 * static_cast<double>(id));
+  Bring(Trials());
+  Exit(4);
+  for (const Decision& decision : study().decisions) {
+    EXPECT_THAT(decision.reason, Not(HasSubstr("takes the slots")));
+  }
 }
 
 TEST_F(PopulationTest, WhoCameFirstIsReplacedOnceOthersHaveComeAfter) {

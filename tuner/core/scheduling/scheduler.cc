@@ -106,6 +106,7 @@ void Scheduler::Schedule() {
   StartAgainWhoCannotFillUp();
   client_slots_.Serve();
   CountTime();
+  StartSuccessors();
   if (EndedTrialsAreLeaving()) return CarryOut();
   if (options_.plan_aside) {
     if (const auto* parts = KnownParts()) CreateTrialsWhereUseful(*parts);
@@ -148,6 +149,29 @@ void Scheduler::StartAgainWhoCannotFillUp() {
         " in a row that were to join failed, the last one ", trial.failed_joins->reason);
     turn_.Emit(JoinsFailed{id, {}});  // the new ones' failures are counted anew
     trials_.StartAgain(id, why);
+  }
+}
+
+// A clone that takes a member's place goes on in the slots that this one leaves, as soon as it has
+// its checkpoint. They are as many, and of the same study, so that there is nothing to plan; if
+// others have them by now, or studies take turns, it waits for a plan as any trial.
+void Scheduler::StartSuccessors() {
+  for (auto next = pool_.successors.begin(); next != pool_.successors.end();) {
+    const auto at = next++;
+    const TrialId id = at->first;
+    const bool live = pool_.live.contains(id);
+    if (live && checkpoints_.AwaitsParents(id)) continue;
+    const Placement slots = std::move(at->second);
+    pool_.successors.erase(at);
+    if (!live || pool_.studies.size() > 1 || slots.empty() || trials_.Held(id) ||
+        pool_.groups.contains(id) || !UsesPool(*pool_.live.at(id).study)) {
+      continue;
+    }
+    const std::string reason = "takes the slots of the member whose place it takes";
+    for (const AllocationDecision& decision :
+         ThatFit({{.trial = id, .placement = slots, .reason = reason}})) {
+      TakeAllocation(decision);
+    }
   }
 }
 

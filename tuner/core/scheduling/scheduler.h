@@ -68,6 +68,7 @@ class Scheduler {
  private:
   void Schedule();
   void CarryOut();
+  void StartSuccessors();
   void StartAgainWhoCannotFillUp();
   PluginSpec CurrentPolicy() const;
   void CreateTrials(const Study& study, int& room);
