@@ -18,6 +18,7 @@ import io
 import os
 import random
 import runpy
+import select
 import signal
 import socket
 import struct
@@ -26,6 +27,7 @@ import sys
 _AGENT = 3    # the socket to the agent; in a replica its control socket, as trial_runner/agent/processes/launch.h has it
 _ORDER = 1    # bytes of the message that brings an order
 _OWN_ZYGOTE = b"ESPALIER_OWN_ZYGOTE"  # as trial_runner/agent/zygotes/zygote.h has it
+_AGENT_GONE, _CANNOT_FORK, _LOST = 3, 4, 5  # how the process between a zygote and its replica ends
 _PR_SET_PDEATHSIG, _PR_SET_MM, _PR_SET_MM_MAP = 1, 35, 14
 
 # While modules are imported. Threads of a pool do not survive a fork, and PyTorch asks NVML, instead of CUDA, where
@@ -124,22 +126,23 @@ def _refuse(agent, reason):
 
 
 def _serve(agent):
-    """Forks for as long as the agent is there. Returns in the replicas, with the descriptors of each."""
+    """Forks for as long as the agent is there. Returns in the replicas, with the descriptors of each.
+
+    The next replica has been forked before it is asked for, and takes the order itself: two forks of a process that has
+    imported PyTorch take longer, on a machine whose cores train, than all else that a replica does before its program."""
     while True:
-        message, descriptors, _, _ = socket.recv_fds(agent, _ORDER, 4, socket.MSG_CMSG_CLOEXEC)
-        if not message:
-            os._exit(0)
         sys.stdout.flush()
         sys.stderr.flush()
-        if _fork():
+        descriptors = _fork(agent)
+        if descriptors:
             return descriptors
-        for descriptor in descriptors:
-            os.close(descriptor)
 
 
-def _fork():
-    """True: in the replica, after the agent has become its parent. If that fails, the agent sees that no process
-    holds the replica's descriptors."""
+def _fork(agent):
+    """The descriptors: in a replica that has been ordered, after the agent has become its parent. None: in the zygote, when
+    the next one can be forked. If that fails, the agent sees that no process holds the replica's descriptors."""
+    zygote = os.getpid()
+    ordered, order = os.pipe()
     orphaned, orphan = os.pipe()
     try:
         between = os.fork()
@@ -150,17 +153,58 @@ def _fork():
             replica = os.fork()
         except BaseException:
             replica = -1
+        os.close(order if replica else ordered)
         if replica != 0:
-            os._exit(0)
+            agent.close()
+            os._exit(_wait_for_order(zygote, ordered) if replica > 0 else _CANNOT_FORK)
         os.close(orphan)
-        os.read(orphaned, 1)
-        os.close(orphaned)
-        return True
-    os.close(orphaned)
+        return _take_order(agent, order, orphaned)
+    for end in (ordered, order, orphaned):
+        os.close(end)
+    ended = _CANNOT_FORK
     if between > 0:
-        os.waitpid(between, 0)
+        ended = os.waitstatus_to_exitcode(os.waitpid(between, 0)[1])
     os.close(orphan)
-    return False
+    if ended == _AGENT_GONE:
+        os._exit(0)
+    if ended == _CANNOT_FORK:
+        _drop_order(agent)
+    return None
+
+
+def _wait_for_order(zygote, ordered):
+    """In the process between: it ends when its replica has the order, and not before, so that the agent, which adopts what
+    it leaves, has asked for it."""
+    try:
+        _end_with(zygote)
+        said = os.read(ordered, 1)
+    except BaseException:
+        said = b""
+    return 0 if said == b"o" else _AGENT_GONE if said == b"e" else _LOST
+
+
+def _take_order(agent, order, orphaned):
+    """In the replica. Where the processes above it have ended it is nobody's."""
+    news, _, _ = select.select([agent, orphaned], [], [])
+    if agent not in news:
+        os._exit(0)
+    message, descriptors, _, _ = socket.recv_fds(agent, _ORDER, 4, socket.MSG_CMSG_CLOEXEC)
+    os.write(order, b"o" if message else b"e")
+    if not message:
+        os._exit(0)
+    os.close(order)
+    os.read(orphaned, 1)
+    os.close(orphaned)
+    return descriptors
+
+
+def _drop_order(agent):
+    """Without a process for it: the agent sees that its descriptors are closed."""
+    message, descriptors, _, _ = socket.recv_fds(agent, _ORDER, 4, socket.MSG_CMSG_CLOEXEC)
+    if not message:
+        os._exit(0)
+    for descriptor in descriptors:
+        os.close(descriptor)
 
 
 class _Order:
