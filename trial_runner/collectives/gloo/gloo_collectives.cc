@@ -276,12 +276,18 @@ class Formation : public std::enable_shared_from_this<Formation> {
 
 class GlooCollectives final : public Collectives {
  public:
-  GlooCollectives(CollectivesOptions options, std::unique_ptr<RendezvousServer> server)
-      : options_(std::move(options)), server_(std::move(server)) {}
+  // `tried` has shown that devices can be made. Its own thread looks every ten milliseconds whether
+  // it is to end: nobody waits for that here.
+  GlooCollectives(CollectivesOptions options, std::unique_ptr<RendezvousServer> server,
+                  std::shared_ptr<::gloo::transport::Device> tried)
+      : options_(std::move(options)),
+        server_(std::move(server)),
+        ending_([device = std::move(tried)]() mutable { device.reset(); }) {}
 
   ~GlooCollectives() override {
     if (formation_) GiveUp(std::move(formation_));
     LeaveGroup();
+    ending_.join();
   }
 
   std::string Address() const override { return server_->address(); }
@@ -516,6 +522,8 @@ class GlooCollectives final : public Collectives {
   absl::Status begin_error_;
   std::deque<std::shared_ptr<Completion>> pending_;
   std::vector<c10::intrusive_ptr<c10d::Work>> between_two_;
+
+  std::thread ending_;  // of the device that was tried
 };
 
 // Gloo writes to sockets whose other end may be gone, which by default ends the process. (Programs
@@ -535,8 +543,9 @@ absl::StatusOr<std::unique_ptr<Collectives>> MakeGlooCollectives(
   try {
     // A lost member is told to the caller; LibTorch need not print a stack for it.
     FLAGS_caffe2_log_level = std::max(FLAGS_caffe2_log_level, 3);
-    MakeDevice(options);  // Fails here, and not at the first regroup, if the address is wrong.
-    return std::make_unique<GlooCollectives>(options, std::move(server));
+    // Fails here, and not at the first regroup, if the address is wrong.
+    auto device = MakeDevice(options);
+    return std::make_unique<GlooCollectives>(options, std::move(server), std::move(device));
   } catch (const std::exception& e) {
     return absl::UnavailableError(
         absl::StrCat("Gloo cannot use host \"", options.host, "\": ", FirstLine(e)));
