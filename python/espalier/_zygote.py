@@ -28,6 +28,7 @@ _AGENT = 3    # the socket to the agent; in a replica its control socket, as tri
 _ORDER = 1    # bytes of the message that brings an order
 _OWN_ZYGOTE = b"ESPALIER_OWN_ZYGOTE"  # as trial_runner/agent/zygotes/zygote.h has it
 _AGENT_GONE, _CANNOT_FORK, _LOST = 3, 4, 5  # how the process between a zygote and its replica ends
+_SOON_S = 0.2  # others may be asked for at once
 _PR_SET_PDEATHSIG, _PR_SET_MM, _PR_SET_MM_MAP = 1, 35, 14
 
 # While modules are imported. Threads of a pool do not survive a fork, and PyTorch asks NVML, instead of CUDA, where
@@ -102,6 +103,7 @@ def _import(agent, modules):
         name = "libespalier_torch.so"
         if "espalier.torch" in modules:
             from espalier import _library
+            from espalier.torch import _first_use  # noqa: F401  for replicas that wait
             _library.load()
     except BaseException as error:
         _refuse(agent, f"cannot import {name}: {type(error).__name__}: {error}")
@@ -185,7 +187,10 @@ def _wait_for_order(zygote, ordered):
 
 def _take_order(agent, order, orphaned):
     """In the replica. Where the processes above it have ended it is nobody's."""
-    news, _, _ = select.select([agent, orphaned], [], [])
+    news, _, _ = select.select([agent, orphaned], [], [], _SOON_S)
+    if not news:
+        _do_first_things()
+        news, _, _ = select.select([agent, orphaned], [], [])
     if agent not in news:
         os._exit(0)
     message, descriptors, _, _ = socket.recv_fds(agent, _ORDER, 4, socket.MSG_CMSG_CLOEXEC)
@@ -196,6 +201,17 @@ def _take_order(agent, order, orphaned):
     os.read(orphaned, 1)
     os.close(orphaned)
     return descriptors
+
+
+def _do_first_things():
+    """What trains does now what takes long the first time."""
+    first_use = sys.modules.get("espalier.torch._first_use")
+    if first_use is None:
+        return
+    try:
+        first_use.rehearse()
+    except Exception:  # of a PyTorch that a module has changed: the program will say what is wrong, if anything is
+        pass
 
 
 def _drop_order(agent):
