@@ -51,11 +51,12 @@ class PopulationTest : public CoreTest {
   void Exit(std::int64_t id) { Step(ReplicaExited{replicas_.at(id), 0, 0, "", ""}); }
   // The clone's copy of its parent's checkpoint is made.
   void Bring(std::int64_t id) {
-    CheckpointCopied copied{node_, TrialId(id), {.step = 10, .name = "step-10.pt"}, "", 0};
+    CheckpointCopied copied{node_, TrialId(id), {}, "", 0};
+    copied.what.step = 10;
+    copied.what.name = "step-10.pt";
     copied.path = absl::StrCat("/a/trial-", id, "/checkpoints/step-10.pt");
     Step(copied);
   }
-  int SlotOf(ReplicaId replica) const { return slots_.at(replica); }
   std::int64_t Trials() const { return std::ssize(core_.state().trials); }
 
   std::map<std::int64_t, ReplicaId> replicas_;
@@ -82,28 +83,40 @@ TEST_F(PopulationTest, ACloneOfTheBestTakesTheWorstsPlace) {
 }
 
 TEST_F(PopulationTest, TheCloneGoesOnInTheMembersSlots) {
-  Begin(Population(4), 4);
-  const int slot = SlotOf(replicas_.at(4));
-  for (std::int64_t id = 1; id <= 4; ++id) Report(id, 2, 0.1 * static_cast<double>(id));
-  ASSERT_EQ(trial(4).state, TrialState::kPruned);
-  ASSERT_EQ(trial(5).lineage->parent, 0);
-  Bring(5);
+  Begin(Population(2), 2);
+  Report(1, 2, 0.1);
+  Report(2, 2, 0.9);
+  ASSERT_EQ(trial(2).state, TrialState::kPruned);
+  Bring(3);
   EXPECT_TRUE(starts_.empty()) << "the member has not left them yet";
+  Exit(2);
   EXPECT_EQ(study().decisions.back().reason, "takes the slots of the member whose place it takes");
-  Exit(4);
   ASSERT_EQ(starts_.size(), 1u);
-  EXPECT_EQ(starts_[0].trial, TrialId(5));
-  EXPECT_EQ(starts_[0].slot, slot);
+  EXPECT_EQ(starts_[0].trial, TrialId(3));
+  EXPECT_EQ(starts_[0].slot, slots_.at(replicas_.at(2)));
+}
+
+TEST_F(PopulationTest, TheCloneWaitsForItsCheckpointThough) {
+  Begin(Population(2), 2);
+  Report(1, 2, 0.1);
+  Report(2, 2, 0.9);
+  Exit(2);
+  EXPECT_TRUE(starts_.empty());
+  Bring(3);
+  ASSERT_EQ(starts_.size(), 1u);
+  EXPECT_EQ(study().decisions.back().reason, "takes the slots of the member whose place it takes");
 }
 
 TEST_F(PopulationTest, WhereStudiesShareThePoolTheCloneWaitsForAPlan) {
-  Begin(Population(4), 4);
+  Begin(Population(2), 2);
   StudySpec other = Spec(1);
   other.name = "other";
   Step(CreateStudy{other, false});
-  for (std::int64_t id = 1; id <= 4; ++id) Report(id, 2, 0.1 * static_cast<double>(id));
+  Report(1, 2, 0.1);
+  Report(2, 2, 0.9);
+  ASSERT_EQ(trial(2).state, TrialState::kPruned);
   Bring(Trials());
-  Exit(4);
+  Exit(2);
   for (const Decision& decision : study().decisions) {
     EXPECT_THAT(decision.reason, Not(HasSubstr("takes the slots")));
   }

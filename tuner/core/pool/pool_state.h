@@ -162,8 +162,12 @@ struct PoolState {
   std::set<TrialId> reconcile;
   std::set<TrialId> timed;          // trials with groups that may change by time alone
   std::set<TrialId> slots_touched;  // in this step
-  // Clones that take a member's place (population_turns.h), with the slots that it had.
-  std::map<TrialId, Placement> successors;
+  // By clone that takes a member's place, that one and the slots that it had.
+  struct Predecessor {
+    TrialId member;
+    Placement slots;
+  };
+  std::map<TrialId, Predecessor> successors;
   // Trials of a loaded state that run or hold slots while their agents have not reconnected yet;
   // and when the wait for them ends.
   std::set<TrialId> recovering;

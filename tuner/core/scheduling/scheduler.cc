@@ -153,15 +153,17 @@ void Scheduler::StartAgainWhoCannotFillUp() {
 }
 
 // A clone that takes a member's place goes on in the slots that this one leaves, as soon as it has
-// its checkpoint. They are as many, and of the same study, so that there is nothing to plan; if
-// others have them by now, or studies take turns, it waits for a plan as any trial.
+// its checkpoint and they are free. They are as many, and of the same study, so that there is
+// nothing to plan; if others have them by then, or studies share the pool, it waits for a plan as
+// any trial.
 void Scheduler::StartSuccessors() {
   for (auto next = pool_.successors.begin(); next != pool_.successors.end();) {
     const auto at = next++;
     const TrialId id = at->first;
     const bool live = pool_.live.contains(id);
-    if (live && checkpoints_.AwaitsParents(id)) continue;
-    const Placement slots = std::move(at->second);
+    const bool leaves = !pool_.replicas.Of(at->second.member).empty();
+    if (live && !pool_.groups.contains(id) && (leaves || checkpoints_.AwaitsParents(id))) continue;
+    const Placement slots = std::move(at->second.slots);
     pool_.successors.erase(at);
     if (!live || pool_.studies.size() > 1 || slots.empty() || trials_.Held(id) ||
         pool_.groups.contains(id) || !UsesPool(*pool_.live.at(id).study)) {

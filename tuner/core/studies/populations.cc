@@ -80,14 +80,14 @@ void Populations::Replace(const Trial& member, const Trial& winner, std::int64_t
       Perturb(study.spec.population, study.spec.space, winner.parameters, random);
   const std::int64_t clone = std::ssize(study.trials);
   const double value = member.values.back().value;
-  const Placement slots = pool_.PlacementOf(member.id);
+  PoolState::Predecessor before{member.id, pool_.PlacementOf(member.id)};
   trials_.EndTrial(member.id, TrialState::kPruned,
                    absl::StrCat("population: at step ", step, " it is among the worst, and trial ",
                                 winner.number, " among the best: trial ", clone,
                                 " goes on from there in its place"),
                    value);
-  const TrialId id = EmitClone(turn_, winner, std::move(parameters));
-  if (!slots.empty()) pool_.successors.emplace(id, slots);
+  const TrialId successor = EmitClone(turn_, winner, std::move(parameters));
+  pool_.successors.emplace(successor, std::move(before));
 }
 
 // Who has come to the end has nothing to gain from another.
