@@ -3,10 +3,13 @@
 # builds: tuner espalier_torch
 """A pause is from the end of the last epoch of a member that is among the worst to the beginning of the first one of what
 goes on in its place: a clone of ours, which is a new process, or Ray's trial with another's checkpoint. Four members on four
-slots, so that nobody waits for a slot; then eight on four, for what comes of it in the same number of epochs."""
+slots, so that nobody waits for a slot; then eight on four, for what comes of it in the same number of epochs. There a clone
+may have to wait: then its pause is from the decision that gives it a slot. Last, clones that are asked for by `tuner clone`, on
+a free slot: from the call to the beginning of the first epoch."""
 import json
 import pathlib
 import re
+import signal
 import statistics
 import subprocess
 import sys
@@ -16,23 +19,29 @@ import time
 from bench_run import TUNER, export, peers_python, quantile, torch_python, usual_or_smoke
 
 SLOTS = 4
-EPOCHS = usual_or_smoke(60, 4)
+EPOCHS = usual_or_smoke(120, 4)
+CLONES = usual_or_smoke(15, 1)
+CLONE_EPOCHS = 3
 STEPS = 20
 STUDY = "population"
 PEER = usual_or_smoke(True, False)
 
 
-def ours(members, epochs):
+def study_of(log, epochs, *more, **keys):
     python, environment = torch_python()
+    program = pathlib.Path(__file__).resolve().parent / "pbt_trial.py"
+    return {"name": STUDY, "command": [python, str(program), str(log), str(epochs), str(STEPS), *map(str, more)],
+            "metric": {"name": "loss", "direction": "minimize"}, "slots": 1, "sampler": "random",
+            "search_space": {"lr": {"_type": "loguniform", "_value": [1e-4, 0.5]}},
+            "env": {"PYTHONPATH": environment["PYTHONPATH"],
+                    "ESPALIER_TORCH_LIBRARY": environment["ESPALIER_TORCH_LIBRARY"]}} | keys, environment
+
+
+def ours(members, epochs):
     with tempfile.TemporaryDirectory() as folder:
         log = pathlib.Path(folder) / "epochs"
-        program = pathlib.Path(__file__).resolve().parent / "pbt_trial.py"
-        study = {"name": STUDY, "command": [python, str(program), str(log), str(epochs), str(STEPS)],
-                 "metric": {"name": "loss", "direction": "minimize"}, "trials": members, "slots": 1, "max_step": epochs,
-                 "sampler": "random", "search_space": {"lr": {"_type": "loguniform", "_value": [1e-4, 0.5]}},
-                 "env": {"PYTHONPATH": environment["PYTHONPATH"],
-                         "ESPALIER_TORCH_LIBRARY": environment["ESPALIER_TORCH_LIBRARY"]},
-                 "population": {"interval": 1, "parameters": ["lr"]}}
+        study, environment = study_of(log, epochs, trials=members, max_step=epochs,
+                                      population={"interval": 1, "parameters": ["lr"]})
         path = pathlib.Path(folder) / "study.json"
         path.write_text(json.dumps(study))
         run = pathlib.Path(folder) / "run"
@@ -40,11 +49,20 @@ def ours(members, epochs):
         subprocess.run([TUNER, "run", str(path), "--dir", str(run), "--slots", str(SLOTS)], check=True, env=environment,
                        stdout=subprocess.DEVNULL)
         wall_s = time.time() - begun
-        trials = export(run / "espalier.db", STUDY)["trials"]
-        return judge(trials, log.read_text().splitlines()) | {"wall_s": wall_s}
+        record = export(run / "espalier.db", STUDY)
+        return judge(record["trials"], log.read_text().splitlines(), given_slots(record)) | {"wall_s": wall_s}
 
 
-def judge(trials, lines):
+def given_slots(record):
+    """When each clone was planned to have a slot, where it has not gone on in that of the member whose place it took."""
+    given = {}
+    for decision in record["decisions"]:
+        if decision["kind"] in ("start", "resume") and "takes the slots" not in decision["reason"]:
+            given.setdefault(decision["trial_number"], decision["at"])
+    return given
+
+
+def judge(trials, lines, given):
     first_begin, last_end = {}, {}
     for line in lines:
         at, number, what = line.split()
@@ -52,13 +70,53 @@ def judge(trials, lines):
             first_begin.setdefault(int(number), float(at))
         else:
             last_end[int(number)] = float(at)
-    pauses = []
+    pauses, of_spares = [], []
     for trial in trials:
         replaced = re.search(r"among the best: trial (\d+) goes on", trial["reason"])
-        if replaced and int(replaced[1]) in first_begin and trial["number"] in last_end:
-            pauses.append(first_begin[int(replaced[1])] - last_end[trial["number"]])
+        if not replaced or int(replaced[1]) not in first_begin or trial["number"] not in last_end:
+            continue
+        clone = int(replaced[1])
+        pauses.append(first_begin[clone] - last_end[trial["number"]])
+        if clone in given:
+            of_spares.append(first_begin[clone] - given[clone])
     best = min(trial["value"] for trial in trials if trial["state"] == "TRIAL_COMPLETE")
-    return {"pauses_s": sorted(pauses), "exploits": len(pauses), "best": best}
+    return {"pauses_s": sorted(pauses), "of_spares_s": sorted(of_spares), "exploits": len(pauses), "best": best}
+
+
+def asked_for():
+    """Seconds from the call of `tuner clone` to the clone's first epoch."""
+    with tempfile.TemporaryDirectory() as folder:
+        log = pathlib.Path(folder) / "epochs"
+        study, environment = study_of(log, 10**6, CLONE_EPOCHS, trials=1)
+        path = pathlib.Path(folder) / "study.json"
+        path.write_text(json.dumps(study))
+        run = pathlib.Path(folder) / "run"
+
+        def await_lines(number, what, count):
+            while True:
+                lines = log.read_text().splitlines() if log.exists() else []
+                found = [line.split() for line in lines]
+                at = [float(word[0]) for word in found if len(word) == 3 and word[1:] == [str(number), what]]
+                if len(at) >= count:
+                    return at
+                time.sleep(0.05)
+
+        took = []
+        process = subprocess.Popen([TUNER, "run", str(path), "--dir", str(run), "--slots", "2"], env=environment,
+                                   stdout=subprocess.DEVNULL)
+        try:
+            for clone in range(1, CLONES + 2):
+                await_lines(0, "end", 10 * clone)
+                begun = time.time()
+                subprocess.run([TUNER, "clone", STUDY, "0", "--set", f"lr={0.001 * clone}", "--dir", str(run)], check=True,
+                               env=environment, stdout=subprocess.DEVNULL)
+                took.append(await_lines(clone, "begin", 1)[0] - begun)
+                await_lines(clone, "end", CLONE_EPOCHS)
+                await_lines(0, "end", len(await_lines(0, "end", 1)) + 10)  # until its slot is free
+        finally:
+            process.send_signal(signal.SIGINT)
+            process.wait()
+    return sorted(took[1:])  # the first one waits for the imports of those to come
 
 
 def of_ray(members, epochs, reuse):
@@ -79,6 +137,10 @@ def main():
         figures |= {"exploit_pause_p50_ms": round(1000 * statistics.median(alone["pauses_s"]), 1),
                     "exploit_pause_p90_ms": round(1000 * quantile(alone["pauses_s"], 0.9), 1)}
     crowd = ours(2 * SLOTS, EPOCHS)
+    print(f"ours, {2 * SLOTS} members: {crowd}", flush=True)
+    if crowd["of_spares_s"]:
+        figures["spare_exploit_p50_ms"] = round(1000 * statistics.median(crowd["of_spares_s"]), 1)
+    figures["clone_ms_p50"] = round(1000 * statistics.median(asked_for()), 1)
     figures |= {"wall_s": round(crowd["wall_s"], 1), "best": crowd["best"]}
     for reuse in ("reuse", "anew") if PEER else ():
         theirs = of_ray(SLOTS, EPOCHS, reuse)

@@ -1,5 +1,6 @@
 """A member of a population, for pbt.py: the small net of the peers. Appends a line at the beginning and the end of each
-epoch to the file that it is given: the moment, the trial, "begin" or "end"."""
+epoch to the file that it is given: the moment, the trial, "begin" or "end". All trials but the first end after so many
+epochs as a fourth argument says."""
 import pathlib
 import sys
 import time
@@ -13,6 +14,7 @@ import espalier  # noqa: E402
 import espalier.torch as adl  # noqa: E402
 
 LOG, EPOCHS, STEPS = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+MOST = int(sys.argv[4]) if len(sys.argv) > 4 else None
 
 trial = espalier.trial()
 torch.manual_seed(0)
@@ -31,7 +33,11 @@ def note(what):
         out.write(f"{time.time()} {trial.number} {what}\n")
 
 
+done = 0
 for epoch in adl.remaining_epochs_until(EPOCHS):
+    if done == MOST and trial.number > 0:
+        break
+    done += 1
     losses = []
     for i, (x, y) in enumerate(loader):
         if i == 0:

@@ -12,12 +12,14 @@ from harness import TunerTest  # noqa: E402
 EPOCHS = 9
 # The larger the rate, up to 0.5, the sooner it learns.
 PROGRAM = """
+import sys
 import time
 import torch
 import espalier
 import espalier.torch as adl
 
 trial = espalier.trial()
+print("forked", "espalier._zygote" in sys.modules, flush=True)
 torch.manual_seed(0)
 net = torch.nn.Linear(3, 1)
 optimizer = torch.optim.SGD(net.parameters(), lr=trial.get("lr", 0.1))
@@ -49,6 +51,8 @@ class Population(TunerTest):
         trials = self.export("--dir", folder)["trials"]
         for trial in trials:
             trial["parameters"] = {each["name"]: json.loads(each["json"]) for each in trial["parameters"]}
+        printed = [path.read_text() for path in folder.glob("trials/e2e/*/*.log")]
+        self.assertEqual({word for text in printed for word in re.findall(r"forked (\S+)", text)}, {"True"}, "of one import")
         clones = [trial for trial in trials if trial["lineage"]]
         self.assertTrue(clones, "nobody has taken over")
         for trial in clones:
