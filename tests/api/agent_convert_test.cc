@@ -307,7 +307,6 @@ TEST(AgentConvert, FillsStartReplicaFromTheState) {
   EXPECT_EQ(start.checkpoint(), "/runs/3.pt");
   EXPECT_FALSE(start.environment().contains("ESPALIER_LAST_STEP"));
   EXPECT_FALSE(start.own_interpreter());
-  EXPECT_FALSE(start.expects_elastic());
   EXPECT_THAT(start.preload(), testing::ElementsAre("transformers"));
   EXPECT_THAT(start.launch().words(), testing::ElementsAre("accelerate", "--debug"));
   EXPECT_EQ(start.launch().least(), 3);
@@ -319,8 +318,6 @@ TEST(AgentConvert, FillsStartReplicaFromTheState) {
   EXPECT_FALSE(ToProto(command, state).start().has_launch());
   study.spec.preload = std::nullopt;
   study.spec.from_output = {};
-  study.spec.population.interval = 1;
-  EXPECT_TRUE(ToProto(command, state).start().expects_elastic());
   EXPECT_TRUE(ToProto(command, state).start().own_interpreter());
   EXPECT_FALSE(ToProto(command, state).start().has_output_metric());
   EXPECT_FALSE(ToProto(command, state).start().has_file_metric());
@@ -330,6 +327,19 @@ TEST(AgentConvert, FillsStartReplicaFromTheState) {
   trial.values.push_back({2, 0.5, 0, {}, 0});
   trial.values.push_back({7, 0.4, 0, {}, 0});
   EXPECT_EQ(ToProto(command, state).start().environment().at("ESPALIER_LAST_STEP"), "7");
+}
+
+TEST(AgentConvert, APopulationExpectsElasticPrograms) {
+  TunerState state;
+  Study& study = state.studies[StudyId(1)];
+  study.id = StudyId(1);
+  Trial& trial = state.trials[TrialId(4)];
+  trial.id = TrialId(4);
+  trial.study = StudyId(1);
+  const StartReplicaCommand order{NodeId(2), ReplicaId(8), TrialId(4), 1};
+  EXPECT_FALSE(ToProto(order, state).start().expects_elastic());
+  study.spec.population.interval = 1;
+  EXPECT_TRUE(ToProto(order, state).start().expects_elastic());
 }
 
 TEST(AgentConvert, AStartNamesWhoHasItsCheckpointAndAJoinerHasNone) {
