@@ -121,6 +121,17 @@ TEST_F(Like, KeepsTheBestAndSomeOfAllRanksOfMany) {
   EXPECT_LT(like.trials[99].score, -0.6);
 }
 
+TEST_F(Like, PassesOverClones) {
+  Add(At(0.1), TrialState::kComplete, 5);
+  Add(At(0.2), TrialState::kComplete, -7);
+  state_.Apply(TrialCloned{TrialId(trials_), {.parent = 0, .founder = 0, .step = 10}});
+  const auto like = TrialsLike(state_, spec_);
+  ASSERT_TRUE(like.ok()) << like.status();
+  EXPECT_EQ(like->ended, 1);
+  ASSERT_EQ(like->trials.size(), 1U);
+  EXPECT_EQ(*Find(like->trials.front().parameters, "lr"), ParameterValue(0.1));
+}
+
 TEST_F(Like, ScoresWhateverTheValues) {
   for (const double value : {3.0, 3.0, 3.0, 1e308, -1e308})
     Add(At(0.1), TrialState::kComplete, value);

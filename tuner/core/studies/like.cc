@@ -213,7 +213,8 @@ absl::StatusOr<LikeStudy> TrialsLike(const TunerState& state, const StudySpec& s
   bool complete = false;
   bool complete_within = false;
   state.ForEachTrial(*other, [&](const Trial& trial) {
-    if (!Ended(trial.state)) return;
+    // What a clone came to is due to its parents, too: it tells little of its own parameters.
+    if (!Ended(trial.state) || trial.lineage->cloned()) return;
     ++like.ended;
     const double loss = LossOf(trial, spec.direction());
     const Standing standing = StandingOf(trial, loss);
