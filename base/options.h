@@ -11,8 +11,9 @@
 
 namespace espalier {
 
-// The value of one setting, as it was given: a number, true or false, a word, or an object as its
-// JSON. What the setting takes is its plug-in's to say (base/plugin.h). True equals 1, and false 0.
+// The value of one setting, as it was given: a number, true or false, a word, rows of numbers, or
+// an object as its JSON. What the setting takes is its plug-in's to say (base/plugin.h). True
+// equals 1, and false 0.
 class OptionValue {
  public:
   OptionValue() = default;
@@ -35,10 +36,17 @@ class OptionValue {
     return value;
   }
 
+  static OptionValue OfRows(std::vector<std::vector<double>> rows) {
+    OptionValue value;
+    value.value_ = std::move(rows);
+    return value;
+  }
+
   bool IsFlag() const { return std::holds_alternative<bool>(value_); }
   bool IsWord() const { return std::holds_alternative<std::string>(value_); }
   bool IsObject() const { return std::holds_alternative<Object>(value_); }
-  bool IsNumber() const { return !IsWord() && !IsObject(); }  // or a flag
+  bool IsRows() const { return std::holds_alternative<NumberRows>(value_); }
+  bool IsNumber() const { return !IsWord() && !IsObject() && !IsRows(); }  // or a flag
 
   // Of a flag 1 or 0. Requires IsNumber.
   double Number() const { return IsFlag() ? std::get<bool>(value_) : std::get<double>(value_); }
@@ -46,6 +54,8 @@ class OptionValue {
   const std::string& Word() const { return std::get<std::string>(value_); }
   // Requires one.
   const std::string& ObjectJson() const { return std::get<Object>(value_).json; }
+  // Requires some.
+  const std::vector<std::vector<double>>& Rows() const { return std::get<NumberRows>(value_); }
   // As a command line gives it: "0.1", "true", "ipop".
   static OptionValue OfText(const std::string& text);
   std::string ToText() const;
@@ -56,13 +66,14 @@ class OptionValue {
   }
 
  private:
+  using NumberRows = std::vector<std::vector<double>>;
   struct Object {
     std::string json;
 
     friend bool operator==(const Object&, const Object&) = default;
   };
 
-  std::variant<double, bool, std::string, Object> value_;
+  std::variant<double, bool, std::string, Object, NumberRows> value_;
 };
 
 // Settings of a plug-in (sampler, pruner, policy) by name, as a study file gives them. A plug-in's

@@ -28,9 +28,23 @@ std::string OptionNames(const PluginInfo& plugin) {
          });
 }
 
+// At least one row, of at least one number.
+bool AreEven(const std::vector<std::vector<double>>& rows) {
+  return !rows.empty() && !rows.front().empty() &&
+         std::ranges::all_of(rows, [&rows](const std::vector<double>& row) {
+           return row.size() == rows.front().size() &&
+                  std::ranges::all_of(row, [](double x) { return std::isfinite(x); });
+         });
+}
+
+std::string RowText(const std::vector<double>& row) {
+  return absl::StrCat("[", absl::StrJoin(row, ", "), "]");
+}
+
 }  // namespace
 
 bool PluginOption::Takes(const OptionValue& value) const {
+  if (rows || value.IsRows()) return rows && value.IsRows() && AreEven(value.Rows());
   if (object || value.IsObject()) return object && value.IsObject();
   if (value.IsWord()) {
     return text || !plugin.empty() || std::ranges::find(words, value.Word()) != words.end();
@@ -45,6 +59,7 @@ bool PluginOption::Takes(const OptionValue& value) const {
 
 std::string PluginOption::Range() const {
   if (object) return "an object";
+  if (rows) return "lists of equally many numbers";
   if (text) return repeated ? "text, may be given several times" : "text";
   if (flag) return "true or false";
   if (!plugin.empty()) return "the name of one, and options of it";
@@ -62,7 +77,7 @@ std::string PluginOption::Range() const {
 }
 
 std::string PluginOption::DefaultText() const {
-  if (text || object || optional) return "";
+  if (text || object || rows || optional) return "";
   if (flag) return default_value > 0 ? "true" : "false";
   if (!plugin.empty()) return std::string(plugin);
   if (!words.empty()) return std::string(words.at(static_cast<std::size_t>(default_value)));
@@ -72,6 +87,13 @@ std::string PluginOption::DefaultText() const {
 std::string OptionValue::ToText() const {
   if (IsWord()) return Word();
   if (IsObject()) return ObjectJson();
+  if (IsRows()) {
+    return absl::StrCat(
+        "[",
+        absl::StrJoin(Rows(), ", ",
+                      [](std::string* out, const auto& row) { out->append(RowText(row)); }),
+        "]");
+  }
   if (IsFlag()) return Number() > 0 ? "true" : "false";
   return absl::StrCat(Number());
 }
@@ -123,6 +145,11 @@ std::vector<std::string> OptionValues::Texts(std::string_view name) const {
   return at == texts_.end() ? std::vector<std::string>{} : at->second;
 }
 
+std::vector<std::vector<double>> OptionValues::Rows(std::string_view name) const {
+  const auto at = rows_.find(std::string(name));
+  return at == rows_.end() ? std::vector<std::vector<double>>{} : at->second.Rows();
+}
+
 std::string OptionValues::Object(std::string_view name) const {
   const std::string given = Text(name);
   return given.empty() ? "{}" : given;
@@ -152,7 +179,7 @@ class OptionReader {
       const std::string name(option.name);
       if (!option.plugin.empty()) {
         plugins_[name] = option.plugin;
-      } else if (!option.text && !option.object && !option.optional) {
+      } else if (!option.text && !option.object && !option.rows && !option.optional) {
         values_[name] = option.default_value;
       }
     }
@@ -166,7 +193,9 @@ class OptionReader {
       return absl::OkStatus();
     }
     if (!option.Takes(value)) return RefusedBy(kind_, plugin_.name, Refused(option, value));
-    if (option.object) {
+    if (option.rows) {
+      rows_[name] = value;
+    } else if (option.object) {
       texts_[name] = {value.ObjectJson()};
     } else if (option.text) {
       texts_[name] = {value.Word()};
@@ -195,7 +224,8 @@ class OptionReader {
   }
 
   OptionValues Finish() {
-    return OptionValues(std::move(values_), std::move(texts_), std::move(plugins_));
+    return OptionValues(std::move(values_), std::move(texts_), std::move(plugins_),
+                        std::move(rows_));
   }
 
  private:
@@ -214,6 +244,7 @@ class OptionReader {
   std::map<std::string, double> values_;
   TextOptions texts_;
   Options plugins_;
+  Options rows_;
 };
 
 }  // namespace

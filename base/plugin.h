@@ -21,8 +21,8 @@ namespace espalier {
 // and options, so that a plug-in is only made from values that it takes, and all kinds refuse
 // alike. docs/extending.md shows one of each.
 
-// One option of a plug-in: a number, true or false, one of a few words, another plug-in, a text, or
-// an object.
+// One option of a plug-in: a number, true or false, one of a few words, another plug-in, a text,
+// rows of numbers, or an object.
 struct PluginOption {
   std::string_view name;
   double default_value = 0;  // of a flag 0 or 1, of a word its place in `words`
@@ -40,17 +40,18 @@ struct PluginOption {
   std::string_view plugin{};
   bool optional = false;  // a number that has no value unless it is given
   bool object = false;    // takes an object, whose keys others know; an empty one by default
+  bool rows = false;      // takes lists of numbers, all finite and equally many; none by default
 
   // Whether it is none of numbers.
-  bool wordy() const { return text || object || !words.empty() || !plugin.empty(); }
+  bool wordy() const { return text || object || rows || !words.empty() || !plugin.empty(); }
   // Of words and flags only what is among them. False for every number that is not finite.
   bool Takes(const OptionValue& value) const;
   // What it takes: "a whole number from 1 to 1000", "a number >= 0", "a number > 0", "a number > 0
   // and < 1", "true or false", "none, ipop or bipop", "the name of one, and options of it", "text",
-  // "an object".
+  // "an object", "lists of equally many numbers".
   std::string Range() const;
-  // What it is if it is not given, as a command line takes it; empty for a text, an object, and for
-  // a number that may be left out.
+  // What it is if it is not given, as a command line takes it; empty for a text, an object, rows,
+  // and for a number that may be left out.
   std::string DefaultText() const;
 };
 
@@ -66,8 +67,11 @@ class OptionValues {
  public:
   // `values`: of words their places in their options, of flags 0 and 1. `texts`: of objects too.
   explicit OptionValues(std::map<std::string, double> values, TextOptions texts = {},
-                        Options plugins = {})
-      : values_(std::move(values)), texts_(std::move(texts)), plugins_(std::move(plugins)) {}
+                        Options plugins = {}, Options rows = {})
+      : values_(std::move(values)),
+        texts_(std::move(texts)),
+        plugins_(std::move(plugins)),
+        rows_(std::move(rows)) {}
 
   // The plug-in must have an option of that name.
   double operator[](std::string_view name) const;
@@ -86,6 +90,8 @@ class OptionValues {
   // Empty where it was not given.
   std::string Text(std::string_view name) const;
   std::vector<std::string> Texts(std::string_view name) const;
+  // None where they were not given.
+  std::vector<std::vector<double>> Rows(std::string_view name) const;
   // The JSON of an object.
   std::string Object(std::string_view name) const;
 
@@ -93,6 +99,7 @@ class OptionValues {
   std::map<std::string, double> values_;
   TextOptions texts_;
   Options plugins_;  // by their names, and "name.option"
+  Options rows_;
 };
 
 // InvalidArgument, naming what is known or right:

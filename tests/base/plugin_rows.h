@@ -22,6 +22,8 @@ inline void ExpectTold(const std::vector<PluginInfo>& plugins) {
       SCOPED_TRACE(std::string(option.name));
       if (option.object) {
         EXPECT_TRUE(option.Takes(OptionValue::OfObject("{}"))) << option.Range();
+      } else if (option.rows) {
+        EXPECT_TRUE(option.Takes(OptionValue::OfRows({{1, 2}}))) << option.Range();
       } else if (option.wordy()) {
         EXPECT_TRUE(option.Takes(option.DefaultText())) << option.Range();
       } else if (!option.optional) {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <tuple>
 
 #include "base/plugin.h"
@@ -86,6 +87,30 @@ TEST(ObjectOption, IsTheObjectGivenElseAnEmptyOne) {
   EXPECT_EQ(RefusalOfSearch({{"around", given}}),
             "sampler \"search\": option \"around\" needs the name of one, and options of it, got "
             "{\"n\": 3}");
+}
+
+TEST(RowsOption, IsListsOfEquallyManyNumbers) {
+  const PluginInfo plugin = {.name = "search",
+                             .summary = "an example",
+                             .options = {{.name = "points", .meaning = "which", .rows = true}}};
+  const auto why_not = [&plugin](const OptionValue& given) {
+    return std::string(ReadOptions("sampler", plugin, {{"points", given}}).status().message());
+  };
+  const OptionValue given = OptionValue::OfRows({{1, 0.5}, {0, 3}});
+  EXPECT_TRUE(ReadOptions("sampler", plugin, {})->Rows("points").empty());
+  EXPECT_EQ(ReadOptions("sampler", plugin, {{"points", given}})->Rows("points"), given.Rows());
+  EXPECT_EQ(given.ToText(), "[[1, 0.5], [0, 3]]");
+  EXPECT_FALSE(given == OptionValue(1));
+  EXPECT_FALSE(given == OptionValue::OfRows({{1, 0.5}}));
+  EXPECT_EQ(why_not(OptionValue::OfRows({{1, 2}, {3}})),
+            "sampler \"search\": option \"points\" needs lists of equally many numbers, got "
+            "[[1, 2], [3]]");
+  for (const OptionValue& other : {OptionValue(3), OptionValue("word"), OptionValue::OfRows({}),
+                                   OptionValue::OfRows({{}}), OptionValue::OfRows({{INFINITY}})}) {
+    EXPECT_THAT(why_not(other), testing::HasSubstr("needs lists of equally many numbers, got "));
+  }
+  EXPECT_EQ(RefusalOfSearch({{"sigma", given}}),
+            "sampler \"search\": option \"sigma\" needs a number >= 0, got [[1, 0.5], [0, 3]]");
 }
 
 TEST(PluginThatIsAnOption, HasItsOwnOptionsBehindItsName) {

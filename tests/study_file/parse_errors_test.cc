@@ -187,7 +187,10 @@ TEST(ParseStudyErrors, RefuseWrongValuesOfEachKey) {
       {R"("pruner": {"name": "asha", "eta": [3]})",
        "\"pruner.eta\": needs a number, true, false, a"},
       {R"("pruner": {"name": "patient", "pruner": [3]})",
-       "\"pruner.pruner\": needs a number, true, false, a word or an object, got [3]"},
+       "\"pruner.pruner\": needs a number, true, false, a word, lists of numbers or an object, "
+       "got [3]"},
+      {R"("sampler": {"name": "nsga3", "reference_points": [[1, "a"]]})",
+       "\"sampler.reference_points\": needs a number, true, false, a word, lists of numbers"},
       {R"("pruner": {"name": "patient", "pruner": {"name": "asha", "eta": null}})",
        "\"pruner.pruner.eta\": needs a number"},
       {R"("time_limit_s": 0)", "\"time_limit_s\": needs seconds, more than 0"},

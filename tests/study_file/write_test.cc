@@ -124,8 +124,7 @@ const std::vector<Wordings>& PoolWordings() {
        {R"("error")", R"("value")", R"(false)", R"({})", R"({"direction": "maximize"})",
         R"({"direction": "minimize", "name": "x"})",
         R"({"name": "é\u0001\"", "direction": "maximize"})"}},
-      {"constraints",
-       {"[]", R"(["latency_ms <= 20"])", R"(["a<=2.50", "b c >=-1e3", "a >= 0"])"}},
+      {"constraints", {"[]", R"(["latency_ms <= 20"])", R"(["a<=2.50", "b c >=-1e3", "a >= 0"])"}},
       {"points", {"[]", R"([{"lr": 2.50}, {}, {"lr": "a", "other": 1e-3}])"}},
       {"fixed", {"{}", R"({"lr": 1})"}},
       {"prior",
@@ -359,6 +358,10 @@ TEST(WriteStudy, OptionsOfPluginsAreWrittenAsWordsTrueFalseAndObjects) {
   const std::string with_object = WriteStudy(spec);
   EXPECT_THAT(with_object, HasSubstr(R"json("inner":{"b":[1],"a":{}}})json"));
   EXPECT_EQ(*ParseStudy(with_object, "x", "/"), spec);
+  spec.sampler = {"nsga3", {{"reference_points", OptionValue::OfRows({{1, 0}, {0.1, 0.75}})}}};
+  const std::string with_rows = WriteStudy(spec);
+  EXPECT_THAT(with_rows, HasSubstr(R"json("reference_points":[[1,0],[0.1,0.75]]})json"));
+  EXPECT_EQ(*ParseStudy(with_rows, "x", "/"), spec);
 }
 
 TEST(WriteStudy, PointsAndFixedParametersAreReadBackToTheBit) {

@@ -359,11 +359,10 @@ constexpr std::array<StudyKey, 45> kStudyKeys = {{
      [](const KeyValue& v, StudySpec& s) { return ReadPlugin(v, s.sampler); },
      {[](const StudySpec& s) { return JsonOf(s.sampler); }},
      {R"(a name, or `{"name": ..., option: value, ...}`, where a value is a number, `true`, )"
-      "`false`, a word or an object (`tuner plugins` lists them). `queue` draws nothing: the pool "
-      "runs the "
-      "trials that clients enqueue ([HTTP](../../docs/http.md)); the study needs no "
-      "`search_space` (with one, parameters are checked against it), and continues until it is "
-      "stopped or a limit is reached",
+      "`false`, a word, lists of numbers or an object (`tuner plugins` lists them). `queue` draws "
+      "nothing: the pool runs the trials that clients enqueue ([HTTP](../../docs/http.md)); the "
+      "study needs no `search_space` (with one, parameters are checked against it), and continues "
+      "until it is stopped or a limit is reached",
       "`tpe`"}},
     {"population", ReadPopulation, {PopulationJson}, {kPopulationMeaning, "none"}},
     {"pruner",

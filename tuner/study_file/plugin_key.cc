@@ -2,6 +2,8 @@
 
 #include <cmath>
 #include <map>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/json/parse_json.h"
@@ -15,6 +17,28 @@ using search_spaces_json::Json;
 constexpr double kExactIntegers = 9007199254740992;  // every integer below is a double
 
 constexpr std::size_t kMostObjectBytes = std::size_t{1} << 16;
+constexpr std::size_t kMostRowNumbers = 20000;
+
+constexpr const char* kNeedsOption = "a number, true, false, a word, lists of numbers or an object";
+
+// Lists of numbers; how many each has is the plug-in's to say.
+absl::Status ReadRows(const KeyValue& value, OptionValue& rows) {
+  std::vector<std::vector<double>> read;
+  std::size_t numbers = 0;
+  for (const Json& row : value.json()) {
+    if (!row.is_array()) return value.Needs(kNeedsOption);
+    read.emplace_back();
+    for (const Json& number : row) {
+      if (!number.is_number()) return value.Needs(kNeedsOption);
+      if (++numbers > kMostRowNumbers) {
+        return value.Bad(absl::StrCat("has more than ", kMostRowNumbers, " numbers"));
+      }
+      read.back().push_back(number.get<double>());
+    }
+  }
+  rows = OptionValue::OfRows(std::move(read));
+  return absl::OkStatus();
+}
 
 // An option by its name in `options`; if it is a plug-in itself, which an object with a "name" is,
 // its own options too.
@@ -42,14 +66,24 @@ absl::Status ReadOption(const KeyValue& value, const std::string& name, Options&
           absl::StrCat("an object of ", text.size(), " bytes has more than ", kMostObjectBytes));
     }
     options[name] = OptionValue::OfObject(std::move(text));
+  } else if (json.is_array()) {
+    return ReadRows(value, options[name]);
   } else {
-    return value.Needs("a number, true, false, a word or an object");
+    return value.Needs(kNeedsOption);
   }
   return absl::OkStatus();
 }
 
 Json JsonOf(const OptionValue& value) {
   if (value.IsObject()) return ParseJson<Json>(value.ObjectJson());
+  if (value.IsRows()) {
+    Json rows = Json::array();
+    for (const std::vector<double>& row : value.Rows()) {
+      Json& numbers = rows.emplace_back(Json::array());
+      for (const double number : row) numbers.push_back(espalier::JsonOf(number));
+    }
+    return rows;
+  }
   if (value.IsWord()) return value.Word();
   return value.IsFlag() ? Json(value.Number() > 0) : espalier::JsonOf(value.Number());
 }

@@ -43,8 +43,8 @@ std::vector<Kind> Kinds() {
 
 constexpr const char* kHowToGiveOptions =
     "To give options: {\"name\": \"asha\", \"eta\": 4} in a study file, asha:eta=4 on the command "
-    "line;\na value is a number, true, false or a word, and in a study file an object where one is "
-    "asked for.\n--engine-option account=vision for an engine's.\n";
+    "line;\na value is a number, true, false or a word, and in a study file lists of numbers or an "
+    "object where one is asked for.\n--engine-option account=vision for an engine's.\n";
 
 std::string KindText(const Kind& kind) {
   std::string text = fmt::format("{}\n", kind.heading);
@@ -63,6 +63,11 @@ std::string KindText(const Kind& kind) {
 Json OptionJson(const PluginOption& option) {
   if (option.object) {
     return {{"name", option.name}, {"meaning", option.meaning}, {"type", "object"}};
+  }
+  if (option.rows) {
+    const Json numbers = {{"type", "array"}, {"items", {{"type", "number"}}}};
+    return {
+        {"name", option.name}, {"meaning", option.meaning}, {"type", "array"}, {"items", numbers}};
   }
   if (option.text) {
     return {{"name", option.name},
