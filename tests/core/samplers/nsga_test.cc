@@ -29,6 +29,10 @@ SearchSpace SpaceOf(const char* json) { return *SearchSpace::FromJson(json); }
 
 constexpr char kUnitSpace[] = R"({"x": {"_type": "uniform", "_value": [0, 1]}})";
 
+double NumberIn(const Parameters& parameters, std::string_view name) {
+  return std::get<double>(*Find(parameters, name));
+}
+
 // A study whose trials ended one after the other.
 class History {
  public:
@@ -240,6 +244,68 @@ TEST(ReferenceLines, StandWhereNothingDiffersOrIsFinite) {
   EXPECT_EQ(ReferencePointCount(12, 100), 1365);
 }
 
+// Two generations on one front, of which the lines meet the second.
+TEST(ReferencePoints, AreThoseThatAreGiven) {
+  constexpr std::size_t kSize = 8;
+  History history(SpaceOf(kUnitSpace), {Direction::kMinimize, Direction::kMinimize});
+  std::vector<std::vector<double>> points;
+  for (std::size_t i = 0; i < kSize; ++i) {
+    const double x = static_cast<double>(i) / (kSize - 1);
+    history.End(x, {x, 1 - x});
+  }
+  for (std::size_t i = 0; i < kSize; ++i) {
+    const double x = (static_cast<double>(i) + 0.3) / kSize;
+    history.End(x, {x, 1 - x});
+    points.push_back({10 * x, 10 - 10 * x});
+  }
+  const auto of_the_second = [&](const Options& points_option) {
+    Options options = {
+        {"population_size", kSize}, {"mutation_probability", 1e-300}, {"crossover_probability", 0}};
+    options.insert(points_option.begin(), points_option.end());
+    const auto sampler = *MakeSampler("nsga3", options);
+    int count = 0;
+    for (std::uint64_t seed = 0; seed < 100; ++seed) {
+      Random random(seed);
+      const double x = NumberIn(*sampler->Suggest(history.Input(), random), "x");
+      count += std::any_of(points.begin(), points.end(),
+                           [x](const auto& point) { return std::abs(point[0] - 10 * x) < 1e-9; });
+    }
+    return count;
+  };
+  EXPECT_EQ(of_the_second({{"reference_points", OptionValue::OfRows(points)}}), 100);
+  EXPECT_LT(of_the_second({}), 90);
+}
+
+TEST(ReferencePoints, AreRefusedWhereNoLineGoesThroughThem) {
+  const auto why_not = [](std::vector<std::vector<double>> rows, int divisions = 3) {
+    return std::string(
+        MakeSampler("nsga3", {{"divisions", divisions},
+                              {"reference_points", OptionValue::OfRows(std::move(rows))}})
+            .status()
+            .message());
+  };
+  EXPECT_EQ(why_not({{1, 0}, {0, 1}}), "");
+  EXPECT_EQ(why_not({{1, 0}, {0, 0}}),
+            "sampler \"nsga3\": option \"reference_points\" needs numbers of at least 0, and one "
+            "above it in each, got [[0, 0]]");
+  EXPECT_EQ(why_not({{1, 0}, {0.5, -1}}),
+            "sampler \"nsga3\": option \"reference_points\" needs numbers of at least 0, and one "
+            "above it in each, got [[0.5, -1]]");
+  EXPECT_EQ(why_not({{1, 0}, {1}}),
+            "sampler \"nsga3\": option \"reference_points\" needs lists of equally many numbers, "
+            "got [[1, 0], [1]]");
+  EXPECT_EQ(why_not({{1, 0}}, 4),
+            "sampler \"nsga3\": option \"divisions\" needs 3 where reference_points are given, "
+            "got 4");
+  EXPECT_EQ(why_not(std::vector<std::vector<double>>(2001, {1, 0})),
+            "sampler \"nsga3\": option \"reference_points\" needs at most 2000, got 2001");
+  const auto sampler =
+      *MakeSampler("nsga3", {{"reference_points", OptionValue::OfRows({{1, 0, 0}, {0, 1, 0}})}});
+  EXPECT_TRUE(sampler->FitsObjectives(3).ok());
+  EXPECT_EQ(sampler->FitsObjectives(2).message(),
+            "option \"reference_points\" has points of 3 numbers, and there are 2 objectives");
+}
+
 // ---- children -----------------------------------------------------------------------------------
 
 constexpr char kOptunasSpace[] = R"({
@@ -253,10 +319,6 @@ constexpr Breeding kBreeding{.population_size = 12,
                              .swapping_probability = 0.3,
                              .mutation_probability = 1e-300,
                              .mutation = Mutation::kUniform};
-
-double NumberIn(const Parameters& parameters, std::string_view name) {
-  return std::get<double>(*Find(parameters, name));
-}
 
 History OptunasParents() {
   const std::vector<double>& parents = RecordedNsga()["children.parents"];
@@ -273,28 +335,28 @@ History OptunasParents() {
   return history;
 }
 
-// The share of them at or below each point of the grid, beside Optuna's. Both are of thousands:
-// four deviations are 0.04.
-void ExpectSpread(const std::vector<double>& places, const std::string& name) {
+// The share of them at or below each point of the grid, beside Optuna's.
+void ExpectSpread(const std::vector<double>& places, const std::string& name, double near) {
   const std::vector<double>& grid = RecordedNsga()["children.grid"];
   const std::vector<double>& theirs = RecordedNsga()[name];
   for (std::size_t i = 0; i < grid.size(); ++i) {
     const auto below = std::count_if(places.begin(), places.end(),
                                      [&](double place) { return place <= grid[i] + 1e-9; });
-    EXPECT_NEAR(static_cast<double>(below) / static_cast<double>(places.size()), theirs[i], 0.04)
+    EXPECT_NEAR(static_cast<double>(below) / static_cast<double>(places.size()), theirs[i], near)
         << name << " at " << grid[i];
   }
 }
 
-void ExpectOptunasChildren(const Breeding& breeding, const std::string& crossover) {
-  constexpr int kChildren = 4000;
+// Of `count` children of ours and half as many more of Optuna's shares are `near`, four deviations.
+void ExpectOptunasChildren(const Breeding& breeding, const std::string& crossover, int count = 4000,
+                           double near = 0.04) {
   const std::string name = "children." + crossover;
   const History history = OptunasParents();
   const Population parents = ParentsOf(history.Input(), breeding.population_size, ByCrowding);
   std::vector<double> x, y, z, sum, difference;
   std::vector<double> options(3);
   Random random(11);
-  for (int i = 0; i < kChildren; ++i) {
+  for (int i = 0; i < count; ++i) {
     const Parameters child = ChildOf(history.Input(), parents, breeding, random);
     x.push_back(NumberIn(child, "x"));
     y.push_back(NumberIn(child, "y"));
@@ -302,13 +364,13 @@ void ExpectOptunasChildren(const Breeding& breeding, const std::string& crossove
     sum.push_back((x.back() + y.back()) / 2);
     difference.push_back((x.back() - y.back()) / 2 + 0.5);
     const char option = std::get<std::string>(*Find(child, "c"))[0];
-    options[static_cast<std::size_t>(option - 'p')] += 1.0 / kChildren;
+    options[static_cast<std::size_t>(option - 'p')] += 1.0 / count;
   }
-  ExpectSpread(x, name + ".x");
-  ExpectSpread(y, name + ".y");
-  ExpectSpread(z, name + ".z");
-  ExpectSpread(sum, name + ".sum");
-  ExpectSpread(difference, name + ".difference");
+  ExpectSpread(x, name + ".x", near);
+  ExpectSpread(y, name + ".y", near);
+  ExpectSpread(z, name + ".z", near);
+  ExpectSpread(sum, name + ".sum", near);
+  ExpectSpread(difference, name + ".difference", near);
   if (breeding.mutation == Mutation::kPolynomial) return;  // Optuna draws options anew elsewhere
   for (std::size_t i = 0; i < options.size(); ++i) {
     EXPECT_NEAR(options[i], RecordedNsga()[name + ".c"][i], 0.04) << name;
@@ -329,6 +391,53 @@ TEST(Children, MutateByThePolynomialAsOptunas) {
   breeding.mutation_probability = 1;
   breeding.mutation = Mutation::kPolynomial;
   ExpectOptunasChildren(breeding, "polynomial");
+}
+
+// By one option each, which spreads them otherwise than the defaults do.
+TEST(Children, AreSpreadByOptionsAsOptunas) {
+  const std::pair<const char*, Options> cases[] = {
+      {"blx_alpha.alpha", {{"crossover", "blx_alpha"}, {"alpha", 1.5}}},
+      {"spx.epsilon", {{"crossover", "spx"}, {"epsilon", 1.2}}},
+      {"sbx.eta", {{"crossover", "sbx"}, {"eta", 0}}},
+      {"sbx.genes", {{"crossover", "sbx"}, {"eta", 0}, {"child_gene_probability", 1}}},
+      {"sbx.exchange",
+       {{"crossover", "sbx"},
+        {"eta", 0},
+        {"child_gene_probability", 1},
+        {"uniform_crossover_probability", 0}}},
+      {"vsbx.eta", {{"crossover", "vsbx"}, {"eta", 0.5}}},
+      {"vsbx.genes", {{"crossover", "vsbx"}, {"eta", 0.5}, {"child_gene_probability", 1}}},
+      {"vsbx.exchange",
+       {{"crossover", "vsbx"},
+        {"child_gene_probability", 1},
+        {"uniform_crossover_probability", 0}}},
+      {"undx.xi", {{"crossover", "undx"}, {"sigma_xi", 1.2}}},
+      {"undx.eta", {{"crossover", "undx"}, {"sigma_eta", 1}}},
+      {"polynomial.eta",
+       {{"mutation", "polynomial"}, {"mutation_eta", 3}, {"mutation_probability", 1}}}};
+  for (const auto& [name, options] : cases) {
+    Options all = options;
+    all.insert(
+        {{"population_size", 12}, {"swapping_probability", 0.3}, {"mutation_probability", 1e-300}});
+    const PluginInfo plugin{.name = "nsga2", .summary = "", .options = BreedingOptions()};
+    const auto values = ReadOptions("sampler", plugin, all);
+    ASSERT_TRUE(values.ok()) << values.status();
+    ExpectOptunasChildren(*BreedingOf(*values), name, 16000, 0.021);
+  }
+}
+
+TEST(Children, TakeOptionsOfTheirOwnCrossoverAlone) {
+  const auto why_not = [](const Options& options) {
+    return std::string(MakeSampler("nsga2", options).status().message());
+  };
+  EXPECT_EQ(why_not({{"alpha", 0.5}}),
+            "sampler \"nsga2\": option \"alpha\" needs the crossover blx_alpha beside it, got 0.5");
+  EXPECT_EQ(why_not({{"crossover", "spx"}, {"eta", 3}}),
+            "sampler \"nsga2\": option \"eta\" needs the crossover sbx or vsbx beside it, got 3");
+  EXPECT_EQ(why_not({{"mutation_eta", 3}}),
+            "sampler \"nsga2\": option \"mutation_eta\" needs the mutation polynomial beside it, "
+            "got 3");
+  EXPECT_EQ(why_not({{"crossover", "vsbx"}, {"eta", 3}}), "");
 }
 
 TEST(Children, MutateInOneParameterOfAllUnlessToldOtherwise) {

@@ -2,8 +2,12 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
+#include <optional>
+#include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "search_spaces/unit_interval.h"
 #include "tuner/core/samplers/configurations.h"
 
@@ -13,8 +17,6 @@ namespace {
 // For a child within the space, and for one that was not tried.
 constexpr int kMostMatings = 64;
 constexpr int kMostChildren = 8;
-
-constexpr double kMutationEta = 20;
 
 bool IsChoice(const Distribution& distribution) {
   return std::holds_alternative<Choice>(distribution);
@@ -128,7 +130,8 @@ Parameters Crossed(const SamplerInput& input, const Population& population,
                    const Breeding& breeding, Random& random) {
   const CrossoverInput crossover{.crossover = breeding.crossover,
                                  .swapping_probability = breeding.swapping_probability,
-                                 .several_objectives = input.objectives() > 1};
+                                 .several_objectives = input.objectives() > 1,
+                                 .spread = breeding.spread};
   for (int mating = 1;; ++mating) {
     const auto parents = DrawParents(input, population, ParentCount(breeding.crossover), random);
     Mating attempt(input.space, parents, random);
@@ -158,7 +161,7 @@ Parameters Mutated(const SearchSpace& space, const Parameters& child, const Bree
       mutated.push_back({name, *value});
     } else if (breeding.mutation == Mutation::kPolynomial && !IsChoice(distribution)) {
       const double moved =
-          MutatePolynomially(ToUnit(distribution, *value).Middle(), kMutationEta, random);
+          MutatePolynomially(ToUnit(distribution, *value).Middle(), breeding.mutation_eta, random);
       mutated.push_back({name, FromUnit(distribution, moved)});
     } else {
       mutated.push_back({name, Draw(distribution, random)});
@@ -177,12 +180,23 @@ bool Repeats(const SamplerInput& input, const Parameters& child) {
 
 class GeneticSampler final : public Sampler {
  public:
-  GeneticSampler(const Breeding& breeding, Select select, std::function<double(std::size_t)> work)
-      : breeding_(breeding), select_(std::move(select)), work_(std::move(work)) {}
+  GeneticSampler(const Breeding& breeding, Select select, std::function<double(std::size_t)> work,
+                 std::size_t objectives)
+      : breeding_(breeding),
+        select_(std::move(select)),
+        work_(std::move(work)),
+        objectives_(objectives) {}
 
   bool learns() const override { return true; }
   bool takes_objectives() const override { return true; }
   bool takes_constraints() const override { return true; }
+
+  absl::Status FitsObjectives(std::size_t objectives) const override {
+    if (objectives_ == 0 || objectives == objectives_) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat("option \"reference_points\" has points of ",
+                                                   objectives_, " numbers, and there are ",
+                                                   objectives, " objectives"));
+  }
 
   double Work(const SamplerInput& input) const override {
     const auto dimensions = static_cast<double>(input.space.dimensions().size());
@@ -211,21 +225,90 @@ class GeneticSampler final : public Sampler {
   const Breeding breeding_;
   const Select select_;
   const std::function<double(std::size_t)> work_;
+  const std::size_t objectives_;
 };
+
+// Which crossovers have an option; the others refuse it.
+struct SpreadOption {
+  std::string_view name;
+  std::vector<Crossover> of;
+};
+
+const std::vector<SpreadOption>& SpreadOptions() {
+  static const std::vector<SpreadOption> options = {
+      {"alpha", {Crossover::kBlxAlpha}},
+      {"child_gene_probability", {Crossover::kSbx, Crossover::kVsbx}},
+      {"epsilon", {Crossover::kSpx}},
+      {"eta", {Crossover::kSbx, Crossover::kVsbx}},
+      {"sigma_eta", {Crossover::kUndx}},
+      {"sigma_xi", {Crossover::kUndx}},
+      {"uniform_crossover_probability", {Crossover::kSbx, Crossover::kVsbx}}};
+  return options;
+}
+
+constexpr std::string_view kCrossoverNames[] = {"uniform", "blx_alpha", "spx",
+                                                "sbx",     "vsbx",      "undx"};
+
+absl::StatusOr<CrossoverSpread> SpreadOf(const OptionValues& options, Crossover crossover) {
+  for (const auto& [name, of] : SpreadOptions()) {
+    const std::optional<double> given = options.Given(name);
+    if (!given || std::find(of.begin(), of.end(), crossover) != of.end()) continue;
+    std::string names;
+    for (const Crossover one : of) {
+      absl::StrAppend(&names, names.empty() ? "" : " or ",
+                      std::string(kCrossoverNames[static_cast<std::size_t>(one)]));
+    }
+    return OptionNeeds(name, absl::StrCat("the crossover ", names, " beside it"), *given);
+  }
+  const CrossoverSpread by_default;
+  const auto number = [&options](std::string_view name, double otherwise) {
+    return options.Given(name).value_or(otherwise);
+  };
+  return CrossoverSpread{
+      .alpha = number("alpha", by_default.alpha),
+      .epsilon = options.Given("epsilon"),
+      .eta = options.Given("eta"),
+      .child_gene_probability = number("child_gene_probability", by_default.child_gene_probability),
+      .uniform_crossover_probability =
+          number("uniform_crossover_probability", by_default.uniform_crossover_probability),
+      .sigma_xi = number("sigma_xi", by_default.sigma_xi),
+      .sigma_eta = options.Given("sigma_eta")};
+}
 
 }  // namespace
 
 std::vector<PluginOption> BreedingOptions() {
-  return {{.name = "crossover",
+  return {{.name = "alpha",
+           .most = 100,
+           .meaning = "of blx_alpha: how far beyond the parents, in their distance; 0.5",
+           .optional = true},
+          {.name = "child_gene_probability",
+           .least = 0.01,
+           .most = 1,
+           .meaning = "of sbx, vsbx: that a number is crossed, not a parent's; 0.5",
+           .optional = true},
+          {.name = "crossover",
            .meaning = "how the numbers of parents are crossed",
-           .words = {"uniform", "blx_alpha", "spx", "sbx", "vsbx", "undx"}},
+           .words = {std::begin(kCrossoverNames), std::end(kCrossoverNames)}},
           {.name = "crossover_probability",
            .default_value = 0.9,
            .most = 1,
            .meaning = "that a child has several parents, not one"},
+          {.name = "epsilon",
+           .most = 1000,
+           .meaning = "of spx: how much the simplex grows; sqrt(numbers + 2)",
+           .optional = true},
+          {.name = "eta",
+           .most = 1000,
+           .meaning = "of sbx, vsbx: the more, the nearer to parents; 2, of several objectives 20",
+           .optional = true},
           {.name = "mutation",
            .meaning = "whether a mutated number is drawn anew, or near what it was",
            .words = {"uniform", "polynomial"}},
+          {.name = "mutation_eta",
+           .most = 1000,
+           .meaning = "of the mutation polynomial: the more, the nearer; 20",
+           .optional = true},
           {.name = "mutation_probability",
            .most = 1,
            .meaning = "that a parameter of a child mutates; 0: one in their number"},
@@ -235,23 +318,41 @@ std::vector<PluginOption> BreedingOptions() {
            .most = 10000,
            .whole = true,
            .meaning = "trials of a generation, and parents of the next"},
+          {.name = "sigma_eta",
+           .most = 100,
+           .meaning = "of undx: across the line through two parents; 0.35 / sqrt(numbers)",
+           .optional = true},
+          {.name = "sigma_xi",
+           .most = 100,
+           .meaning = "of undx: along the line through two parents; 0.5",
+           .optional = true},
           {.name = "swapping_probability",
            .default_value = 0.5,
            .most = 1,
-           .meaning = "that an option, or a number crossed uniformly, is the first parent's"}};
+           .meaning = "that an option, or a number crossed uniformly, is the first parent's"},
+          {.name = "uniform_crossover_probability",
+           .most = 1,
+           .meaning = "of sbx, vsbx: that two children exchange a number; 0.5",
+           .optional = true}};
 }
 
 absl::StatusOr<Breeding> BreedingOf(const OptionValues& options) {
-  const Breeding breeding{
-      .population_size = static_cast<std::size_t>(options.Whole("population_size")),
-      .crossover = options.Chosen<Crossover>("crossover"),
-      .crossover_probability = options["crossover_probability"],
-      .swapping_probability = options["swapping_probability"],
-      .mutation_probability = options["mutation_probability"],
-      .mutation = options.Chosen<Mutation>("mutation")};
+  Breeding breeding{.population_size = static_cast<std::size_t>(options.Whole("population_size")),
+                    .crossover = options.Chosen<Crossover>("crossover"),
+                    .crossover_probability = options["crossover_probability"],
+                    .swapping_probability = options["swapping_probability"],
+                    .mutation_probability = options["mutation_probability"],
+                    .mutation = options.Chosen<Mutation>("mutation")};
   if (breeding.population_size < ParentCount(breeding.crossover)) {
     return OptionNeeds("population_size", "at least 3 for a crossover of three parents",
                        options["population_size"]);
+  }
+  ESPALIER_ASSIGN_OR_RETURN(breeding.spread, SpreadOf(options, breeding.crossover));
+  if (const std::optional<double> eta = options.Given("mutation_eta")) {
+    if (breeding.mutation != Mutation::kPolynomial) {
+      return OptionNeeds("mutation_eta", "the mutation polynomial beside it", *eta);
+    }
+    breeding.mutation_eta = *eta;
   }
   return breeding;
 }
@@ -266,8 +367,9 @@ Parameters ChildOf(const SamplerInput& input, const Population& parents, const B
 }
 
 std::unique_ptr<Sampler> MakeGeneticSampler(const Breeding& breeding, Select select,
-                                            std::function<double(std::size_t)> work) {
-  return std::make_unique<GeneticSampler>(breeding, std::move(select), std::move(work));
+                                            std::function<double(std::size_t)> work,
+                                            std::size_t objectives) {
+  return std::make_unique<GeneticSampler>(breeding, std::move(select), std::move(work), objectives);
 }
 
 }  // namespace espalier::samplers

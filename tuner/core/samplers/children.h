@@ -19,6 +19,8 @@ struct Breeding {
                                  // parent
   double mutation_probability;   // of each parameter; 0: one in their number, at most a half
   Mutation mutation;             // of a number: drawn anew, or near what it was
+  CrossoverSpread spread{};
+  double mutation_eta = 20;  // of kPolynomial: the greater, the nearer
 };
 
 // Options that genetic samplers share, and what they come to.
@@ -37,7 +39,9 @@ Parameters ChildOf(const SamplerInput& input, const Population& parents, const B
 // A sampler that draws at random until there are parents, and then children of theirs: eight at the
 // most for one that was not tried. In a finite space an untried one is drawn then, while there are
 // any. `work`: of `select`, for each trial with so many objectives (see Sampler::Work).
+// `objectives`: the number that it is for; 0: any.
 std::unique_ptr<Sampler> MakeGeneticSampler(const Breeding& breeding, Select select,
-                                            std::function<double(std::size_t objectives)> work);
+                                            std::function<double(std::size_t objectives)> work,
+                                            std::size_t objectives = 0);
 
 }  // namespace espalier::samplers

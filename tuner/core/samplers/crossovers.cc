@@ -28,11 +28,10 @@ Numbers CrossUniformly(double swapping_probability, const Numbers& a, const Numb
   return child;
 }
 
-Numbers CrossBlx(const Numbers& a, const Numbers& b, Random& random) {
-  constexpr double kAlpha = 0.5;
+Numbers CrossBlx(double alpha, const Numbers& a, const Numbers& b, Random& random) {
   Numbers child;
   for (std::size_t i = 0; i < a.size(); ++i) {
-    const double beyond = kAlpha * std::abs(a[i] - b[i]);
+    const double beyond = alpha * std::abs(a[i] - b[i]);
     child.push_back(random.Uniform(std::min(a[i], b[i]) - beyond, std::max(a[i], b[i]) + beyond));
   }
   return child;
@@ -40,9 +39,10 @@ Numbers CrossBlx(const Numbers& a, const Numbers& b, Random& random) {
 
 // Equations (1) to (5) of Tsutsui et al.: evenly within the parents' simplex, made greater around
 // their mean.
-Numbers CrossSpx(const std::vector<Numbers>& parents, Random& random) {
+Numbers CrossSpx(const std::optional<double>& epsilon, const std::vector<Numbers>& parents,
+                 Random& random) {
   const std::size_t n = parents.front().size();
-  const double greater = std::sqrt(static_cast<double>(n) + 2);
+  const double greater = epsilon.value_or(std::sqrt(static_cast<double>(n) + 2));
   const double shares[] = {random.Uniform(), std::sqrt(random.Uniform())};
   Numbers child;
   for (std::size_t i = 0; i < n; ++i) {
@@ -57,19 +57,25 @@ Numbers CrossSpx(const std::vector<Numbers>& parents, Random& random) {
   return child;
 }
 
-// One of two children's genes, or one of two parents', each as likely.
-double OneOf(double child, double other_child, double parent, double other_parent, Random& random) {
-  switch (random.Below(4)) {
-    case 0:
-      return child;
-    case 1:
-      return other_child;
-    case 2:
-      return parent;
-    default:
-      return other_parent;
+// Makes one child of the two that SBX and VSBX make, as Optuna does: each number is crossed or a
+// parent's, and may be exchanged between the two.
+class OneOfTwo {
+ public:
+  OneOfTwo(const CrossoverSpread& spread, Random& random)
+      : spread_(spread), random_(random), second_(random.Uniform() >= 0.5) {}
+
+  double Gene(double child, double other_child, double parent, double other_parent) {
+    const bool crossed = random_.Uniform() < spread_.child_gene_probability;
+    const bool exchanged = random_.Uniform() < spread_.uniform_crossover_probability;
+    if (exchanged == second_) return crossed ? child : parent;
+    return crossed ? other_child : other_parent;
   }
-}
+
+ private:
+  const CrossoverSpread& spread_;
+  Random& random_;
+  const bool second_;
+};
 
 // How far a child is from the middle of its parents, in half their distance; `room` is what is
 // between the parent and the bound on its side, likewise.
@@ -79,7 +85,9 @@ double SpreadWithin(double room, double eta, double u) {
   return Power(1 / (2 - u * alpha), 1 / (eta + 1));
 }
 
-Numbers CrossSbx(double eta, const Numbers& a, const Numbers& b, Random& random) {
+Numbers CrossSbx(double eta, const CrossoverSpread& spread, const Numbers& a, const Numbers& b,
+                 Random& random) {
+  OneOfTwo one(spread, random);
   Numbers child;
   for (std::size_t i = 0; i < a.size(); ++i) {
     const auto [low, high] = std::minmax(a[i], b[i]);
@@ -87,16 +95,18 @@ Numbers CrossSbx(double eta, const Numbers& a, const Numbers& b, Random& random)
     const double u = random.Uniform();
     const double below = SpreadWithin(2 * low / apart, eta, u);
     const double above = SpreadWithin(2 * (1 - high) / apart, eta, u);
-    child.push_back(OneOf(0.5 * (low + high - below * apart), 0.5 * (low + high + above * apart),
-                          a[i], b[i], random));
+    child.push_back(one.Gene(0.5 * (low + high - below * apart), 0.5 * (low + high + above * apart),
+                             a[i], b[i]));
   }
   return child;
 }
 
-Numbers CrossVsbx(double eta, const Numbers& a, const Numbers& b, Random& random) {
+Numbers CrossVsbx(double eta, const CrossoverSpread& spread, const Numbers& a, const Numbers& b,
+                  Random& random) {
   constexpr double kLeast = 1e-10;  // of what is divided by
   const bool first_near = random.Uniform() <= 0.5;
   const bool second_near = random.Uniform() <= 0.5;
+  OneOfTwo one(spread, random);
   Numbers child;
   for (std::size_t i = 0; i < a.size(); ++i) {
     const double u = random.Uniform();
@@ -106,7 +116,7 @@ Numbers CrossVsbx(double eta, const Numbers& a, const Numbers& b, Random& random
                                     : 0.5 * ((1 - p) * a[i] + (1 + q) * b[i]);
     const double second = second_near ? 0.5 * ((3 - p) * a[i] - (1 - q) * b[i])
                                       : 0.5 * (-(1 - p) * a[i] + (3 - q) * b[i]);
-    child.push_back(OneOf(first, second, a[i], b[i], random));
+    child.push_back(one.Gene(first, second, a[i], b[i]));
   }
   return child;
 }
@@ -118,16 +128,18 @@ double Dot(const Numbers& a, const Numbers& b) {
 }
 
 // Normal along the line through the first two parents, and across it as far as the third one is
-// from it. The deviations are Optuna's, squares of those in the paper: 0.5^2 and (0.35 /
-// sqrt(n))^2.
-Numbers CrossUndx(const std::vector<Numbers>& parents, Random& random) {
+// from it. The deviations are Optuna's, squares of those in the paper.
+Numbers CrossUndx(const CrossoverSpread& spread, const std::vector<Numbers>& parents,
+                  Random& random) {
   const std::size_t n = parents.front().size();
-  const double along = 0.25 * DrawNormal(random);
+  const double along = spread.sigma_xi * spread.sigma_xi * DrawNormal(random);
+  const double across_sigma =
+      spread.sigma_eta ? *spread.sigma_eta * *spread.sigma_eta : 0.1225 / static_cast<double>(n);
   Numbers line(n), to_third(n), across(n);
   for (std::size_t i = 0; i < n; ++i) {
     line[i] = parents[1][i] - parents[0][i];
     to_third[i] = parents[2][i] - parents[0][i];
-    across[i] = 0.1225 / static_cast<double>(n) * DrawNormal(random);
+    across[i] = across_sigma * DrawNormal(random);
   }
   const double length = std::max(std::sqrt(Dot(line, line)), 1e-10);
   Numbers unit = line;
@@ -155,22 +167,23 @@ std::size_t ParentCount(Crossover crossover) {
 
 std::vector<double> Cross(const CrossoverInput& input,
                           const std::vector<std::vector<double>>& parents, Random& random) {
-  const double eta = input.several_objectives ? 20 : 2;
+  const CrossoverSpread& spread = input.spread;
+  const double eta = spread.eta.value_or(input.several_objectives ? 20 : 2);
   const Numbers& a = parents[0];
   const Numbers& b = parents[1];
   switch (input.crossover) {
     case Crossover::kUniform:
       return CrossUniformly(input.swapping_probability, a, b, random);
     case Crossover::kBlxAlpha:
-      return CrossBlx(a, b, random);
+      return CrossBlx(spread.alpha, a, b, random);
     case Crossover::kSpx:
-      return CrossSpx(parents, random);
+      return CrossSpx(spread.epsilon, parents, random);
     case Crossover::kSbx:
-      return CrossSbx(eta, a, b, random);
+      return CrossSbx(eta, spread, a, b, random);
     case Crossover::kVsbx:
-      return CrossVsbx(eta, a, b, random);
+      return CrossVsbx(eta, spread, a, b, random);
     case Crossover::kUndx:
-      return CrossUndx(parents, random);
+      return CrossUndx(spread, parents, random);
   }
   return a;
 }

@@ -11,8 +11,6 @@
 namespace espalier::samplers {
 namespace {
 
-constexpr double kMostPoints = 2000;
-
 // n over k.
 double BinomialCoefficient(std::size_t n, std::size_t k) {
   double count = 1;
@@ -23,8 +21,8 @@ double BinomialCoefficient(std::size_t n, std::size_t k) {
 }
 
 std::size_t DivisionsThatFit(std::size_t objectives, std::size_t divisions) {
-  while (divisions > 1 &&
-         BinomialCoefficient(objectives + divisions - 1, divisions) > kMostPoints) {
+  while (divisions > 1 && BinomialCoefficient(objectives + divisions - 1, divisions) >
+                              static_cast<double>(kMostReferencePoints)) {
     --divisions;
   }
   return divisions;

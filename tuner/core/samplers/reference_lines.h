@@ -14,6 +14,7 @@ namespace espalier::samplers {
 
 // Das & Dennis: the points of a simplex whose coordinates are whole numbers that add up to
 // `divisions`; at most 2,000, with fewer divisions where there would be more.
+inline constexpr std::size_t kMostReferencePoints = 2000;
 Losses ReferencePoints(std::size_t objectives, std::size_t divisions);
 double ReferencePointCount(std::size_t objectives, std::size_t divisions);
 

@@ -96,6 +96,9 @@ class Sampler {
   // parameter, and what would be right.
   virtual absl::Status Fits(const SearchSpace&) const { return absl::OkStatus(); }
 
+  // InvalidArgument: its options are for another number of objectives; the error says which.
+  virtual absl::Status FitsObjectives(std::size_t) const { return absl::OkStatus(); }
+
   // Whether the sampler leaves out what was tried, so that it needs the configurations of trials
   // even if it does not learn. Most do so where there is an end to them.
   virtual bool avoids_tried(const SearchSpace& space) const {

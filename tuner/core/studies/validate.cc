@@ -342,6 +342,7 @@ absl::Status Validate(const StudySpec& spec) {
   ESPALIER_RETURN_IF_ERROR(ValidateLike(spec, **sampler));
   ESPALIER_RETURN_IF_ERROR(ValidateConstraints(spec, **sampler));
   ESPALIER_RETURN_IF_ERROR(InKey("sampler", (*sampler)->Fits(SearchedSpace(spec))));
+  ESPALIER_RETURN_IF_ERROR(InKey("sampler", (*sampler)->FitsObjectives(spec.directions.size())));
   ESPALIER_RETURN_IF_ERROR(ValidateSteps(spec, **pruner));
   ESPALIER_RETURN_IF_ERROR(ValidatePopulation(spec));
   ESPALIER_RETURN_IF_ERROR(ValidateTerminator(spec));

@@ -135,6 +135,18 @@ CROSSOVERS = {
     "vsbx": nsgaii.VSBXCrossover(),
     "undx": nsgaii.UNDXCrossover(),
 }
+SPREADS = {  # whose options are not the default ones
+    "blx_alpha.alpha": nsgaii.BLXAlphaCrossover(alpha=1.5),
+    "spx.epsilon": nsgaii.SPXCrossover(epsilon=1.2),
+    "sbx.eta": nsgaii.SBXCrossover(eta=0.0),
+    "sbx.genes": nsgaii.SBXCrossover(eta=0.0, use_child_gene_prob=1.0),
+    "sbx.exchange": nsgaii.SBXCrossover(eta=0.0, use_child_gene_prob=1.0, uniform_crossover_prob=0.0),
+    "vsbx.eta": nsgaii.VSBXCrossover(eta=0.5),
+    "vsbx.genes": nsgaii.VSBXCrossover(eta=0.5, use_child_gene_prob=1.0),
+    "vsbx.exchange": nsgaii.VSBXCrossover(use_child_gene_prob=1.0, uniform_crossover_prob=0.0),
+    "undx.xi": nsgaii.UNDXCrossover(sigma_xi=1.2),
+    "undx.eta": nsgaii.UNDXCrossover(sigma_eta=1.0),
+}
 SPACE = {
     "x": optuna.distributions.FloatDistribution(0, 1),
     "y": optuna.distributions.FloatDistribution(0, 1),
@@ -162,6 +174,10 @@ def record_children(record, rng, population_size=12, count=6000):
         spread_of_children(record, name, study, parents, count, crossover=crossover, mutation_prob=0.0)
     spread_of_children(record, "polynomial", study, parents, count, crossover=nsgaii.UniformCrossover(),
                        mutation_prob=1.0, mutation=nsgaii.PolynomialMutation())
+    for name, crossover in SPREADS.items():
+        spread_of_children(record, name, study, parents, 4 * count, crossover=crossover, mutation_prob=0.0)
+    spread_of_children(record, "polynomial.eta", study, parents, 4 * count, crossover=nsgaii.UniformCrossover(),
+                       mutation_prob=1.0, mutation=nsgaii.PolynomialMutation(eta=3.0))
 
 
 def spread_of_children(record, name, study, parents, count, **options):
