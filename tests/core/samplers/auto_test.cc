@@ -134,6 +134,17 @@ TEST(AutoSampler, LeavesConstraintsToSamplersThatTakeThem) {
   EXPECT_EQ(Auto().Chooses(study.Input()), "tpe");
 }
 
+// Who asks knows whether trials tell of any, and need not have all of them looked through.
+TEST(AutoSampler, BelievesWhatItIsToldOfConstraints) {
+  StudySoFar study(Numeric(), kTrialsOfGp);
+  SamplerInput input = study.Input();
+  input.tells_of_constraints = true;
+  EXPECT_EQ(Auto().Chooses(input), "tpe");
+  study.BreakConstraint();
+  input.tells_of_constraints = false;
+  EXPECT_EQ(Auto().Chooses(input), "cmaes");
+}
+
 TEST(AutoSampler, LeavesNoSuggestionToTheGaussianProcessThatTakesItLong) {
   const SearchSpace wide = *SearchSpace::FromJson(Box(250, "[0, 1]"));
   const std::vector<Direction> others(2, Direction::kMinimize);

@@ -8,6 +8,7 @@
 
 #include "tests/core/core_fixture.h"
 #include "tuner/core/state/study_facts.h"
+#include "tuner/core/trials/sampler_history.h"
 
 namespace espalier {
 namespace {
@@ -49,6 +50,21 @@ TEST_F(Constraints, TheNewestFiguresCount) {
   EXPECT_EQ(trial().state, TrialState::kComplete);
   EXPECT_EQ(trial().reason, "ran to its end and breaks accuracy >= 0.5 (it is 0.25)");
   EXPECT_EQ(study().state, StudyState::kComplete);
+}
+
+TEST_F(Constraints, SamplersKnowWhetherTrialsTellOfAny) {
+  ASSERT_EQ(Refused(Within20(1)), "");
+  Join(1);
+  const SamplerHistory::KnownTrials trials = {
+      .parameters_of = [](const Trial& trial) { return &trial.parameters; },
+      .held_by_pruner = [](const Trial&) { return false; }};
+  SamplerHistory history;
+  history.Update(core_.state(), study(), trials);
+  EXPECT_FALSE(history.tells_of_constraints()) << "it runs";
+  Report(starts_.at(0).replica, 1, 0.1, {{"latency_ms", 20.5}});
+  Exit(starts_.at(0).replica);
+  history.Update(core_.state(), study(), trials);
+  EXPECT_TRUE(history.tells_of_constraints());
 }
 
 TEST_F(Constraints, OneThatBreaksIsNotTheBest) {

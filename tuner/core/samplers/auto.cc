@@ -35,6 +35,7 @@ bool AreAllNumbers(const SearchSpace& space) {
 }
 
 bool TellsOfConstraints(const SamplerInput& input) {
+  if (input.tells_of_constraints) return *input.tells_of_constraints;
   return std::any_of(input.ended.begin(), input.ended.end(),
                      [](const Observation& trial) { return !trial.constraints.empty(); });
 }

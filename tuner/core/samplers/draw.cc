@@ -15,7 +15,8 @@ Drawn MakeDraw(const DrawRequest& request, std::stop_token stop) {
                                 .stop = std::move(stop),
                                 .other_directions = request.other_directions,
                                 .study_seed = request.study_seed,
-                                .before = request.before},
+                                .before = request.before,
+                                .tells_of_constraints = request.tells_of_constraints},
                                random);
   return {.parameters = std::move(parameters), .random = random};
 }

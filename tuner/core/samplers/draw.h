@@ -42,6 +42,7 @@ struct DrawRequest {
   std::uint64_t seed = 0;  // of the generator
   std::uint64_t study_seed = 0;
   std::vector<ScoredTrial> before;
+  std::optional<bool> tells_of_constraints;  // as in SamplerInput
   std::shared_ptr<const void> kept_of_ended{};
   std::deque<Parameters> kept_of_running{};
   // For samplers that are asked outside: whose `running` are, ascending, those of `ended` that are

@@ -52,6 +52,8 @@ struct SamplerInput {
   // Trials of another study that is expected to be like this one, the best first. Parameters of the
   // space that they lack may have any values. For one objective alone.
   std::span<const ScoredTrial> before{};
+  // Whether any of `ended` tells of constraints, where the caller knows.
+  std::optional<bool> tells_of_constraints{};
 
   std::size_t objectives() const { return 1 + other_directions.size(); }
 };

@@ -78,7 +78,8 @@ std::optional<DrawnTrial> Draws::Draw(const Study& study,
                              .trial_number = trial.number,
                              .other_directions = spec.other_directions(),
                              .study_seed = spec.seed,
-                             .before = spec.like.trials};
+                             .before = spec.like.trials,
+                             .tells_of_constraints = own.history.tells_of_constraints()};
     names = own.history.names();
     names.by = sampler->Chooses(input);
     const bool outside = sampler->outside() != nullptr;
@@ -112,6 +113,7 @@ void Draws::Request(const Study& study, OfStudy& own, const std::shared_ptr<cons
   request->seed = DrawSeed(study.spec, input.trial_number);
   request->study_seed = input.study_seed;
   request->before.assign(input.before.begin(), input.before.end());
+  request->tells_of_constraints = input.tells_of_constraints;
   request->ended.assign(input.ended.begin(), input.ended.end());
   request->kept_of_ended = own.history.kept();
   for (const Parameters* parameters : input.running) {

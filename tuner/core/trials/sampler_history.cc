@@ -77,6 +77,7 @@ void SamplerHistory::Update(const TunerState& state, const Study& study,
       seen.other_values = kept.other_values;
       seen.constraints = kept.constraints;
       AddByNumber(ended_, seen);
+      ended_tell_ = ended_tell_ || !seen.constraints.empty();
       return true;
     }
     if (trial.state == TrialState::kPaused && trials.held_by_pruner(trial) &&
@@ -91,6 +92,8 @@ void SamplerHistory::Update(const TunerState& state, const Study& study,
     }
     return false;
   });
+  held_tell_ =
+      std::ranges::any_of(held, [](const Observation& seen) { return !seen.constraints.empty(); });
   if (held.empty()) return;
   with_held_ = ended_;
   for (const Observation& seen : held) AddByNumber(with_held_, seen);

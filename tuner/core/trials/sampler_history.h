@@ -42,6 +42,7 @@ class SamplerHistory {
   // As of the last update. By number.
   std::span<const Observation> ended() const { return with_held_.empty() ? ended_ : with_held_; }
   std::span<const Parameters* const> running() const { return running_; }
+  bool tells_of_constraints() const { return ended_tell_ || held_tell_; }  // any of `ended`
   const TrialDraw& names() const { return names_; }  // of which trials the above is
   // What `ended` looks into, for as long as anybody has it, whatever becomes of this.
   std::shared_ptr<const void> kept() const { return kept_; }
@@ -58,6 +59,8 @@ class SamplerHistory {
   std::int64_t seen_ = 0;
   std::map<std::int64_t, const Parameters*> kept_of_held_;  // by number, of those once held back
   std::vector<Observation> with_held_;  // likewise, and those held back; empty: none is
+  bool ended_tell_ = false;  // of constraints
+  bool held_tell_ = false;
   std::vector<const Parameters*> running_;
   TrialDraw names_;
 };
