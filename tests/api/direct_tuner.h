@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <utility>
@@ -14,8 +15,8 @@ namespace espalier {
 // time stands where the test has put it.
 class DirectTuner final : public Tuner {
  public:
-  explicit DirectTuner(Time start = TimeFromSeconds(1000))
-      : now(start), core(TunerState{}, CoreOptions{}) {}
+  explicit DirectTuner(Time start = TimeFromSeconds(1000), const CoreOptions& options = {})
+      : now(start), core(TunerState{}, options) {}
 
   Reply Post(Event event) override {
     Reply reply;
@@ -52,6 +53,10 @@ class DirectTuner final : public Tuner {
     return trial.study + "/" + std::to_string(trial.number) + rank + ": " + text->second;
   }
 
+  absl::StatusOr<std::string> CheckSampler(const StudySpec& spec) override {
+    return check_sampler ? check_sampler(spec) : Tuner::CheckSampler(spec);
+  }
+
   View view() const {
     return {.core = core,
             .now = now,
@@ -62,6 +67,7 @@ class DirectTuner final : public Tuner {
             .users_add_machines = users_add_machines};
   }
 
+  std::function<absl::StatusOr<std::string>(const StudySpec&)> check_sampler;
   bool users_add_machines = true;
   Time now;
   Core core;

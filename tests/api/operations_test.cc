@@ -102,6 +102,33 @@ TEST_F(Operations, RefusesWhatIsNoStudyWithItsReason) {
   EXPECT_EQ(api::ListStudies(tuner_, {})->studies_size(), 0);
 }
 
+// A sampler outside is asked whether it takes the study, before there is one.
+TEST(NewStudies, AreThoseThatASamplerOutsideTakes) {
+  DirectTuner tuner(TimeFromSeconds(1000), {.asks_outside = true});
+  std::vector<std::string> checked;
+  absl::StatusOr<std::string> says = absl::InvalidArgumentError("\"sampler\": \"T\" is unknown");
+  tuner.check_sampler = [&](const StudySpec& spec) {
+    checked.push_back(spec.name);
+    return says;
+  };
+  EXPECT_TRUE(api::CreateStudy(tuner, CreateRequest()).ok()) << "random is not outside";
+  std::string json = kStudyJson;
+  json.replace(json.find("random"), 6, "optuna");
+  json.replace(json.find("mnist"), 5, "other");
+  EXPECT_EQ(api::CreateStudy(tuner, CreateRequest(json)).status(), says.status());
+  EXPECT_EQ(tuner.core.state().FindStudy("other"), nullptr);
+  says = std::string("it has not answered within 5 s");
+  ASSERT_TRUE(api::CreateStudy(tuner, CreateRequest(json)).ok());
+  EXPECT_EQ(
+      tuner.core.state().FindStudy("other")->decisions.front().reason,
+      "its sampler was not checked, it has not answered within 5 s: the first suggestion tells "
+      "what is wrong with it");
+  v1::CreateStudyRequest again = CreateRequest(json);
+  again.set_exist_ok(true);
+  EXPECT_TRUE(api::CreateStudy(tuner, again).ok());
+  EXPECT_EQ(checked, (std::vector<std::string>{"other", "other"})) << "what exists is not checked";
+}
+
 TEST_F(Operations, ParseAStudyOnceAndKeepItsText) {
   const std::int64_t parsed = StudyTextsParsed();
   const auto study = api::CreateStudy(tuner_, CreateRequest());

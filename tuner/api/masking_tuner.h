@@ -36,6 +36,9 @@ class MaskingTuner final : public Tuner {
                                          const OutputPart& part) override {
     return tuner_.ReadOutput(node, trial, part);
   }
+  absl::StatusOr<std::string> CheckSampler(const StudySpec& spec) override {
+    return tuner_.CheckSampler(spec);
+  }
   std::string certificate_hash() const override { return tuner_.certificate_hash(); }
 
  private:

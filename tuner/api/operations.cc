@@ -9,8 +9,10 @@
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "tuner/api/convert.h"
+#include "tuner/core/samplers/sampler.h"
 #include "tuner/core/state/refusals.h"
 #include "tuner/core/studies/like.h"
+#include "tuner/core/studies/validate.h"
 #include "tuner/study_file/study_file.h"
 #include "tuner/study_file/words.h"
 
@@ -86,6 +88,23 @@ absl::Status TakeTrialsLike(const TunerState& state, const std::string& label, S
   return absl::OkStatus();
 }
 
+// What only another process can say of a new study's sampler.
+absl::Status CheckNewSampler(Tuner& tuner, espalier::CreateStudy& study) {
+  const auto sampler = MakeSampler(study.spec.sampler.name, study.spec.sampler.options);
+  if (!sampler.ok() || (*sampler)->outside() == nullptr) return absl::OkStatus();
+  if (!Validate(study.spec).ok()) return absl::OkStatus();  // the core says why
+  bool exists = false;
+  ESPALIER_RETURN_IF_ERROR(tuner.Read(
+      [&](const View& view) { exists = view.core.state().FindStudy(study.spec.name) != nullptr; }));
+  if (exists) return absl::OkStatus();
+  ESPALIER_ASSIGN_OR_RETURN(const std::string unknown, tuner.CheckSampler(study.spec));
+  if (!unknown.empty()) {
+    study.note = absl::StrCat("its sampler was not checked, ", unknown,
+                              ": the first suggestion tells what is wrong with it");
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<CreatedStudy> CreateOrFindStudy(Tuner& tuner,
@@ -130,6 +149,7 @@ absl::StatusOr<CreatedStudy> CreateParsedStudy(Tuner& tuner, espalier::CreateStu
         [&](const View& view) { taken = TakeTrialsLike(view.core.state(), label, study.spec); }));
     ESPALIER_RETURN_IF_ERROR(taken);
   }
+  ESPALIER_RETURN_IF_ERROR(CheckNewSampler(tuner, study));
   Reply reply;
   ESPALIER_ASSIGN_OR_RETURN(v1::Study created, PostForStudy(tuner, std::move(study), &reply));
   return CreatedStudy{std::move(created), reply.existed()};

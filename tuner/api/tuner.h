@@ -99,6 +99,12 @@ class Tuner {
     return absl::UnavailableError("no agent is connected");
   }
 
+  // Whether a sampler that another process would ask (Sampler::outside) takes the study, which is
+  // valid otherwise: InvalidArgument where it refuses, as it would be the first suggestion. OK,
+  // with why not, where nobody could tell. Waits for some seconds at the most. Must not be called
+  // on the owner's thread.
+  virtual absl::StatusOr<std::string> CheckSampler(const StudySpec& /*spec*/) { return ""; }
+
   // The hash of the certificate by which the service is known, which new tokens end with; empty: it
   // has none.
   virtual std::string certificate_hash() const { return ""; }

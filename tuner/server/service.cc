@@ -273,6 +273,7 @@ class ServiceImpl final : public Service {
                                         OutsideAnswer answer) {
         optuna_->Ask(std::move(request), std::move(answer));
       };
+      loop_options.check_sampler = [this](const StudySpec& spec) { return optuna_->Check(spec); };
     }
     if (options.engine != nullptr) {
       loop_options.core.pool_size = options.pool_size;

@@ -125,6 +125,16 @@ class OptunaSamplers(TunerTest):
         self.assertIn(study["reason"][:100], self.run_tuner("show", name, "--service", self.grpc).stdout)
         return study["reason"]
 
+    def refused(self, sampler, space=LINE, **more):
+        """Why there is no such study."""
+        name = f"s{time.monotonic_ns()}"
+        if not isinstance(sampler, dict):
+            sampler = {"name": "optuna", "sampler": sampler}
+        told = self.call("studies", code=400, name=name, ask_and_tell=True, search_space=space, sampler=sampler,
+                         **more)["error"]
+        self.call(f"studies/{name}", "GET", code=404)
+        return told
+
     def compare_with_a_restart(self, sampler, trials, space=SPACE, **keys):
         """A study whose sampler's process and whose service are killed has the trials of one that runs on."""
         self.create("whole", sampler, space)
@@ -214,20 +224,26 @@ print(json.dumps(trials))
         sampler = {"name": "optuna", "package": "samplers/share", "options": {"share": 0.25}}
         self.create("hub", sampler, LINE)
         self.assertEqual([parameters["x"] for parameters in self.work("hub", 3)], [-2.5, -2.49, -2.48])
-        self.assertIn("known are Own", self.refusal({**sampler, "sampler": "Other"}))
-        self.assertIn('"samplers/none" is in none of the hubs', self.refusal({**sampler, "package": "samplers/none"}))
-        self.assertIn("is no folder of a hub", self.refusal({**sampler, "package": "../samplers/share"}))
+        self.assertIn("known are Own", self.refused({**sampler, "sampler": "Other"}))
+        self.assertIn('"samplers/none" is in none of the hubs', self.refused({**sampler, "package": "samplers/none"}))
+        self.assertIn("is no folder of a hub", self.refused({**sampler, "package": "../samplers/share"}))
 
-    def test_what_optuna_refuses_is_said_at_once(self):
+    def test_what_optuna_refuses_is_said_where_the_study_is_submitted(self):
         self.with_optuna()
         known = "known are BruteForceSampler, CmaEsSampler"
-        self.assertIn(f'sampler optuna: "GPSamplr" is unknown; {known}', self.refusal("GPSamplr"))
+        self.assertIn(f'"sampler": "GPSamplr" is unknown; {known}', self.refused("GPSamplr"))
         wrong = {"name": "optuna", "sampler": "TPESampler"}
-        reason = self.refusal({**wrong, "options": {"startup": 3}})
+        reason = self.refused({**wrong, "options": {"startup": 3}})
         self.assertIn("argument 'startup'; it takes consider_prior, prior_weight", reason)
         self.assertIn("n_startup_trials", reason)
-        self.assertIn("option \"seed\" is the service's", self.refusal({**wrong, "options": {"seed": 3}}))
-        self.assertIn("BruteForceSampler: ValueError", self.refusal("BruteForceSampler"))
+        self.assertIn("option \"seed\" is the service's", self.refused({**wrong, "options": {"seed": 3}}))
+        self.assertIn("BruteForceSampler: ValueError", self.refused("BruteForceSampler"))
+        self.assertIn("CmaEsSampler: ValueError", self.refused("CmaEsSampler", directions=["minimize", "maximize"]))
+        bounded = {"name": "bounded", "command": ["true", "{x}"], "trials": 2, "directory": str(self.dir),
+                   "search_space": LINE, "metric": "loss", "constraints": ["latency <= 20"]}
+        told = self.call("studies", code=400, sampler={"name": "optuna", "sampler": "RandomSampler"}, **bounded)["error"]
+        self.assertIn("RandomSampler does not heed constraints: give GPSampler, NSGAIIISampler, NSGAIISampler", told)
+        self.call("studies", sampler={"name": "optuna", "sampler": "TPESampler"}, **bounded)
         bad = self.call("studies", code=400, name="bad", ask_and_tell=True, search_space=LINE,
                         sampler={"name": "optuna", "options": 3})["error"]
         self.assertIn('option "options" needs an object, got 3', bad)
@@ -272,10 +288,19 @@ print(json.dumps(trials))
                  "metric": {"name": "loss", "direction": "minimize", "from_output": "step (?P<step>[0-9]+) loss=(.*)"}}
         self.call("studies", name="pool", sampler={"name": "optuna", "sampler": "RandomSampler"}, **study)
         wait_for(lambda: self.call("studies/pool", "GET")["study"]["state"] == "STUDY_COMPLETE", "the study to end")
-        self.call("studies", name="unwell", sampler={"name": "optuna", "sampler": "Nothing"}, **study)
-        stopped = wait_for(lambda: next((study for study in [self.call("studies/unwell", "GET")["study"]]
-                                         if study["state"] == "STUDY_STOPPED"), None), "the study to stop")
-        self.assertIn('sampler optuna: "Nothing" is unknown', stopped["reason"])
+        file = self.write("unwell.json", json.dumps({**study, "name": "unwell", "sampler": {
+            "name": "optuna", "sampler": "Nothing"}}))
+        told = self.run_tuner("submit", file, "--service", self.grpc, code=2).stderr
+        self.assertIn('"sampler": "Nothing" is unknown; known are BruteForceSampler', told)
+
+    def test_a_python_that_says_nothing_leaves_the_check_to_the_first_suggestion(self):
+        self.with_optuna(python=str(self.write("python", "#!/bin/sh\nexec sleep 3600\n", 0o755)))
+        began = time.monotonic()
+        self.create("slow", "TPESampler", LINE)
+        self.assertLess(time.monotonic() - began, 60)  # it waits for 5 s
+        decisions = self.call("studies/slow", "GET")["decisions"]
+        self.assertIn("its sampler was not checked, it has not answered within 5 s", decisions[0]["reason"])
+        wait_for(lambda: not self.children(), "the process to end")
 
     def test_a_service_without_optuna_refuses_such_studies(self):
         self.serve(self.dir / "studies.db")

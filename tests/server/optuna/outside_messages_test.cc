@@ -105,6 +105,14 @@ TEST_F(OutsideMessagesTest, WhatHasEndedIsToldOnceAndAllElseEachTime) {
   EXPECT_EQ(Message(told)["ended"], first["held"]);
 }
 
+TEST_F(OutsideMessagesTest, ACheckIsOfASuggestionAndConstraints) {
+  const auto message = ParseJson(CheckMessage(request_, 10, true));
+  EXPECT_EQ(message["constrained"], true);
+  EXPECT_EQ(message["number"], 3);
+  EXPECT_EQ(message["ended"], ParseJson("[]"));
+  EXPECT_EQ(ParseJson(CheckMessage(request_, 10, false))["constrained"], false);
+}
+
 TEST_F(OutsideMessagesTest, WhatIsNoValueOrTooGoodToBeTrueHasFailed) {
   request_.ended = {Ended(0, std::nan("")), Ended(1, -kInfinity), Ended(2, std::nan(""), true)};
   request_.ended.push_back({3, &parameters_.emplace_back(Parameters{{"u", 7.0}}), 1.0, false, 0});

@@ -26,6 +26,7 @@ struct CreateStudy {
   StudySpec spec;
   bool exist_ok = false;
   std::string request_key{};
+  std::string note{};  // of what could not be checked, for its record
 };
 struct StopStudy {
   std::string name;

@@ -100,6 +100,7 @@ void Studies::Create(const CreateStudy& event) {
   if (const std::string like = LikeText(event.spec); !like.empty()) {
     turn_.Decide(id, -1, DecisionKind::kStudy, 0, 0, like);
   }
+  if (!event.note.empty()) turn_.Decide(id, -1, DecisionKind::kStudy, 0, 0, event.note);
   const std::optional<PluginSpec> own = PoolPolicy(options_, turn_.state());
   if (own && event.spec.names_policy && event.spec.policy != *own) {
     turn_.Decide(id, -1, DecisionKind::kStudy, 0, 0,

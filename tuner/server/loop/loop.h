@@ -62,6 +62,8 @@ struct LoopOptions {
   // See Tuner::ReadOutput.
   std::function<absl::StatusOr<std::string>(NodeId, const TrialName&, const OutputPart&)>
       read_output;
+  // See Tuner::CheckSampler.
+  std::function<absl::StatusOr<std::string>(const StudySpec&)> check_sampler;
   std::string certificate_hash{};  // see Tuner
   // Called when a commit or a step has failed, with the reason for people, before the process ends.
   std::function<void(const std::string& why)> failed;
@@ -113,6 +115,9 @@ class Loop final : public Tuner {
   std::string certificate_hash() const override { return options_.certificate_hash; }
   absl::StatusOr<std::string> ReadOutput(NodeId node, const TrialName& trial,
                                          const OutputPart& part) override;
+  absl::StatusOr<std::string> CheckSampler(const StudySpec& spec) override {
+    return options_.check_sampler ? options_.check_sampler(spec) : "";
+  }
 
   // Queues the event, in the lane of agents, and returns. Never waits: the caller bounds what it
   // has under way. False, and `done` is not called, when the loop takes no more.

@@ -2,6 +2,8 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <cstddef>
+#include <future>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -12,6 +14,8 @@
 #include "absl/strings/str_split.h"
 #include "base/guarded.h"
 #include "spdlog/spdlog.h"
+#include "tuner/core/trials/draws.h"
+#include "tuner/core/trials/searched_space.h"
 #include "tuner/server/optuna/confined_program.h"
 #include "tuner/server/optuna/outside_messages.h"
 #include "tuner/server/optuna/suggest_script.h"
@@ -23,7 +27,10 @@ namespace {
 constexpr std::size_t kMostProcesses = 64;
 constexpr int kTries = 3;
 constexpr double kFirstWait_s = 0.5;  // before it is started again; then four times as long
-constexpr double kStart_s = 120;      // Python, Optuna and the hub's package
+// Clients that create a study wait so long for what its sampler says.
+constexpr std::chrono::seconds kCheckFor{5};
+constexpr std::ptrdiff_t kMostChecks = 4;  // at a time
+constexpr double kStart_s = 120;           // Python, Optuna and the hub's package
 // A suggestion that has so little of the processor, or sleeps, is given up.
 constexpr double kSecondsForOne = 4;
 constexpr double kGrace_s = 10;
@@ -61,6 +68,44 @@ std::string WhyNone(const DrawRequest& request, const absl::Status& status) {
       absl::IsAborted(status) ? absl::StrCat(" was tried ", kTries, " times") : "";
   return absl::StrCat("sampler optuna: ", NameOfSampler(*request.sampler->outside()), tries, ": ",
                       message);
+}
+
+// A process that takes requests of this one's study.
+absl::StatusOr<std::unique_ptr<ConfinedProgram>> StartOptuna(const OptunaOptions& options,
+                                                             const DrawRequest& request,
+                                                             const std::stop_token& stop) {
+  ESPALIER_ASSIGN_OR_RETURN(
+      std::unique_ptr<ConfinedProgram> program,
+      ConfinedProgram::Start(
+          std::vector<std::string>{options.python, "-I", "-B", "-c", kReadScript},
+          EnvironmentOfOptuna()));
+  const std::string script(kSuggestScript);
+  ESPALIER_ASSIGN_OR_RETURN(
+      const std::string confined,
+      program->Exchange(absl::StrCat(script.size(), "\n", script, ConfiningMessage(options)),
+                        kStart_s, stop));
+  ESPALIER_RETURN_IF_ERROR(RefusalIn(confined));
+  if (!FilesAreConfined(confined)) {
+    spdlog::warn(
+        "event=optuna_reads_files study=\"{}\" why=\"this kernel has no Landlock: the sampler's "
+        "process can read what the service's user can\"",
+        request.study_name);
+  }
+  ESPALIER_ASSIGN_OR_RETURN(const std::string taken,
+                            program->Exchange(StudyMessage(request), kStart_s, stop));
+  ESPALIER_RETURN_IF_ERROR(RefusalIn(taken));
+  return program;
+}
+
+// FailedPrecondition: the sampler refuses the study. Other errors say why nobody can tell.
+absl::Status AskWhether(const OptunaOptions& options, const DrawRequest& request, bool constrained,
+                        const std::stop_token& stop) {
+  ESPALIER_ASSIGN_OR_RETURN(const std::unique_ptr<ConfinedProgram> program,
+                            StartOptuna(options, request, stop));
+  ESPALIER_ASSIGN_OR_RETURN(
+      const std::string answer,
+      program->Exchange(CheckMessage(request, options.processor_s, constrained), kStart_s, stop));
+  return RefusalIn(answer);
 }
 
 }  // namespace
@@ -102,26 +147,8 @@ class OptunaProcess {
   }
 
   absl::Status Start(const DrawRequest& request, const std::stop_token& stop) {
-    ESPALIER_ASSIGN_OR_RETURN(
-        std::unique_ptr<ConfinedProgram> program,
-        ConfinedProgram::Start(
-            std::vector<std::string>{options_.python, "-I", "-B", "-c", kReadScript},
-            EnvironmentOfOptuna()));
-    const std::string script(kSuggestScript);
-    ESPALIER_ASSIGN_OR_RETURN(
-        const std::string confined,
-        program->Exchange(absl::StrCat(script.size(), "\n", script, ConfiningMessage(options_)),
-                          kStart_s, stop));
-    ESPALIER_RETURN_IF_ERROR(RefusalIn(confined));
-    if (!FilesAreConfined(confined)) {
-      spdlog::warn(
-          "event=optuna_reads_files study=\"{}\" why=\"this kernel has no Landlock: the sampler's "
-          "process can read what the service's user can\"",
-          request.study_name);
-    }
-    ESPALIER_ASSIGN_OR_RETURN(const std::string taken,
-                              program->Exchange(StudyMessage(request), kStart_s, stop));
-    ESPALIER_RETURN_IF_ERROR(RefusalIn(taken));
+    ESPALIER_ASSIGN_OR_RETURN(std::unique_ptr<ConfinedProgram> program,
+                              StartOptuna(options_, request, stop));
     running_.emplace(Running{std::move(program)});
     return absl::OkStatus();
   }
@@ -156,11 +183,53 @@ struct OptunaSamplers::OfStudy {
 };
 
 OptunaSamplers::OptunaSamplers(OptunaOptions options)
-    : options_(std::move(options)), ending_([](const std::string& what) {
+    : options_(std::move(options)), checks_(kMostChecks), ending_([](const std::string& what) {
         spdlog::error("event=optuna_failed why=\"{}\"", what);
       }) {}
 
 OptunaSamplers::~OptunaSamplers() { Stop(); }
+
+absl::StatusOr<std::string> OptunaSamplers::Check(const StudySpec& spec) {
+  ESPALIER_ASSIGN_OR_RETURN(std::shared_ptr<const Sampler> sampler,
+                            MakeSampler(spec.sampler.name, spec.sampler.options));
+  if (sampler->outside() == nullptr) return "";
+  DrawRequest request;
+  request.study_name = spec.name;
+  request.sampler = std::move(sampler);
+  request.space = SearchedSpace(spec);
+  request.direction = spec.direction();
+  const auto others = spec.other_directions();
+  request.other_directions.assign(others.begin(), others.end());
+  request.seed = DrawSeed(spec, 0);
+  request.study_seed = spec.seed;
+  const auto until = std::chrono::steady_clock::now() + kCheckFor;
+  if (!checks_.try_acquire_until(until)) {
+    return absl::StrCat("as many studies as may be are checked, ", kMostChecks);
+  }
+  absl::Status said = absl::CancelledError();  // unless it is asked and answers
+  std::promise<void> answered;
+  std::future<void> answer = answered.get_future();
+  {
+    AsideThread asking(
+        [](const std::string& what) { spdlog::error("event=optuna_failed why=\"{}\"", what); });
+    const auto name = [&spec] { return absl::StrCat("check of study \"", spec.name, "\""); };
+    asking.Do({name, [&](const std::stop_token& stop) {
+                 const bool constrained = !spec.constraints.empty();
+                 const absl::Status done = Guarded(
+                     name, [&] { said = AskWhether(options_, request, constrained, stop); });
+                 if (!done.ok()) said = done;
+                 answered.set_value();
+               }});
+    if (answer.wait_until(until) == std::future_status::timeout) asking.Stop();
+  }
+  checks_.release();
+  if (absl::IsFailedPrecondition(said)) {
+    return absl::InvalidArgumentError(absl::StrCat("\"sampler\": ", std::string(said.message())));
+  }
+  if (said.ok()) return "";
+  if (!absl::IsCancelled(said)) return std::string(said.message());
+  return absl::StrCat("it has not answered within ", kCheckFor.count(), " s");
+}
 
 void OptunaSamplers::Ask(std::shared_ptr<const DrawRequest> request, OutsideAnswer answer) {
   std::shared_ptr<OfStudy>& own = studies_[request->study];

@@ -2,6 +2,8 @@
 
 #include <map>
 #include <memory>
+#include <semaphore>
+#include <string>
 #include <vector>
 
 #include "base/ids.h"
@@ -18,11 +20,15 @@ class OptunaProcess;
 // Asks samplers of Optuna's, each in a Python process of its study, which has no network, none of
 // our environment, no file but Python's own and the hubs', and bounds of memory and processor time.
 // A process that dies is started again, a few times and ever later; what Optuna refuses is final.
-// Each study has a thread, so that one that hangs holds up nobody else. Used by one thread.
+// Each study has a thread, so that one that hangs holds up nobody else. Used by one thread, but for
+// Check.
 class OptunaSamplers {
  public:
   explicit OptunaSamplers(OptunaOptions options);
   ~OptunaSamplers();  // stops
+
+  // See Tuner::CheckSampler. Any thread.
+  absl::StatusOr<std::string> Check(const StudySpec& spec);
 
   // Returns at once. Errors say why there will be no suggestion; Cancelled: its study was stopped.
   void Ask(std::shared_ptr<const DrawRequest> request, OutsideAnswer answer);
@@ -35,6 +41,7 @@ class OptunaSamplers {
   struct OfStudy;
 
   const OptunaOptions options_;
+  std::counting_semaphore<> checks_;
   std::map<StudyId, std::shared_ptr<OfStudy>> studies_;
   AsideThread ending_;  // waits for processes to end
 };

@@ -216,6 +216,11 @@ std::string StudyMessage(const DrawRequest& request) {
   return message.dump() + "\n";
 }
 
+std::string CheckMessage(const DrawRequest& request, double processor_s, bool constrained) {
+  return absl::StrCat(R"({"constrained":)", constrained ? "true" : "false", ",",
+                      ToldHistory().MessageOf(request, processor_s).substr(1));
+}
+
 std::string ToldHistory::MessageOf(const DrawRequest& request, double processor_s) {
   std::vector<const Observation*> ended;
   std::vector<const Observation*> held;

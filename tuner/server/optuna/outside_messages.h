@@ -19,6 +19,10 @@ std::string ConfiningMessage(const OptunaOptions& options);
 // Of the study that the request is of.
 std::string StudyMessage(const DrawRequest& request);
 
+// A suggestion that is not kept, of a study that may have constraints: what its sampler cannot do
+// is refused.
+std::string CheckMessage(const DrawRequest& request, double processor_s, bool constrained);
+
 // What one process has been told of a study, so that it is told once.
 class ToldHistory {
  public:

@@ -8,6 +8,8 @@
 #   {"number": n, "seed": s, "study_seed": s, "processor_s": s, "ended": [...], "held": [...], "running": [...],
 #    "stored": [[number, text], ...], "stored_of_study": text}
 #       {"parameters": [[place, value], ...], "stored": text, "stored_of_study": text}
+#   {"constrained": true, "number": 0, ... as above}
+#       {}   if the sampler takes such a study
 #
 # or, to any of them, {"refused": why}. Of a trial: [number, state, values, last step, constraints, parameters]. A value
 # of a parameter is a number; of a choice the place of its option. What has ended is told once; all else every time. A
@@ -373,6 +375,25 @@ class Suggestions:
             answer["stored_of_study"] = of_study
         return answer
 
+    def check(self, message):
+        """Refuses constraints, objectives and a space that the sampler cannot do. What it raises otherwise is a
+        trial's to tell."""
+        self.constrained = message["constrained"]
+
+        def heeds(one):
+            return self.is_sampler(one) and "constraints_func" in self.inspect.signature(one).parameters
+
+        own = named(self.module, self.name, "", self.is_sampler)
+        if self.constrained and not heeds(own):
+            known = sorted(name for name, one in vars(optuna.samplers).items() if heeds(one))
+            raise Refused(f"{own.__name__} does not heed constraints: give {', '.join(known)}")
+        try:
+            self.suggest(message)
+        except (NotImplementedError, Refused, TypeError, ValueError):
+            raise
+        except Exception:
+            pass
+
     def parameters_of(self, trial):
         chosen = {}
         for place, (name, distribution, condition) in enumerate(self.space):
@@ -413,6 +434,9 @@ def main():
                 answer = {"optuna": optuna.__version__, "files_confined": files}
             elif "space" in message:
                 suggestions = Suggestions(message, folders)
+                answer = {}
+            elif "constrained" in message:
+                suggestions.check(message)
                 answer = {}
             else:
                 answer = suggestions.suggest(message)
