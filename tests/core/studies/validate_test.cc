@@ -153,6 +153,19 @@ TEST(Validate, HoldsConstraintsToWhatTrialsCanTell) {
               StartsWith("the name of a figure has 1 to 256 bytes"));
 }
 
+TEST(Validate, HoldsASamplersOptionsToTheObjectives) {
+  StudySpec spec = WithConstraints({});
+  spec.sampler = {"nsga3", {{"reference_points", OptionValue::OfRows({{1, 0, 0}, {0, 1, 1}})}}};
+  spec.other_metrics = {"size"};
+  spec.directions = {Direction::kMinimize, Direction::kMinimize};
+  EXPECT_EQ(Validate(spec).message(),
+            "\"sampler\": option \"reference_points\" has points of 3 numbers, and there are 2 "
+            "objectives");
+  spec.other_metrics.emplace_back("latency");
+  spec.directions.push_back(Direction::kMaximize);
+  EXPECT_TRUE(Validate(spec).ok()) << Validate(spec);
+}
+
 TEST(Validate, RefusesConstraintsOfStudiesWhoseTrialsTellNoFigures) {
   const StudySpec spec = WithConstraints({{"a", false, 2}});
   StudySpec other = spec;

@@ -12,9 +12,11 @@ namespace espalier::samplers {
 // How NSGA-III keeps a front spread out: by lines from the best of all objectives through points
 // that are spread evenly (Deb & Jain 2014, sections IV B to E).
 
+// Each row is compared with each line.
+inline constexpr std::size_t kMostReferencePoints = 2000;
+
 // Das & Dennis: the points of a simplex whose coordinates are whole numbers that add up to
 // `divisions`; at most 2,000, with fewer divisions where there would be more.
-inline constexpr std::size_t kMostReferencePoints = 2000;
 Losses ReferencePoints(std::size_t objectives, std::size_t divisions);
 double ReferencePointCount(std::size_t objectives, std::size_t divisions);
 
