@@ -116,6 +116,29 @@ TEST(GpFit, GradientOfTheLikelihood) {
   }
 }
 
+TEST(GpFit, TellsNoiseFromAFunctionThatHasNone) {
+  const auto fitted = [](double noise) {
+    Random random(5);
+    Observed observed{Points(40, 2), Eigen::VectorXd(40), {false, false}};
+    for (Eigen::Index i = 0; i < 40; ++i) {
+      observed.points.row(i) << random.Uniform(), random.Uniform();
+      observed.values[i] =
+          std::abs(observed.points(i, 0) - 0.3) + std::abs(observed.points(i, 1) - 0.4);
+    }
+    observed.values = Standardise(observed.values).values;
+    for (double& value : observed.values) value += noise * random.Normal();
+    const KernelParameters start = DefaultParameters(2, false);
+    return std::pair(FitWithOrWithoutNoise(observed, start, std::stop_token()).noise,
+                     FitParameters(observed, start, false, std::stop_token()).noise);
+  };
+  const auto [none, assumed] = fitted(0);
+  EXPECT_EQ(none, kLeastNoise);
+  EXPECT_GT(assumed, 100 * kLeastNoise) << "or there is nothing to tell";
+  const auto [some, also] = fitted(0.5);
+  EXPECT_EQ(some, also);
+  EXPECT_GT(some, 0.05);
+}
+
 TEST(GpMinimization, FindsMinimaInsideAndAtBounds) {
   for (const double high : {2.0, 0.5}) {
     Minimization minimization(Eigen::Vector2d(-1.2, 1), Eigen::Vector2d(-2, -2),

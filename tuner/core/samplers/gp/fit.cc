@@ -19,6 +19,10 @@ constexpr double kLargestLog = 25;
 // Triangular matrices up to this size are not halved any further.
 constexpr Eigen::Index kSmallBlock = 48;
 
+double LogPriorOfNoise(double noise) {
+  return (kNoiseShape - 1) * std::log(noise) - kNoiseRate * noise;
+}
+
 // The prior's logarithm and gradient, as in Likelihood.
 double AddPrior(const KernelParameters& parameters, bool noise_is_fixed,
                 Eigen::VectorXd& gradient) {
@@ -31,8 +35,7 @@ double AddPrior(const KernelParameters& parameters, bool noise_is_fixed,
         ((kNoiseShape - 1) / parameters.noise - kNoiseRate) * (parameters.noise - kLeastNoise);
   }
   return -(kLengthPrior / w + kLengthPrior * w).sum() + std::log(parameters.scale) -
-         parameters.scale + (kNoiseShape - 1) * std::log(parameters.noise) -
-         kNoiseRate * parameters.noise;
+         parameters.scale + LogPriorOfNoise(parameters.noise);
 }
 
 // The inverse of a lower triangular matrix, in its place, by halves:
@@ -156,6 +159,20 @@ KernelParameters FitParameters(const Observed& observed, const KernelParameters&
   }
   const Eigen::VectorXd& best = minimization.best().size() > 0 ? minimization.best() : logs;
   return ParametersAt(best, noise_is_fixed);
+}
+
+KernelParameters FitWithOrWithoutNoise(const Observed& observed, const KernelParameters& start,
+                                       const std::stop_token& stop) {
+  KernelParameters without = start;
+  without.noise = kLeastNoise;
+  without = FitParameters(observed, without, true, stop);
+  const KernelParameters with = FitParameters(observed, start, false, stop);
+  const auto tells = [&observed](const KernelParameters& parameters) {
+    const Likelihood likelihood = LikelihoodOf(observed, parameters, true);
+    return likelihood.log_likelihood + likelihood.log_prior - LogPriorOfNoise(parameters.noise);
+  };
+  const double worth = 0.5 * std::log(static_cast<double>(observed.values.size()));
+  return tells(with) > tells(without) + worth ? with : without;
 }
 
 }  // namespace espalier::samplers::gp

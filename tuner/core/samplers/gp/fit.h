@@ -37,6 +37,13 @@ Likelihood LikelihoodOf(const Observed& observed, const KernelParameters& parame
 KernelParameters FitParameters(const Observed& observed, const KernelParameters& start,
                                bool noise_is_fixed, const std::stop_token& stop);
 
+// Those of a model with noise, or of one with the least noise, whichever tells more of the values:
+// the former has a parameter more, and is taken where the logarithm of the values' density is
+// greater by more than half the logarithm of their number (Schwarz 1978, Estimating the Dimension
+// of a Model). `start` is for noise.
+KernelParameters FitWithOrWithoutNoise(const Observed& observed, const KernelParameters& start,
+                                       const std::stop_token& stop);
+
 // Where the fit of parameters that nothing is known of starts.
 KernelParameters DefaultParameters(Eigen::Index axes, bool noise_is_fixed);
 

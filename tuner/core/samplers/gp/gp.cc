@@ -50,8 +50,9 @@ double GpSampler::Work(const SamplerInput& input) const {
   const double leading = std::min<double>(n, gp::kLeadingTrials);
   const auto preliminary = static_cast<double>(settings_.search.preliminary);
   const auto starts = static_cast<double>(settings_.search.starts);
-  const double operations = kSteps * leading * leading * (leading + 5 * axes) + n * n * n / 3 +
-                            preliminary * leading * leading +
+  const double fits = settings_.deterministic ? 1 : 2;  // with noise and without
+  const double operations = fits * kSteps * leading * leading * (leading + 5 * axes) +
+                            n * n * n / 3 + preliminary * leading * leading +
                             kSteps * starts * n * (2 * n + 20 * axes);
   const double constraints =
       input.ended.empty() ? 0 : static_cast<double>(input.ended.back().constraints.size());

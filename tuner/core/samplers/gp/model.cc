@@ -77,7 +77,9 @@ class ModelFit {
       const auto some = Eigen::seq(0, leading - 1, leading / kCoarseTrials);
       parameters = FitTo(points(some, Eigen::all), values(some), parameters);
     }
-    return FitTo(points.topRows(leading), values.head(leading), parameters);
+    const Observed observed{points.topRows(leading), values.head(leading), unordered_};
+    return noise_is_fixed_ ? FitParameters(observed, parameters, true, stop_)
+                           : FitWithOrWithoutNoise(observed, parameters, stop_);
   }
 
   KernelParameters FitTo(const Points& points, const Eigen::VectorXd& values,

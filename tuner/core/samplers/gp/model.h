@@ -12,7 +12,7 @@
 namespace espalier::samplers::gp {
 
 struct ModelSettings {
-  bool deterministic = false;  // the noise is kLeastNoise
+  bool deterministic = false;  // the noise is kLeastNoise, and not only where that tells more
   std::size_t most_known = 1;  // points that are known to be good, of several objectives
 };
 
