@@ -347,7 +347,8 @@ void ExpectSpread(const std::vector<double>& places, const std::string& name, do
   }
 }
 
-// Of `count` children of ours and half as many more of Optuna's shares are `near`, four deviations.
+// `near` is four deviations of what the shares of `count` of ours and of Optuna's 6,000 or 24,000
+// differ by.
 void ExpectOptunasChildren(const Breeding& breeding, const std::string& crossover, int count = 4000,
                            double near = 0.04) {
   const std::string name = "children." + crossover;
@@ -422,7 +423,10 @@ TEST(Children, AreSpreadByOptionsAsOptunas) {
     const PluginInfo plugin{.name = "nsga2", .summary = "", .options = BreedingOptions()};
     const auto values = ReadOptions("sampler", plugin, all);
     ASSERT_TRUE(values.ok()) << values.status();
-    ExpectOptunasChildren(*BreedingOf(*values), name, 16000, 0.021);
+    // What differs little takes many to be seen.
+    const bool subtle =
+        options.contains("child_gene_probability") || std::string(name) == "sbx.eta";
+    ExpectOptunasChildren(*BreedingOf(*values), name, subtle ? 8000 : 2000, subtle ? 0.026 : 0.047);
   }
 }
 
