@@ -155,11 +155,15 @@ class World:
         points = self.curve(trial)
         return points[-1][2] if points else None
 
+    def infeasible(self, trial):
+        """Whether it breaks a constraint; None: it has nothing to keep."""
+        return None
+
     def study(self, id):
         study = self.studies[id - 1]
         return self.answer(
             id=id, name=study["name"], state=study["state"], metric=study["metric"], direction=study["direction"], directions=[study["direction"]],
-            metrics=[],
+            metrics=[], constraints=[],
             definition={"command": ["python3", "train.py"], "metric": {"name": study["metric"]}, "trials": study["total"]},
             parameters=[{"name": "lr", "kind": "float", "low": 1e-5, "high": 0.1, "log": True, "choices": []},
                         {"name": "layers", "kind": "int", "low": 1, "high": 8, "log": False, "choices": []},
@@ -223,7 +227,7 @@ class World:
         told = []
         for trial in trials:
             points = self.curve(trial)
-            told.append({"trial_id": trial["id"], "trial": trial["number"], "state": trial["state"], "points": len(points),
+            told.append({"trial_id": trial["id"], "trial": trial["number"], "state": trial["state"], "infeasible": self.infeasible(trial), "points": len(points),
                          "x": [at if x == "time" else float(step) for step, at, _ in points], "y": [value for *_, value in points],
                          "promise": [round(trial["level"] * step / 40, 3) for step, *_ in points], "goodput": [900.0 + step for step, *_ in points],
                          "batch_size": [64 * (1 + step // 10) for step, *_ in points]})
@@ -270,7 +274,7 @@ class World:
         live = trial["state"] == "running"
         return self.answer(trial={
             "id": id, "number": trial["number"], "study_id": trial["study"]["id"], "study": trial["study"]["name"], "state": trial["state"],
-            "value": self.value(trial), "values": [self.value(trial)], "reason": REASONS[trial["state"]], "last_output": "epoch 7 done",
+            "value": self.value(trial), "values": [self.value(trial)], "infeasible": None, "constraints": [], "reason": REASONS[trial["state"]], "last_output": "epoch 7 done",
             "created_at": self.start, "started_at": trial.get("started_at"), "ended_at": trial.get("ended_at"), "slots": len(held),
             "promise": trial["level"] if live else None, "goodput": 1840.0 if live else None, "batch_size": 256, "throughput": 2100.0 if live else None,
             "learning_rate": trial["parameters"]["lr"], "noise_scale": 310.0, "step": points[-1][0] if points else None,
@@ -347,6 +351,44 @@ class World:
                 "pauses": 0, "complete": 30, "pruned": 18, "unfinished": 1}, "caveats": [
             "Both are simulated with the curves and the speed that the trials had, \"as it was\" too: compare them with one another, and \"as it was\" "
             "with what was recorded.", "3 trials went on past what was recorded, with their last value held."]}
+
+
+class Constrained(World):
+    """Trials of its first study have to keep to 20 ms; every third one with an end does not, nor does the best."""
+    BOUND_MS = 20.0
+    text = "latency_ms <= 20"
+
+    def latency_ms(self, trial):
+        return 5.0 + trial["number"] % 3 * 10
+
+    def infeasible(self, trial):
+        if trial["study"]["id"] != 1 or trial["state"] in ("waiting", "failed"):
+            return None
+        return self.latency_ms(trial) > self.BOUND_MS
+
+    def study(self, id):
+        return {**super().study(id), "constraints": [self.text] if id == 1 else []}
+
+    def _study_row(self, study, held):
+        row, sign = super()._study_row(study, held), 1 if study["direction"] == "maximize" else -1
+        keep = [one for one in study["trials"] if one["state"] == "complete" and not self.infeasible(one)]
+        best = max(keep, key=lambda one: sign * self.value(one), default=None)
+        return {**row, "best": best and {"trial_id": best["id"], "trial": best["number"], "value": self.value(best)}}
+
+    def table(self, id, *arguments, **keys):
+        answer = super().table(id, *arguments, **keys)
+        if id == 1:
+            broken = [self.infeasible(self.trials[one - 1]) for one in answer["columns"]["id"]]
+            answer["columns"]["infeasible"] = [None if one is None else int(one) for one in broken]
+            answer["words"]["infeasible"] = ["no", "yes"]
+        return answer
+
+    def trial(self, id):
+        answer, trial = super().trial(id), self.trials[id - 1]
+        broken = self.infeasible(trial)
+        told = {"infeasible": broken, "constraints": [
+            {"text": self.text, "figure": None if broken is None else self.latency_ms(trial), "broken": broken}] if trial["study"]["id"] == 1 else []}
+        return {**answer, "trial": {**answer["trial"], **told}}
 
 
 class SeveralObjectives(World):

@@ -388,5 +388,57 @@ TEST_F(Views, ATrialHasItsPlacesAndItsDecisions) {
   EXPECT_TRUE(absl::IsNotFound(TrialJson(source_, TrialId(9)).status()));
 }
 
+// A study of the pool whose trials have to keep to something, and three that run.
+class KeptViews : public Views {
+ protected:
+  void SetUp() override {
+    Create(R"json({
+      "name": "kept", "command": ["/bin/true"], "sampler": "random", "trials": 3,
+      "metric": {"name": "loss", "direction": "minimize"}, "constraints": ["latency_ms <= 20"],
+      "search_space": {"lr": {"_type": "loguniform", "_value": [0.001, 1]}}
+    })json");
+    ASSERT_TRUE(tuner_.Post(AgentHello{"oak", 3, {}}).status.ok());
+  }
+
+  void ReportWith(std::int64_t trial, double value, double latency_ms) {
+    v1::ReportRequest request;
+    request.set_trial_id(trial);
+    request.set_step(1);
+    request.set_value(value);
+    (*request.mutable_extra())["latency_ms"] = latency_ms;
+    const auto reported = api::Report(tuner_, request);
+    ASSERT_TRUE(reported.ok()) << reported.status();
+  }
+};
+
+TEST_F(KeptViews, WhatATrialBreaksIsTold) {
+  ReportWith(1, 0.5, 12);
+  ReportWith(2, 0.1, 31.5);
+  Report(3, 1, 0.7);
+  EXPECT_EQ(Shown(StudyJson(source_, Id("kept")))["constraints"], Json({"latency_ms <= 20"}));
+  EXPECT_THAT(Cells(Shown(TrialsJson(source_, Id("kept"), {})), "infeasible"),
+              ElementsAre(nullptr, "yes", "no"));
+  const Json trial = Shown(TrialJson(source_, TrialId(2)))["trial"];
+  EXPECT_EQ(trial["infeasible"], true);
+  EXPECT_EQ(trial["constraints"], Json::parse(R"json([{"text": "latency_ms <= 20", "figure": 31.5,
+                                                       "broken": true}])json"));
+  const Json untold = Shown(TrialJson(source_, TrialId(3)))["trial"];
+  EXPECT_TRUE(untold["infeasible"].is_null());
+  EXPECT_TRUE(untold["constraints"][0]["figure"].is_null());
+}
+
+TEST_F(KeptViews, CurvesOfThoseThatKeepToTheirsComeFirst) {
+  ReportWith(1, 0.5, 12);
+  ReportWith(2, 0.1, 31.5);
+  ReportWith(3, 0.7, 20);
+  const Json curves = Shown(CurvesJson(source_, Id("kept"), {}))["curves"];
+  std::vector<Json> told;
+  for (const Json& curve : curves) told.push_back({curve["trial"], curve["infeasible"]});
+  EXPECT_THAT(told, ElementsAre(Json({0, false}), Json({2, false}), Json({1, true})));
+  const Json record = Shown(RecordJson(source_, Id("kept"), {}));
+  EXPECT_EQ(record["curves"][1]["infeasible"], true);
+  EXPECT_EQ(record["curves"][0]["infeasible"], false);
+}
+
 }  // namespace
 }  // namespace espalier::view

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "search_spaces/formats/optuna/constraints.h"
+#include "tuner/core/state/newest_figure.h"
 #include "tuner/core/state/payments.h"
 #include "tuner/core/state/slot_time.h"
 
@@ -17,7 +18,8 @@ namespace {
 // Of the first metric, of a trial that has told values: final, else the newest.
 double ValueOf(const Trial& trial) { return trial.value.value_or(trial.values.back().value); }
 
-// What the trial has told last of what a constraint is on; nullopt: nothing yet.
+}  // namespace
+
 std::optional<double> NewestFigure(const StudySpec& spec, const Constraint& constraint,
                                    const Trial& trial) {
   if (trial.values.empty()) return std::nullopt;
@@ -28,8 +30,6 @@ std::optional<double> NewestFigure(const StudySpec& spec, const Constraint& cons
   }
   return std::nullopt;
 }
-
-}  // namespace
 
 double SlotSeconds(const TunerState& state, const Study& study, Time now) {
   const TrialTally& tally = state.TallyOf(study);

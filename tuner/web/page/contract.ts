@@ -129,6 +129,8 @@ export interface Study extends Versioned {
   directions: Direction[];
   /** Names of several metrics, one a direction; empty where there is one, or clients run the trials. */
   metrics: string[];
+  /** On figures that its trials tell, as "latency_ms <= 20". */
+  constraints: string[];
   policy: string;
   sampler: string;
   pruner: string;
@@ -156,6 +158,8 @@ export interface Curve {
   trial_id: number;
   trial: number;
   state: TrialState;
+  /** Whether it breaks a constraint; null: it has none, or has not told yet. */
+  infeasible: boolean | null;
   /** So many values stand behind it. */
   points: number;
   x: number[];
@@ -265,6 +269,10 @@ export interface Trial {
   state: TrialState;
   value: number | null;
   values: (number | null)[];
+  /** Whether it breaks a constraint; null: it has none, or has not told yet. */
+  infeasible: boolean | null;
+  /** Those of the study, with what it has told last; null: nothing yet. */
+  constraints: {text: string; figure: number | null; broken: boolean | null}[];
   reason: string;
   last_output: string;
   created_at: number;

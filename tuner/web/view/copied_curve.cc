@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tuner/web/view/column.h"
+#include "tuner/web/view/infeasible.h"
 #include "tuner/web/view/json_text.h"
 
 namespace espalier::view {
@@ -36,6 +37,18 @@ class SlotTime {
 };
 
 }  // namespace
+
+CopiedCurve HeadOfCurve(const Trial& trial, const StudySpec& spec) {
+  CopiedCurve curve;
+  curve.id = trial.id;
+  curve.number = trial.number;
+  curve.state = trial.state;
+  curve.infeasible = Infeasible(spec, trial);
+  for (const SlotSpan& span : trial.spans) {
+    curve.held.push_back({span.from, span.to, static_cast<double>(span.slots.size())});
+  }
+  return curve;
+}
 
 std::vector<double> PlacesOn(CurvesWanted::Axis axis, bool log, const CopiedCurve& curve) {
   std::vector<double> places;

@@ -14,6 +14,7 @@ struct CopiedCurve {
   TrialId id;
   std::int64_t number = 0;
   TrialState state = TrialState::kWaiting;
+  std::optional<bool> infeasible;         // none: it has told nothing of what it has to keep
   std::vector<IntermediateValue> values;  // ascending by step
   struct Held {
     Time from;
@@ -22,6 +23,9 @@ struct CopiedCurve {
   };
   std::vector<Held> held;  // in the order of time
 };
+
+// A trial without its values, which are up to the caller.
+CopiedCurve HeadOfCurve(const Trial& trial, const StudySpec& spec);
 
 // Where each value is on the axis. kUnknown: nowhere, as where no progress was told, or where the
 // axis is a logarithm and the number has none.

@@ -89,11 +89,11 @@ class CurveCopies {
         most_values_(kMaxValues / std::max<std::size_t>(1, trials_.size())) {}
 
   // True: all have been copied. One that is gone meanwhile is left out.
-  bool GoOn(const TunerState& state, Slice& slice) {
+  bool GoOn(const TunerState& state, const StudySpec& spec, Slice& slice) {
     while (next_ < trials_.size()) {
       if (!slice.HasRoom()) return false;
       const auto trial = state.trials.find(trials_[next_]);
-      if (trial == state.trials.end() || CopyMore(trial->second, slice)) {
+      if (trial == state.trials.end() || CopyMore(trial->second, spec, slice)) {
         ++next_;
         begun_ = false;
       }
@@ -105,8 +105,12 @@ class CurveCopies {
 
  private:
   // True: all of its values are there.
-  bool CopyMore(const Trial& trial, Slice& slice) {
-    if (!begun_) Begin(trial, slice);
+  bool CopyMore(const Trial& trial, const StudySpec& spec, Slice& slice) {
+    if (!begun_) {
+      begun_ = true;
+      curves_.push_back(HeadOfCurve(trial, spec));
+      slice.Spend(trial.spans.size() / kValuesInUnit);
+    }
     std::vector<IntermediateValue>& values = curves_.back().values;
     // Others may come before those that were copied: then they are seen the next time.
     auto from = trial.values.begin();
@@ -139,18 +143,6 @@ class CurveCopies {
     const PixelColumns even(0, x.back(), static_cast<int>(std::max<std::size_t>(1, columns)),
                             /*log=*/false);
     for (const std::size_t i : Decimate(x, y, even)) to.push_back(piece[i]);
-  }
-
-  void Begin(const Trial& trial, Slice& slice) {
-    begun_ = true;
-    CopiedCurve& curve = curves_.emplace_back();
-    curve.id = trial.id;
-    curve.number = trial.number;
-    curve.state = trial.state;
-    for (const SlotSpan& span : trial.spans) {
-      curve.held.push_back({span.from, span.to, static_cast<double>(span.slots.size())});
-    }
-    slice.Spend(trial.spans.size() / kValuesInUnit);
   }
 
   std::vector<TrialId> trials_;
@@ -226,6 +218,7 @@ void Put(JsonText& json, const PlacedCurve& placed, const std::optional<PixelCol
     json.Member("trial_id", placed.curve->id.value);
     json.Member("trial", placed.curve->number);
     json.Member("state", WordOf(placed.curve->state));
+    json.Member("infeasible", placed.curve->infeasible);
     json.Member("points", behind);
     each("x", [&](std::size_t i) { return placed.x[i]; });
     each("y", [&](std::size_t i) { return placed.y[i]; });
@@ -302,7 +295,7 @@ absl::StatusOr<std::string> CurvesJson(const Source& source, StudyId id,
       if (!ranking.GoOn(state, *study, slice)) return false;
       copies.emplace(ranking.trials());
     }
-    return copies->GoOn(state, slice);
+    return copies->GoOn(state, study->spec, slice);
   }));
   if (!status.ok()) return status;
   std::vector<PlacedCurve> placed;

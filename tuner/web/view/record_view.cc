@@ -97,6 +97,7 @@ void Put(JsonText& json, const RecordedCurve& recorded) {
     json.Member("trial_id", curve.id.value);
     json.Member("trial", curve.number);
     json.Member("state", WordOf(curve.state));
+    if (curve.infeasible) json.Member("infeasible", *curve.infeasible);
     json.Member("points", recorded.points);
     if (curve.values.empty()) return;
     PutSteps(json, "step", steps);
@@ -125,13 +126,8 @@ std::vector<RecordedCurve> CurvesOf(const Study& study, const TunerState& state,
     if (trial.values.empty()) return;
     RecordedCurve& recorded = curves.emplace_back();
     recorded.points = trial.values.size();
-    recorded.curve.id = trial.id;
-    recorded.curve.number = trial.number;
-    recorded.curve.state = trial.state;
+    recorded.curve = HeadOfCurve(trial, study.spec);
     recorded.curve.values = Thinned(trial.values, most);
-    for (const SlotSpan& span : trial.spans) {
-      recorded.curve.held.push_back({span.from, span.to, static_cast<double>(span.slots.size())});
-    }
   });
   return curves;
 }

@@ -26,10 +26,13 @@ void PutMetrics(JsonText& json, const StudySpec& spec) {
   std::vector<std::string> names;
   if (!spec.other_metrics.empty()) names.push_back(spec.metric);
   names.insert(names.end(), spec.other_metrics.begin(), spec.other_metrics.end());
-  json.Key("metrics");
-  json.Array(names, [&json](const std::string& name) { json.Value(name); });
+  json.Values("metrics", names);
 }
 
+void PutConstraints(JsonText& json, const StudySpec& spec) {
+  json.Key("constraints");
+  json.Array(spec.constraints, [&json](const Constraint& of) { json.Value(ToText(of)); });
+}
 
 constexpr std::ptrdiff_t kSuggestionsOfStudy = 4096;
 
@@ -107,6 +110,7 @@ std::string ToJson(const StudyFacts& facts) {
     spec.has_metric ? json.Value(spec.metric) : json.Null();
     PutDirections(json, spec.directions);
     PutMetrics(json, spec);
+    PutConstraints(json, spec);
     json.Member("policy", TextOf(facts.policy.value_or(spec.policy)));
     json.Member("sampler", TextOf(spec.sampler));
     json.Member("pruner", TextOf(spec.pruner));

@@ -12,6 +12,7 @@
 #include "search_spaces/formats/optuna/distribution.h"
 #include "tuner/core/state/slot_time.h"
 #include "tuner/web/view/best_value.h"
+#include "tuner/web/view/infeasible.h"
 #include "tuner/web/view/parameter_shape.h"
 #include "tuner/web/view/words.h"
 
@@ -119,6 +120,7 @@ TrialTable::TrialTable(const Study& study) {
   for (std::size_t i = 1; i < study.spec.directions.size(); ++i) {
     ColumnOf(absl::StrCat("values:", i));
   }
+  if (!study.spec.constraints.empty()) ColumnOf("infeasible", /*words=*/true);
   for (const ParameterShape& shape : ShapesOf(study, kMaxSuggestions)) {
     ColumnOf("p:" + shape.name, shape.words);
   }
@@ -143,6 +145,9 @@ void TrialTable::Add(const Trial& trial, const Study& study, const View& view) {
   };
   add_word("reason", Shortened(trial.reason, kMaxWord));
   add_word("node", NodeOf(trial, view.core.state()));
+  if (const auto breaks = Infeasible(study.spec, trial)) {
+    ColumnOf("infeasible", /*words=*/true).Add(std::string_view(*breaks ? "yes" : "no"));
+  }
   for (std::size_t i = 0; i < trial.other_values.size(); ++i) {
     ColumnOf(absl::StrCat("values:", i + 1)).Add(trial.other_values[i]);
   }

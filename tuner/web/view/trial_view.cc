@@ -8,10 +8,12 @@
 #include "tuner/api/convert.h"
 #include "tuner/api/notes.h"
 #include "tuner/api/shown_attributes.h"
+#include "tuner/core/state/newest_figure.h"
 #include "tuner/core/state/refusals.h"
 #include "tuner/core/state/slot_time.h"
 #include "tuner/web/view/best_value.h"
 #include "tuner/web/view/heading.h"
+#include "tuner/web/view/infeasible.h"
 #include "tuner/web/view/json_text.h"
 #include "tuner/web/view/shown_decision.h"
 #include "tuner/web/view/views.h"
@@ -30,6 +32,13 @@ struct Process {
   std::optional<int> pid;
 };
 
+// One of the study's constraints, and what the trial has told of it last.
+struct KeptConstraint {
+  std::string text;
+  std::optional<double> figure;
+  std::optional<bool> broken;
+};
+
 // A trial without its curve, copied.
 struct TrialFacts {
   Heading heading;
@@ -46,6 +55,8 @@ struct TrialFacts {
   std::vector<Process> processes;
   std::string folder;  // on the node of its first slot; empty: not known
   std::vector<ShownDecision> decisions;
+  std::optional<bool> infeasible;  // none: it has told nothing of what it has to keep
+  std::vector<KeptConstraint> constraints;
 };
 
 void CopyPlain(const Trial& from, Trial& to) {
@@ -89,6 +100,16 @@ void FindPlaces(const Trial& trial, const Study& study, const View& view, TrialF
   facts.folder = TrialFolder(folder->second, study.spec.name, trial.number);
 }
 
+void FindConstraints(const Trial& trial, const StudySpec& spec, TrialFacts& facts) {
+  facts.infeasible = Infeasible(spec, trial);
+  for (const Constraint& constraint : spec.constraints) {
+    KeptConstraint& kept = facts.constraints.emplace_back();
+    kept.text = ToText(constraint);
+    kept.figure = NewestFigure(spec, constraint, trial);
+    if (kept.figure) kept.broken = !(constraint.Violation(*kept.figure) <= 0);
+  }
+}
+
 TrialFacts FactsOf(const Trial& trial, const View& view) {
   const TunerState& state = view.core.state();
   const Study& study = state.studies.at(trial.study);
@@ -103,6 +124,7 @@ TrialFacts FactsOf(const Trial& trial, const View& view) {
   facts.slot_seconds = SlotSeconds(trial, view.now);
   facts.now = view.core.Activity(trial.id);
   FindPlaces(trial, study, view, facts);
+  FindConstraints(trial, study.spec, facts);
   for (std::size_t i = study.decisions.size(); i > 0 && facts.decisions.size() < kDecisionsOfTrial;
        --i) {
     if (study.decisions[i - 1].trial_number != trial.number) continue;
@@ -167,6 +189,18 @@ void PutFigures(JsonText& json, const TrialFacts& facts) {
   }
 }
 
+void PutConstraints(JsonText& json, const TrialFacts& facts) {
+  json.Member("infeasible", facts.infeasible);
+  json.Key("constraints");
+  json.Array(facts.constraints, [&json](const KeptConstraint& kept) {
+    json.Object([&] {
+      json.Member("text", kept.text);
+      json.Member("figure", kept.figure);
+      json.Member("broken", kept.broken);
+    });
+  });
+}
+
 void PutTrial(JsonText& json, const TrialFacts& facts) {
   const Trial& trial = facts.trial;
   json.Member("id", trial.id.value);
@@ -181,6 +215,7 @@ void PutTrial(JsonText& json, const TrialFacts& facts) {
     if (trial.value) json.Value(*trial.value);
     for (const double value : trial.other_values) json.Value(value);
   });
+  PutConstraints(json, facts);
   json.Member("reason", trial.reason);
   json.Member("last_output", trial.last_output);
   json.Member("created_at", trial.created);

@@ -133,7 +133,7 @@ test("a range can be drawn even of nothing, of one value, and on a logarithmic a
   }
 });
 
-const answered: Answered = {trial_id: 4, trial: 3, state: "running", points: 900, x: [1, 2, 3], y: [0.1, null, 0.3], promise: null,
+const answered: Answered = {trial_id: 4, trial: 3, state: "running", infeasible: null, points: 900, x: [1, 2, 3], y: [0.1, null, 0.3], promise: null,
                             goodput: null, batch_size: null};
 
 test("reports that came after the answer are drawn, each once", () => {

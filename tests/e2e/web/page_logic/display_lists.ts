@@ -53,8 +53,8 @@ function lanes(grouped: Lanes, folded: string, by: "trial" | "study" | "promise"
     Recorder.of((context) => paintLaneCursor(context, at, STYLE, layout, {kind: "span", span: 0, at: 20}));
 }
 
-function curve(id: number, state: string, y: number[], weight: number) {
-  return shownCurve({trial_id: id, trial: id, state, points: y.length, x: y.map((_, i) => i), y, promise: null, goodput: null, batch_size: null},
+function curve(id: number, state: string, y: number[], weight: number, infeasible: boolean | null = null) {
+  return shownCurve({trial_id: id, trial: id, state, infeasible, points: y.length, x: y.map((_, i) => i), y, promise: null, goodput: null, batch_size: null},
                     "step", weight, undefined);
 }
 
@@ -63,6 +63,12 @@ function curves(weight: number): string {
   const lines = all.map((one) => ({x: one.x, y: one.smooth}));
   return Recorder.of((context) => paintShown(context, frame([0, 4], [0, 8]), STYLE, all, lines, {
     chosen: new Set([2]), best: 1, smooth: weight > 0, colors: undefined}));
+}
+
+function infeasible(): string {
+  const all = [curve(1, "complete", [5, 4, 2], 0, true)];
+  return Recorder.of((context) => paintShown(context, frame([0, 4], [0, 8]), STYLE, all, all, {
+    chosen: new Set(), best: null, smooth: false, colors: undefined}));
 }
 
 const POINTS = [{id: 1, trial: 1, x: 0, y: 3}, {id: 2, trial: 2, x: 5, y: 8}, {id: 3, trial: 3, x: 10, y: 5}];
@@ -85,6 +91,7 @@ export function displayLists(): Record<string, string> {
     lanes_of_studies: lanes(byStudy(LANES), "", "study"),
     curves: curves(0),
     curves_smoothed: curves(0.5),
+    curves_infeasible: infeasible(),
     slots: Recorder.of((context) => paintSlots(context, frame([0, 100], [0, 2.5]), STYLE, {
       trial: 7, steps: {at: [10, 30, 60], slots: [1, 2, 0]}, last: 90,
       decisions: [[10, 0, 1], [30, 1, 2], [60, 2, 0], [70, 0, 0], [500, 1, 2]].map(([at, from_slots, to_slots]) => ({

@@ -62,6 +62,9 @@ test("curves of a record are those of the best, on the axis that is asked for", 
   const of = (query: string) => ask<Curves>(`/api/view/studies/7/curves?${query}`).curves;
   equal(of("best=1").map((one) => one.trial_id), [12]);
   equal(of("").map((one) => one.trial_id), [12, 11]);
+  const told = {...record.trials, columns: {...record.trials.columns, infeasible: [null, null, 1, 0]}, words: {...record.trials.words, infeasible: ["no", "yes"]}};
+  const kept = answerOf({...record, trials: told}, "/api/view/studies/7/curves") as Curves;
+  equal(kept.curves.map((one) => one.trial_id), [11, 12]);
   const [first] = of("trials=11&x=time");
   equal([first!.x, first!.y, first!.batch_size, first!.promise, first!.points], [[1, 1.5, 3], [0.5, null, 0.3], [64, 64, 128], null, 3]);
   equal(of("trials=11&x=slot_seconds")[0]!.x, [0, 2, 4]);

@@ -1,6 +1,7 @@
 import {columnsOf, formatColumns, labelOf, objectiveNames, moved, parseColumns, toggled, usualColumns} from "../../../../tuner/web/page/table/columns";
 import {type Condition, formatCondition, formatConditions, parseCondition, parseConditions} from "../../../../tuner/web/page/table/conditions";
 import {csv, csvCell} from "../../../../tuner/web/page/table/csv";
+import {keptOf} from "../../../../tuner/web/page/table/kept";
 import {ROW, anchored, rowsWindow, scrolledTo} from "../../../../tuner/web/page/table/rows_window";
 import {TrialsStore} from "../../../../tuner/web/page/table/trials_store";
 import {formatSort, nextSort, parseIds, parseSort} from "../../../../tuner/web/page/table/trials_view";
@@ -138,6 +139,13 @@ test("figures of running trials change their cells alone", () => {
   equal(store.version, after);
 });
 
+test("those that keep to what they have to are counted, once they have told all of it", () => {
+  const store = filled();
+  equal(keptOf(store), null);
+  store.merge({columns: {id: [13, 12, 11], infeasible: [null, 1, 0]}, words: {infeasible: ["no", "yes"]}});
+  equal(keptOf(store), {keep: 1, breaks: 1});
+});
+
 test("columns survive the address", () => {
   const names = ["state", "p:a,b", "p:100%", "u:%2C"];
   equal(parseColumns(new URLSearchParams(new URLSearchParams({cols: formatColumns(names)}).toString()).get("cols") ?? ""), names);
@@ -145,8 +153,9 @@ test("columns survive the address", () => {
 
 test("the usual columns suit the study", () => {
   const parameters = [{name: "lr", kind: "float" as const, low: 0, high: 1, log: false, choices: []}];
-  equal(usualColumns("ask", parameters, 2), ["state", "value", "values:1", "step", "p:lr", "reason"]);
-  check(usualColumns("pool", parameters, 1).includes("promise"), "trials of the pool have a promise");
+  equal(usualColumns("ask", parameters, 2, false), ["state", "value", "values:1", "step", "p:lr", "reason"]);
+  equal(usualColumns("ask", parameters, 2, true), ["state", "value", "values:1", "infeasible", "step", "p:lr", "reason"]);
+  check(usualColumns("pool", parameters, 1, false).includes("promise"), "trials of the pool have a promise");
 });
 
 test("heads say what stands below them", () => {

@@ -59,12 +59,14 @@ function trialOf(record: StudyRecord, id: number): TrialAnswer | undefined {
           decisions: decisions.filter((one) => one.trial_id === id).slice(0, DECISIONS_OF_TRIAL)};
 }
 
-/** The best first; those without a number are left out. */
+/** The best first, and last those that break a constraint; those without a number are left out. */
 function bestOf(record: StudyRecord, most: number): number[] {
-  const {id = [], value = []} = record.trials.columns;
+  const {id = [], value = [], infeasible = []} = record.trials.columns;
   const sign = record.study.direction === "maximize" ? -1 : 1;
-  const ranked = id.map((one, at) => [one as number, value[at] ?? NaN] as const).filter(([, of]) => Number.isFinite(of));
-  ranked.sort(([a, of], [b, other]) => sign * (of - other) || a - b);
+  const yes = record.trials.words["infeasible"]?.indexOf("yes") ?? -1;
+  const ranked = id.map((one, at) => [one as number, value[at] ?? NaN, infeasible[at] === yes ? 1 : 0] as const)
+    .filter(([, of]) => Number.isFinite(of));
+  ranked.sort(([a, of, breaks], [b, other, otherBreaks]) => breaks - otherBreaks || sign * (of - other) || a - b);
   return ranked.slice(0, most).map(([one]) => one);
 }
 
@@ -122,7 +124,8 @@ function curvesOf(record: StudyRecord, query: URLSearchParams): Curves {
     const kept = decimate(x, y, scale, width);
     const figures = (of: (number | null)[] | undefined) => (of === undefined ? null : chosen(of, chosen(at, kept)));
     return {
-      trial_id: recorded.trial_id, trial: recorded.trial, state: recorded.state, points: recorded.points, x: chosen(x, kept),
+      trial_id: recorded.trial_id, trial: recorded.trial, state: recorded.state, infeasible: recorded.infeasible ?? null,
+      points: recorded.points, x: chosen(x, kept),
       y: chosen(y, kept).map((value) => (Number.isNaN(value) ? null : value)), promise: figures(recorded.promise),
       goodput: figures(recorded.goodput), batch_size: figures(recorded.batch_size),
     };

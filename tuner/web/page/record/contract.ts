@@ -9,6 +9,7 @@ export interface RecordedCurve {
   trial_id: number;
   trial: number;
   state: string;
+  infeasible?: boolean;
   /** So many values stand behind it. */
   points: number;
   step?: Steps;

@@ -3,6 +3,7 @@
 import type {ReactNode} from "react";
 
 import {number, shortened, time, visible} from "../format";
+import {Infeasible} from "../parts/kept";
 import {State} from "../parts/state";
 import {isTime} from "./columns";
 import type {TrialsStore} from "./trials_store";
@@ -33,6 +34,7 @@ export function cellOf(trials: TrialsStore, column: string, row: number, now: nu
   if (value === null) return "–";
   if (typeof value === "number") return isTime(column) ? time(value, now) : number(value, column === "value" ? 4 : 3);
   if (column === "state") return <State of={value} />;
+  if (column === "infeasible") return <Infeasible of={value === "yes"} />;
   const shown = visible(value);
   return <bdi title={shown.length > MOST_LETTERS ? shown.slice(0, 2000) : undefined}>{shortened(shown, MOST_LETTERS)}</bdi>;
 }

@@ -16,7 +16,7 @@ const LABELS: Record<string, string> = {
 export const WIDTHS: Record<string, number> = {
   number: 84, state: 104, value: 92, best_step: 84, step: 72, slots: 64, promise: 116, goodput: 84, batch_size: 72,
   slot_seconds: 84, created_at: 150, started_at: 150, ended_at: 150, reason: 320, resizes: 76, restarts: 80, pinned: 74,
-  node: 120,
+  node: 120, infeasible: 92,
 };
 
 const TIMES = new Set(["created_at", "started_at", "ended_at"]);
@@ -55,10 +55,11 @@ export function widthOf(column: string, label: string): number {
 }
 
 /** The number of a trial is always first, and no choice. */
-export function usualColumns(kind: "pool" | "ask" | "queue", parameters: readonly Pick<Parameter, "name">[], objectives: number): string[] {
+export function usualColumns(kind: "pool" | "ask" | "queue", parameters: readonly Pick<Parameter, "name">[], objectives: number,
+                             constrained: boolean): string[] {
   const values = Array.from({length: Math.max(0, objectives - 1)}, (_, i) => `values:${i + 1}`);
   const [state, value, ...rest] = kind === "ask" ? USUAL_OF_CLIENTS : USUAL_OF_POOL;
-  return [state!, value!, ...values, ...rest, ...parameters.slice(0, MOST_PARAMETERS).map(({name}) => `p:${name}`),
+  return [state!, value!, ...values, ...(constrained ? ["infeasible"] : []), ...rest, ...parameters.slice(0, MOST_PARAMETERS).map(({name}) => `p:${name}`),
           ...(kind === "ask" ? [] : ["slot_seconds"]), "reason"];
 }
 

@@ -4,6 +4,7 @@ import {useCallback, useEffect, useMemo, useState} from "react";
 
 import type {Study, Trial, TrialAnswer} from "../../contract";
 import {count, duration, number, visible} from "../../format";
+import {Infeasible} from "../../parts/kept";
 import {Link} from "../../parts/link";
 import {Name} from "../../parts/name";
 import {Problem} from "../../parts/problem";
@@ -176,6 +177,8 @@ function Table({trials, severalStudies, colors, hovered, onHover, onRemove}: Tab
             {row("state", (trial) => <State of={trial.state} />)}
             {row("value", (trial) =>
               (trial.values.length > 1 ? trial.values : [trial.value]).map((value) => number(value, 4)).join(", "))}
+            {trials.some((trial) => trial.infeasible !== null) && row("infeasible", (trial) =>
+              trial.infeasible === null ? "–" : <Infeasible of={trial.infeasible} />)}
             {shown.map((one) => (
               <tr key={one.name} className="differs">
                 <th scope="row"><Name of={one.name} most={40} /></th>

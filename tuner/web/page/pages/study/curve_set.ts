@@ -17,6 +17,8 @@ export interface ShownCurve extends Curve {
   id: number;
   trial: number;
   state: string;
+  /** It breaks a constraint. */
+  infeasible: boolean;
   /** So many values stand behind it. */
   points: number;
   /** Smoothed, or as y is. */
@@ -46,7 +48,8 @@ export function shownCurve(answered: Answered, axis: XAxis, weight: number, newe
   const first = axis === "duration" ? (x[0] ?? 0) : 0;
   const values = Float64Array.from(y);
   return {
-    id: answered.trial_id, trial: answered.trial, state: answered.state, points: Math.max(answered.points, y.length),
+    id: answered.trial_id, trial: answered.trial, state: answered.state, infeasible: answered.infeasible === true,
+    points: Math.max(answered.points, y.length),
     x: Float64Array.from(x, (value) => value - first), y: values, smooth: smoothed(values, weight),
   };
 }

@@ -41,13 +41,14 @@ export interface CurvesPlotProps {
 
 const REACH = 30;
 const DASHES: Record<string, number[]> = {pruned: [5, 3], failed: [2, 3], fail: [2, 3]};
+const BREAKS = [1, 4];
 const MANY = 30;
 
 export function curveStyle(curve: ShownCurve, style: Style, shown: number, strong: boolean,
                            place: number = curve.id): CurveStyle {
   const many = shown > MANY;
   return {color: seriesColor(style, place), width: strong ? 2.5 : many ? 1 : 1.5, alpha: strong || !many ? 1 : 0.6,
-          dash: DASHES[curve.state] ?? []};
+          dash: curve.infeasible ? BREAKS : DASHES[curve.state] ?? []};
 }
 
 export function CurvesPlot(props: CurvesPlotProps) {
@@ -179,7 +180,11 @@ function described(curve: ShownCurve | undefined, mark: CurvePoint, props: Curve
   const where = props.axis === "time" ? time(x) : `${X_LABELS[props.axis]} ${number(x, 4)}`;
   const raw = number(curve.y[mark.point] ?? null, 4);
   const smooth = props.smooth ? `, smoothed ${number(curve.smooth[mark.point] ?? null, 4)}` : "";
-  return `trial ${curve.trial}, ${curve.state}: ${props.metric} ${raw}${smooth} at ${where}`;
+  return `trial ${curve.trial}, ${stateOf(curve)}: ${props.metric} ${raw}${smooth} at ${where}`;
+}
+
+function stateOf(curve: ShownCurve): string {
+  return curve.infeasible ? `${curve.state}, breaks a constraint` : curve.state;
 }
 
 function summaryOf(props: CurvesPlotProps, outside: number): string {
@@ -198,7 +203,7 @@ function tableOf(curves: readonly ShownCurve[], metric: string, axis: XAxis) {
     rows: curves.map((curve) => {
       const finite = curve.y.filter((value) => Number.isFinite(value));
       const last = curve.x[curve.x.length - 1] ?? NaN;
-      return [curve.trial, curve.state, curve.points, axis === "time" ? time(last) : number(last, 4),
+      return [curve.trial, stateOf(curve), curve.points, axis === "time" ? time(last) : number(last, 4),
               number(finite[finite.length - 1] ?? null, 4), number(finite.length > 0 ? least(finite) : null, 4),
               number(finite.length > 0 ? -least(finite.map((value) => -value)) : null, 4)];
     }),

@@ -22,6 +22,9 @@ export function DefinitionTab({study}: {study: Study}) {
                 ? study.metrics.map((name, place) => <div key={name}><Name of={name} />, {study.directions[place]}</div>)
                 : <><Name of={study.metric} />, {study.directions.join(", ")}</>}
           </Fact>
+          {study.constraints.length > 0 && (
+            <Fact name="constraints">{study.constraints.map((one) => <div key={one}><Name of={one} /></div>)}</Fact>
+          )}
           <Fact name="sampler">{visible(study.sampler)}</Fact>
           <Fact name="pruner">{visible(study.pruner)}</Fact>
           <Fact name="policy">{visible(study.policy)}</Fact>

@@ -12,6 +12,7 @@ import {WhyCard} from "../../parts/why";
 import {Lanes} from "../../plot/lanes";
 import {record} from "../../record/record";
 import {useAnswer, useOverview} from "../../store";
+import {keptOf} from "../../table/kept";
 import {type Trials, useTrials} from "../../table/use_trials";
 import {addressOf, go, setQuery, useQuery} from "../../url";
 import {useCopy} from "./clipboard";
@@ -53,6 +54,7 @@ function Shown({study, row, overview}: {study: Study; row: StudyRow; overview: O
   const [tab] = useQuery("tab", "overview", "push");
   const trials = useTrials(study.id);
   const [copy, copied] = useCopy();
+  const kept = useMemo(() => keptOf(trials.store), [trials.store, trials.version]); // eslint-disable-line react-hooks/exhaustive-deps
   const best = row.best;
   const bestRow = best === null ? undefined : trials.store.rowOf(best.trial_id);
   const copyBest = best === null || row.directions.length > 1 ? null : () =>
@@ -79,7 +81,7 @@ function Shown({study, row, overview}: {study: Study; row: StudyRow; overview: O
       {study.reason !== "" && <p className={row.state === "failed" ? "problem" : "note"}><bdi>{visible(study.reason)}</bdi></p>}
       <Note text={study.note} path={mayAct(overview.role) ? `/api/studies/${encodeURIComponent(study.name)}/note` : null} />
       {[...row.notices, ...(record?.report.notice ? [record.report.notice] : [])].map((notice) => <p className="notice" key={notice}>{visible(notice)}</p>)}
-      <Tiles row={row} poolSlots={overview.pool.slots} onCopyBest={bestRow === undefined ? null : copyBest} />
+      <Tiles study={study} row={row} kept={kept} poolSlots={overview.pool.slots} onCopyBest={bestRow === undefined ? null : copyBest} />
       <RecordFacts />
       <nav className="tabs" aria-label="Parts of the study">
         {TABS.filter(([name]) => name !== "whatif" || (record === null ? row.kind !== "ask" : record.comparison !== undefined)).map(([name, label]) => (

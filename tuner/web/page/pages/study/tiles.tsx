@@ -1,12 +1,25 @@
 // A study in a few figures.
 
-import type {StudyRow} from "../../contract";
+import type {Study, StudyRow} from "../../contract";
 import {count, duration, money, number, percent} from "../../format";
 import {Link} from "../../parts/link";
+import {Name} from "../../parts/name";
 import {record} from "../../record/record";
-import {addressOf} from "../../url";
+import {formatConditions} from "../../table/conditions";
+import type {Kept} from "../../table/kept";
+import {addressOf, setQuery} from "../../url";
 
-export function Tiles({row, poolSlots, onCopyBest}: {row: StudyRow; poolSlots: number; onCopyBest: (() => void) | null}) {
+const MOST_CONSTRAINTS = 3;
+
+interface TilesProps {
+  study: Study;
+  row: StudyRow;
+  kept: Kept | null;
+  poolSlots: number;
+  onCopyBest: (() => void) | null;
+}
+
+export function Tiles({study, row, kept, poolSlots, onCopyBest}: TilesProps) {
   const {trials} = row;
   const done = trials.complete + trials.pruned + trials.failed;
   const all = done + trials.waiting + trials.running + trials.paused;
@@ -16,11 +29,12 @@ export function Tiles({row, poolSlots, onCopyBest}: {row: StudyRow; poolSlots: n
   ].filter(([n]) => n !== 0).map(([n, what]) => `${count(n as number)} ${what}`);
   return (
     <div className="tiles">
-      <BestTile row={row} onCopy={onCopyBest} />
+      <BestTile row={row} kept={kept} onCopy={onCopyBest} />
       <div className="tile">
         <b>{count(all)}{row.total === null ? "" : ` of ${count(row.total)}`}</b>
         <span>trials{rest.length > 0 ? `: ${rest.join(", ")}` : ""}</span>
       </div>
+      {kept !== null && <KeptTile kept={kept} constraints={study.constraints} />}
       {row.kind !== "ask" && (
         <>
           {record === null && (
@@ -41,12 +55,31 @@ export function Tiles({row, poolSlots, onCopyBest}: {row: StudyRow; poolSlots: n
   );
 }
 
-function BestTile({row, onCopy}: {row: StudyRow; onCopy: (() => void) | null}) {
+function KeptTile({kept, constraints}: {kept: Kept; constraints: readonly string[]}) {
+  const more = constraints.length - MOST_CONSTRAINTS;
+  const show = () => setQuery({tab: null, f: formatConditions([{kind: "words", column: "infeasible", words: ["yes"]}])}, "push");
+  return (
+    <div className="tile">
+      <b>{count(kept.keep)} of {count(kept.keep + kept.breaks)}</b>
+      <span>
+        trials keep to {constraints.length === 0 ? "what they have to"
+          : constraints.slice(0, MOST_CONSTRAINTS).map((one, at) => <span key={one}>{at > 0 && ", "}<Name of={one} most={40} /></span>)}
+        {more > 0 && ` and ${count(more)} more`}
+        {kept.breaks > 0 && <>{" "}<button type="button" className="plain" onClick={show}>show the others</button></>}
+      </span>
+    </div>
+  );
+}
+
+function BestTile({row, kept, onCopy}: {row: StudyRow; kept: Kept | null; onCopy: (() => void) | null}) {
   if (row.directions.length > 1) {
     return <div className="tile"><b>{row.directions.length}</b><span>objectives, so that no trial is the best alone</span></div>;
   }
   if (row.metric === null) return null;
-  if (row.best === null) return <div className="tile"><b>–</b><span>no value of {row.metric} yet</span></div>;
+  if (row.best === null) {
+    const none = kept !== null && kept.breaks > 0 && kept.keep === 0 ? "no trial keeps to its constraints yet" : `no value of ${row.metric} yet`;
+    return <div className="tile"><b>–</b><span>{none}</span></div>;
+  }
   return (
     <div className="tile">
       <b>{number(row.best.value, 4)}</b>

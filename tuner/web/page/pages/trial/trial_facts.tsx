@@ -14,6 +14,7 @@ export function TrialFacts({trial, study, onPool}: {trial: Trial; study: Study; 
       {several ? trial.values.map((value, i) => (
         <Tile key={i} value={number(value, 4)} what={`objective ${i + 1}, ${study.directions[i] ?? ""}`} />
       )) : <Tile value={number(trial.value, 4)} what={visible(study.metric ?? "value")} />}
+      <Constraints trial={trial} />
       <Tile value={count(trial.step)} what="step" />
       {onPool && (
         <>
@@ -30,6 +31,26 @@ export function TrialFacts({trial, study, onPool}: {trial: Trial; study: Study; 
       <Tile value={trial.started_at === null ? "–" : duration((trial.ended_at ?? now) - trial.started_at)}
             what={whenOf(trial, now)} />
     </div>
+  );
+}
+
+const KEPT = new Map([[true, {sign: "⊘", says: "breaks "}], [false, {sign: "✔", says: "keeps to "}], [null, {sign: "–", says: "has not told yet of "}]]);
+
+/** What it has to keep, and whether it does. Of those that its client tells, their numbers are among its attributes. */
+function Constraints({trial}: {trial: Trial}) {
+  const told = trial.infeasible === null ? [] : [{text: "what it has to", figure: null, broken: trial.infeasible}];
+  return (
+    <>
+      {(trial.constraints.length > 0 ? trial.constraints : told).map(({text, figure, broken}) => {
+        const {sign, says} = KEPT.get(broken)!;
+        return (
+          <div className="tile" key={text}>
+            <b className={broken === true ? "bad" : undefined}><span aria-hidden="true">{sign}</span> {figure !== null && number(figure, 4)}</b>
+            <span>{says}<Name of={text} most={60} /></span>
+          </div>
+        );
+      })}
+    </>
   );
 }
 

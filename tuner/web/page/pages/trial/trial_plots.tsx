@@ -81,7 +81,7 @@ export function TrialFigures({trial}: {trial: Trial}) {
   const curves = useMemo(() => (answer.data?.curves ?? []).map((curve) => {
     const places = (curve[figure] ?? []).map((value, i) => [numberOf(curve.x[i]), numberOf(value)] as const)
       .filter(([, value]) => !Number.isNaN(value));
-    return shownCurve({...curve, x: places.map(([x]) => x), y: places.map(([, y]) => y), points: places.length}, "time", 0, undefined);
+    return shownCurve({...curve, infeasible: null, x: places.map(([x]) => x), y: places.map(([, y]) => y), points: places.length}, "time", 0, undefined);
   }).filter((curve) => curve.x.length > 0), [answer.data, figure]);
   return (
     <section className="panel" aria-label="Promise, goodput and batch size">
