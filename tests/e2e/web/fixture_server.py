@@ -140,6 +140,11 @@ class FixtureServer:
             status, answer = self.world.enqueue(urllib.parse.unquote(match[1]), body)
             self.changed([answer["trial_id"]] if status == 200 else [])
             return status, answer
+        match = re.fullmatch(r"/api/trials/(\d+)/clone", path)
+        if match:
+            status, answer = self.world.clone(int(match[1]), body)
+            self.changed([int(match[1]), answer["trial_id"]] if status == 200 else [])
+            return status, answer
         match = re.fullmatch(r"/api/(trials|studies)/(.+)/note", path)
         if match:
             self.world.notes[f"{'trial' if match[1] == 'trials' else 'study'} {match[2]}"] = body["text"]

@@ -217,6 +217,9 @@ class World:
             "pinned": [t.get("pinned") for t in shown], "node": [t["spans"][0]["node"] if t["spans"] else None for t in shown],
             "p:lr": [t["parameters"]["lr"] for t in shown], "p:layers": [t["parameters"]["layers"] for t in shown],
             "p:rule": [words["p:rule"].index(t["parameters"]["rule"]) for t in shown]}
+        if any("parent" in trial for trial in study["trials"]):
+            columns["parent"] = [t["parent"][0]["number"] if "parent" in t else None for t in shown]
+            columns["parent_step"] = [t["parent"][1] if "parent" in t else None for t in shown]
         return self.answer(**{"from": first}, rows=len(shown), total=len(study["trials"]), columns=columns, words=words)
 
     def curves(self, id, chosen=None, best=None, x="step"):
@@ -279,11 +282,37 @@ class World:
             "promise": trial["level"] if live else None, "goodput": 1840.0 if live else None, "batch_size": 256, "throughput": 2100.0 if live else None,
             "learning_rate": trial["parameters"]["lr"], "noise_scale": 310.0, "step": points[-1][0] if points else None,
             "slot_seconds": sum((s["to"] or self.now()) - s["from"] for s in trial["spans"]), "pinned": None, "parameters": trial["parameters"],
+            "lineage": self.lineage(trial),
             "user_attributes": {"host": "a"}, "system_attributes": {}, "note": self.notes.get(f"trial {id}", ""),
             "spans": [{"from": s["from"], "to": s["to"], "slots": [{"node": self.nodes[s["node"]]["name"], "slot": s["slot"]}]} for s in trial["spans"]],
             "replicas": [{"node": self.nodes[s["node"]]["name"], "slot": s["slot"], "rank": rank, "pid": 4000 + rank, "slow": 1.8 if rank == 1 else None}
                          for rank, s in enumerate(held)], "ranks": len(held) or None, "log_path": f"/var/log/trial-{id}.log"},
-            decisions=[d for d in self.decisions if d["trial_id"] == id][:50])
+            decisions=[d for d in self.decisions if d["trial_id"] == id][:50],
+            clones=[{"trial_id": one["id"], "trial": one["number"], "step": one["parent"][1]} for one in trial["study"]["trials"]
+                    if one.get("parent", (None,))[0] is trial])
+
+    def lineage(self, trial):
+        """Of one that has a parent: (trial, step) and its own parameters."""
+        if "parent" not in trial:
+            return None
+        parent, step = trial["parent"]
+        founder = parent
+        while "parent" in founder:
+            founder = founder["parent"][0]
+        differ = [name for name, value in trial["parameters"].items() if parent["parameters"].get(name) != value]
+        return {"parent_id": parent["id"], "parent": parent["number"], "founder_id": founder["id"], "founder": founder["number"], "step": step,
+                "fingerprint": "9f86d081", "set": {name: trial["parameters"][name] for name in differ},
+                "was": {name: parent["parameters"][name] for name in differ}}
+
+    def clone(self, id, body):
+        """(status, answer): it waits for its checkpoint. Trials that have not told a value have none."""
+        parent = self.trials[id - 1]
+        if not self.curve(parent):
+            return 400, {"error": f"trial {parent['number']} of study \"{parent['study']['name']}\" has saved no checkpoint yet, with which a "
+                                  "clone could begin", "code": "failed_precondition"}
+        trial = self.add_trial(parent["study"]["id"], **{**parent["parameters"], **body["parameters"]})
+        trial["parent"] = (parent, None)
+        return 200, {"trial_id": trial["id"], "number": trial["number"], "state": "TRIAL_WAITING"}
 
     # What decided, and what another policy would have made of it.
 
@@ -389,6 +418,25 @@ class Constrained(World):
         told = {"infeasible": broken, "constraints": [
             {"text": self.text, "figure": None if broken is None else self.latency_ms(trial), "broken": broken}] if trial["study"]["id"] == 1 else []}
         return {**answer, "trial": {**answer["trial"], **told}}
+
+
+class Population(World):
+    """In its first study every fourth trial is a clone: of one of the four before it, from the midst of that one."""
+
+    def _add_study(self, number, name, trials):
+        super()._add_study(number, name, trials)
+        if number > 0:
+            return
+        for trial in self.studies[0]["trials"][4::4]:
+            parent = self.studies[0]["trials"][trial["number"] - 1 - trial["number"] // 4 % 4]
+            trial["parent"] = (parent, 6 + parent.get("parent", (None, 0))[1])
+            trial["parameters"] = {**parent["parameters"], "lr": parent["parameters"]["lr"] * 1.2}
+
+    def curve(self, trial):
+        """A clone's begins where its parent's was."""
+        points = super().curve(trial)
+        after = trial["parent"][1] or 0 if "parent" in trial else 0
+        return [(step + after, at, value) for step, at, value in points]
 
 
 class SeveralObjectives(World):

@@ -5,7 +5,11 @@ environment.run_inside(__file__)
 
 import unittest
 
-from fixture_world import Constrained
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.select import Select
+
+from fixture_world import Constrained, Population, World
 from study_case import StudyTest
 
 
@@ -54,6 +58,112 @@ class Constraints(SearchTest):
         self.browser.execute_script("arguments[0].focus()", self.one("section[aria-label='Curves'] .plot-overlay"))
         self.press("t")
         self.wait_text("breaks a constraint")
+
+
+class Clones(SearchTest):
+    def running(self, world):
+        return next(trial for trial in world.studies[0]["trials"] if trial["state"] == "running")
+
+    def test_a_trial_is_cloned_with_the_mouse(self):
+        world = World()
+        parent = self.running(world)
+        fixture = self.serve(world)
+        self.open(f"/ui/studies/1/trials/{parent['number']}", "● live")
+        self.button("Clone…").click()
+        self.wait_text(f"Clone trial {parent['number']}")
+        fields = self.all("dialog .enqueue-field input")
+        self.assertEqual(float(fields[0].get_attribute("value")), parent["parameters"]["lr"])
+        self.look("clone-form")
+        self.size(1400)
+        self.button("Clone").click()
+        self.wait_text("A clone has at least one parameter of its own: change one.")
+        fields[1].send_keys(Keys.CONTROL, "a", Keys.NULL, "9", Keys.ENTER)
+        self.wait_text("layers: want a whole number from 1 to 8")
+        self.assertEqual(fixture.writes, [])
+        fields[1].send_keys(Keys.CONTROL, "a", Keys.NULL, str(parent["parameters"]["layers"]))
+        other = next(rule for rule in ("linear", "sqrt") if rule != parent["parameters"]["rule"])
+        Select(self.one("dialog select")).select_by_visible_text(other)
+        self.button("Clone").click()
+        self.wait_text(f"Clone of trial {parent['number']} that waits for its checkpoint, with rule = {other}")
+        self.assertEqual(fixture.writes, [(f"/api/trials/{parent['id']}/clone", {"parameters": {"rule": other}})])
+        self.assertEqual(self.path(), f"/ui/studies/1/trials/{world.studies[0]['trials'][-1]['number']}")
+        self.assert_no_errors()
+
+    def test_by_the_keyboard_and_what_is_refused_is_told(self):
+        world = World()
+        parent = self.running(world)
+        self.serve(world)
+        self.open(f"/ui/studies/1/trials/{parent['number']}", "● live")
+        self.press("c")
+        self.wait_text("Clone trial")
+        self.press(Keys.END, "1", Keys.ENTER)
+        self.wait_for(lambda: self.fixture.writes, "a clone")
+        self.assertEqual(self.fixture.writes[0][1]["parameters"], {"lr": float(f"{parent['parameters']['lr']!r}1")})
+        self.wait_for(lambda: self.said().endswith(f"is a clone of trial {parent['number']}"), "it said")
+        waiting = next(trial for trial in world.studies[0]["trials"] if trial["state"] == "waiting")
+        self.open(f"/ui/studies/1/trials/{waiting['number']}", "● live")
+        self.press("c")
+        self.wait_text("Clone trial")
+        self.press(Keys.END, "1", Keys.ENTER)
+        self.wait_text("has saved no checkpoint yet, with which a clone could begin")
+        self.press(Keys.ESCAPE)
+        self.wait_no_text("Clone trial")
+
+    def test_from_a_row_of_the_table(self):
+        world = World()
+        parent = self.running(world)
+        self.open_study("", world)
+        self.row(parent["number"]).find_element(By.CSS_SELECTOR, ".row-menu").click()
+        self.button("Clone…").click()
+        self.wait_text(f"Clone trial {parent['number']}")
+        self.press(Keys.END, "1", Keys.ENTER)
+        self.wait_text(f"Clone of trial {parent['number']}")
+
+    def test_who_may_only_look_sees_no_form(self):
+        world = World()
+        world.role = "view"
+        self.serve(world)
+        self.open(f"/ui/studies/1/trials/{self.running(world)['number']}", "● live", "Copy parameters")
+        self.assertNotIn("Clone", self.text())
+
+    def test_where_a_clone_comes_from_and_where_its_clones_are(self):
+        world = Population(trials=40)
+        trials = world.studies[0]["trials"]
+        clone = next(trial for trial in trials if "parent" in trial and "parent" in trial["parent"][0])
+        parent = clone["parent"][0]
+        self.serve(world)
+        self.open(f"/ui/studies/1/trials/{clone['number']}", f"Clone of trial {parent['number']} at step {clone['parent'][1]}, with lr = ",
+                  "Its line began with trial ")
+        self.look("clone")
+        self.size(1400)
+        self.browser.find_element(By.LINK_TEXT, f"trial {parent['number']}").click()
+        self.wait_text(f"trial {clone['number']} from step {clone['parent'][1]}")
+        self.assertEqual(self.path(), f"/ui/studies/1/trials/{parent['number']}")
+
+    def test_lines_of_descent_are_a_picture_and_a_list(self):
+        world = Population(trials=40)
+        self.open_study("", world, "clones in")
+        clones = [trial for trial in world.studies[0]["trials"] if "parent" in trial]
+        self.wait_text(f"{len(clones)} clones in ")
+        self.wait_painted("section[aria-label=Lineage] canvas")
+        self.look("lineage")
+        self.size(1400)
+        rows = self.all("section[aria-label=Lineage] tbody tr")
+        self.browser.execute_script("arguments[0].focus()", self.one("section[aria-label=Lineage] .plot-overlay"))
+        self.press(Keys.HOME)
+        founder = rows[0].text.split()[0]
+        self.wait_for(lambda: self.said().startswith(f"trial {founder}, ") and "began afresh" in self.said(), "the first of the line")
+        self.press(Keys.ARROW_RIGHT)
+        self.wait_for(lambda: f"clone of trial {founder} at step 6, with lr " in self.said(), "its first clone")
+        clone = self.said().split(",")[0].split()[1]
+        self.press(Keys.ARROW_LEFT)
+        self.wait_for(lambda: self.said().startswith(f"trial {founder}, "), "back to its parent")
+        self.press(Keys.ARROW_RIGHT, Keys.ENTER)
+        self.wait_for(lambda: self.path() == f"/ui/studies/1/trials/{clone}", "its page")
+
+    def test_a_study_without_clones_has_no_lineage(self):
+        self.open_study("")
+        self.assertEqual(self.all("section[aria-label=Lineage]"), [])
 
 
 if __name__ == "__main__":

@@ -411,6 +411,27 @@ class KeptViews : public Views {
   }
 };
 
+// Shows a state of which nothing is made.
+class StillTuner final : public Tuner {
+ public:
+  StillTuner(TunerState state, const DirectTuner& like)
+      : core_(std::move(state), {}), like_(like) {}
+  Reply Post(Event) override { return {}; }
+  absl::Status Read(const std::function<void(const View&)>& look) override {
+    look({.core = core_,
+          .now = like_.now,
+          .pids = like_.pids,
+          .gpus = like_.gpus,
+          .folders = like_.folders,
+          .hosts = like_.hosts});
+    return absl::OkStatus();
+  }
+
+ private:
+  Core core_;
+  const DirectTuner& like_;
+};
+
 TEST_F(KeptViews, WhatATrialBreaksIsTold) {
   ReportWith(1, 0.5, 12);
   ReportWith(2, 0.1, 31.5);
@@ -425,6 +446,29 @@ TEST_F(KeptViews, WhatATrialBreaksIsTold) {
   const Json untold = Shown(TrialJson(source_, TrialId(3)))["trial"];
   EXPECT_TRUE(untold["infeasible"].is_null());
   EXPECT_TRUE(untold["constraints"][0]["figure"].is_null());
+}
+
+TEST_F(KeptViews, ACloneTellsOfItsParentAndItsParentOfIt) {
+  EXPECT_TRUE(Shown(TrialJson(source_, TrialId(1)))["clones"].empty());
+  EXPECT_FALSE(Shown(TrialsJson(source_, Id("kept"), {}))["columns"].contains("parent"));
+  TunerState state = tuner_.core.state();
+  state.Apply(TrialCloned{TrialId(2), {.parent = 0, .founder = 0, .step = 30}});
+  state.Apply(TrialCloned{TrialId(3), {.parent = 1, .founder = 0}});
+  StillTuner still(std::move(state), tuner_);
+  const Source source{still, Role::kView};
+  const Json first = Shown(TrialJson(source, TrialId(1)));
+  EXPECT_TRUE(first["trial"]["lineage"].is_null());
+  EXPECT_EQ(first["clones"], Json::parse(R"json([{"trial_id": 2, "trial": 1, "step": 30}])json"));
+  const Json second = Shown(TrialJson(source, TrialId(2)));
+  EXPECT_TRUE(second["clones"][0]["step"].is_null());
+  const Json& lineage = second["trial"]["lineage"];
+  EXPECT_EQ(lineage["parent_id"], 1);
+  EXPECT_EQ(lineage["step"], 30);
+  EXPECT_EQ(lineage["set"]["lr"], second["trial"]["parameters"]["lr"]);
+  EXPECT_EQ(lineage["was"]["lr"], first["trial"]["parameters"]["lr"]);
+  const Json trials = Shown(TrialsJson(source, Id("kept"), {}));
+  EXPECT_THAT(Cells(trials, "parent"), ElementsAre(1, 0, nullptr));
+  EXPECT_THAT(Cells(trials, "parent_step"), ElementsAre(nullptr, 30, nullptr));
 }
 
 TEST_F(KeptViews, CurvesOfThoseThatKeepToTheirsComeFirst) {

@@ -261,6 +261,23 @@ export interface Replica {
   slow: number | null;
 }
 
+export type Parameters = Record<string, string | number | boolean | null>;
+
+/** Where the training of a clone comes from. */
+export interface Lineage {
+  parent_id: number;
+  parent: number;
+  /** The first of its line, which began afresh. */
+  founder_id: number;
+  founder: number;
+  /** Of the checkpoint with which it began; null: it waits for it. */
+  step: number | null;
+  fingerprint: string;
+  /** Its own parameters where its parent has others, and what these are there. */
+  set: Parameters;
+  was: Parameters;
+}
+
 export interface Trial {
   id: number;
   number: number;
@@ -288,7 +305,8 @@ export interface Trial {
   step: number | null;
   slot_seconds: number;
   pinned: number | null;
-  parameters: Record<string, string | number | boolean | null>;
+  parameters: Parameters;
+  lineage: Lineage | null;
   user_attributes: Record<string, unknown>;
   system_attributes: Record<string, unknown>;
   note: string;
@@ -301,6 +319,8 @@ export interface Trial {
 export interface TrialAnswer extends Versioned {
   trial: Trial;
   decisions: Decision[];
+  /** Trials that began with a checkpoint of it, by number. */
+  clones: {trial_id: number; trial: number; step: number | null}[];
 }
 
 // Events of /api/view/events.

@@ -121,6 +121,9 @@ TrialTable::TrialTable(const Study& study) {
     ColumnOf(absl::StrCat("values:", i));
   }
   if (!study.spec.constraints.empty()) ColumnOf("infeasible", /*words=*/true);
+  if (study.clones > 0) {
+    for (const char* name : {"parent", "parent_step"}) ColumnOf(name);
+  }
   for (const ParameterShape& shape : ShapesOf(study, kMaxSuggestions)) {
     ColumnOf("p:" + shape.name, shape.words);
   }
@@ -150,6 +153,11 @@ void TrialTable::Add(const Trial& trial, const Study& study, const View& view) {
   }
   for (std::size_t i = 0; i < trial.other_values.size(); ++i) {
     ColumnOf(absl::StrCat("values:", i + 1)).Add(trial.other_values[i]);
+  }
+  if (trial.lineage->cloned()) {
+    ColumnOf("parent").Add(static_cast<double>(trial.lineage->parent));
+    const auto step = static_cast<double>(trial.lineage->step);
+    ColumnOf("parent_step").Add(trial.lineage->awaited() ? kUnknown : step);
   }
   AddParameters(trial, study);
   AddAttributes(trial);

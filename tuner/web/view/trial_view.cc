@@ -16,6 +16,7 @@
 #include "tuner/web/view/infeasible.h"
 #include "tuner/web/view/json_text.h"
 #include "tuner/web/view/shown_decision.h"
+#include "tuner/web/view/trial_lineage.h"
 #include "tuner/web/view/views.h"
 #include "tuner/web/view/words.h"
 
@@ -57,6 +58,7 @@ struct TrialFacts {
   std::vector<ShownDecision> decisions;
   std::optional<bool> infeasible;  // none: it has told nothing of what it has to keep
   std::vector<KeptConstraint> constraints;
+  std::optional<ShownLineage> lineage;
 };
 
 void CopyPlain(const Trial& from, Trial& to) {
@@ -125,6 +127,7 @@ TrialFacts FactsOf(const Trial& trial, const View& view) {
   facts.now = view.core.Activity(trial.id);
   FindPlaces(trial, study, view, facts);
   FindConstraints(trial, study.spec, facts);
+  facts.lineage = LineageOf(trial, study, state);
   for (std::size_t i = study.decisions.size(); i > 0 && facts.decisions.size() < kDecisionsOfTrial;
        --i) {
     if (study.decisions[i - 1].trial_number != trial.number) continue;
@@ -138,10 +141,6 @@ TrialFacts FactsOf(const Trial& trial, const View& view) {
 void PutPositive(JsonText& json, std::string_view key, double number) {
   json.Key(key);
   number > 0 ? json.Value(number) : json.Null();
-}
-
-void Put(JsonText& json, const ParameterValue& value) {
-  std::visit([&json](const auto& of) { json.Value(of); }, value);
 }
 
 void PutSpans(JsonText& json, const TrialFacts& facts) {
@@ -228,12 +227,9 @@ void PutTrial(JsonText& json, const TrialFacts& facts) {
   json.Member("restarts", trial.restarts);
   PutPositive(json, "pinned", trial.pinned_slots);
   json.Key("parameters");
-  json.Object([&] {
-    for (const Parameter& parameter : facts.parameters) {
-      json.Key(parameter.name);
-      Put(json, parameter.value);
-    }
-  });
+  Put(json, facts.parameters);
+  json.Key("lineage");
+  Put(json, facts.lineage);
   PutTexts(json, "user_attributes", facts.attributes.user);
   PutTexts(json, "system_attributes", facts.attributes.system);
   json.Member("note", facts.note.body);
@@ -259,6 +255,7 @@ absl::StatusOr<TrialFacts> ReadFacts(const Source& source, TrialId id) {
 
 absl::StatusOr<std::string> TrialJson(const Source& source, TrialId id) {
   ESPALIER_ASSIGN_OR_RETURN(const TrialFacts facts, ReadFacts(source, id));
+  ESPALIER_ASSIGN_OR_RETURN(const std::vector<ShownClone> clones, ClonesOf(source, id));
   JsonText json;
   json.Object([&] {
     PutHeading(json, facts.heading);
@@ -266,6 +263,14 @@ absl::StatusOr<std::string> TrialJson(const Source& source, TrialId id) {
     json.Object([&] { PutTrial(json, facts); });
     json.Key("decisions");
     json.Array(facts.decisions, [&json](const ShownDecision& decision) { Put(json, decision); });
+    json.Key("clones");
+    json.Array(clones, [&json](const ShownClone& clone) {
+      json.Object([&] {
+        json.Member("trial_id", clone.id.value);
+        json.Member("trial", clone.number);
+        json.Member("step", clone.step);
+      });
+    });
   });
   return json.Take();
 }

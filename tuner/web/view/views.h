@@ -99,7 +99,7 @@ absl::StatusOr<std::string> LanesJson(const Source& source, const LanesWanted& w
 
 // All of one trial, but for its curve.
 absl::StatusOr<std::string> TrialJson(const Source& source, TrialId id);
-// The same without the decisions about it: what TrialJson has as "trial".
+// The same without the decisions about it and its clones: what TrialJson has as "trial".
 absl::StatusOr<std::string> TrialAloneJson(const Source& source, TrialId id);
 
 // What is worked out of a study's complete trials (tuner/analysis): a row for each question.

@@ -9,8 +9,10 @@ import {byShade, paintLines} from "../../../../tuner/web/page/pages/study/analys
 import {paintSlice} from "../../../../tuner/web/page/pages/study/analysis/slice_plot";
 import {spreadOf} from "../../../../tuner/web/page/pages/study/analysis/spread";
 import {paintSpread} from "../../../../tuner/web/page/pages/study/analysis/spread_panel";
+import {descentOf} from "../../../../tuner/web/page/pages/study/lineage/lineage";
+import {paintDescent, paintLane} from "../../../../tuner/web/page/pages/study/lineage/lineage_painter";
 import {shownCurve} from "../../../../tuner/web/page/pages/study/curve_set";
-import {paintShown} from "../../../../tuner/web/page/pages/study/curves_plot";
+import {paintLinks, paintShown} from "../../../../tuner/web/page/pages/study/curves_plot";
 import {paintSlots} from "../../../../tuner/web/page/pages/trial/slots_plot";
 import {byStudy} from "../../../../tuner/web/page/plot/lane_groups";
 import {paintLaneCursor, paintLanes} from "../../../../tuner/web/page/plot/lane_painter";
@@ -18,6 +20,7 @@ import {layOut} from "../../../../tuner/web/page/plot/lane_rows";
 import type {Frame} from "../../../../tuner/web/page/plot/plot";
 import {type Range, scaleOf} from "../../../../tuner/web/page/plot/scales";
 import type {Style} from "../../../../tuner/web/page/plot/style";
+import {population} from "./lineage_cases";
 import {Recorder} from "./recorder";
 
 const STYLE: Style = {
@@ -98,6 +101,12 @@ export function displayLists(): Record<string, string> {
         at: at!, from_slots: from_slots!, to_slots: to_slots!}))})),
     slice: Recorder.of((context) => paintSlice(context, frame([0, 10], [0, 10]), STYLE, POINTS, 2)),
     contour: contour(),
+    curve_links: Recorder.of((context) => paintLinks(context, frame([0, 10], [0, 10]), STYLE, [{id: 3, from: [5, 2], to: [6, 4]}])),
+    lineage: Recorder.of((context) => {
+      const {members} = descentOf(population(), "minimize", 10);
+      paintDescent(context, frame([0, 30], [108, 0], "linear", 108), STYLE, members, 11);
+      paintLane(context, frame([0, 30], [108, 0], "linear", 108), STYLE, 2);
+    }),
     parallel: parallel(),
     front: Recorder.of((context) => paintFront(context, frame([0, 10], [0, 10]), STYLE, POINTS.map((one) => ({...one, onFront: one.id < 3})),
                                                frontEdge(POINTS.slice(0, 2), true, false))),

@@ -3,6 +3,7 @@ import "./table_cases";
 import "./curve_cases";
 import "./page_cases";
 import "./analysis_cases";
+import "./lineage_cases";
 import "./record_cases";
 
 export {outcomes} from "./cases";

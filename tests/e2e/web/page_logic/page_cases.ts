@@ -1,7 +1,7 @@
 import type {Decision, Lanes, Study, TrialSpan} from "../../../../tuner/web/page/contract";
 import {differencesOf} from "../../../../tuner/web/page/pages/compare/differences";
 import {fileName} from "../../../../tuner/web/page/pages/study/download";
-import {objectGiven, parametersGiven, wanted} from "../../../../tuner/web/page/pages/study/enqueue_fields";
+import {changesGiven, fieldText, objectGiven, parametersGiven, wanted} from "../../../../tuner/web/page/pages/study/enqueue_fields";
 import {parametersOf} from "../../../../tuner/web/page/pages/study/parameters";
 import {logText} from "../../../../tuner/web/page/pages/trial/log_text";
 import {measuredSpeedups} from "../../../../tuner/web/page/pages/trial/measured";
@@ -91,6 +91,23 @@ test("what does not fit is named with what would", () => {
   equal(given({layers: "2.5"}).wrong, 'layers: want a whole number from 1 to 8, got "2.5"');
   equal(given({lr: "Infinity"}).parameters, null);
   equal(wanted({name: "x", kind: "float", low: 0, high: null, log: false, choices: []}), "a number of at least 0");
+});
+
+test("a clone sets what was changed in its form, and nothing else", () => {
+  const before = new Map([["lr", "0.01"], ["layers", "2"], ["width", "64"]]);
+  const changed = (texts: Record<string, string>) => changesGiven(space(), before, new Map([...before, ...Object.entries(texts)]));
+  equal(changed({lr: " 0.02 ", width: "128"}), {parameters: {lr: 0.02, width: "128"}, wrong: null});
+  equal(changed({layers: ""}).wrong, "A clone has at least one parameter of its own: change one.");
+  equal(changed({layers: "9"}).wrong, 'layers: want a whole number from 1 to 8, got "9"');
+});
+
+test("a form is filled with what the trial has, however numbers are written", () => {
+  const [lr, , width] = space().parameters;
+  equal([fieldText(lr!, 1e-5), fieldText(width!, 64), fieldText(width!, true), fieldText(lr!, null), fieldText(lr!, undefined)],
+        ["0.00001", "64", "true", "", ""]);
+  equal(fieldText({...width!, choices: ["1e-05", "0.1"]}, 0.00001), "1e-05");
+  const small = space({definition: {search_space: {width: {_type: "choice", _value: [0.00001]}}}});
+  equal(parametersGiven(small, new Map([["width", "1e-05"]])).parameters, {width: 0.00001});
 });
 
 test("parameters without a space are an object", () => {

@@ -58,6 +58,13 @@ test("decisions of a record are paged and filtered", () => {
   equal(ask<TrialAnswer>("/api/view/trials/11").decisions.length, 2);
 });
 
+test("clones of a trial are found in the table of a record", () => {
+  const columns = {...record.trials.columns, parent: [0, null, 0, null], parent_step: [null, null, 5, null]};
+  const told = answerOf({...record, trials: {...record.trials, columns}}, "/api/view/trials/11") as TrialAnswer;
+  equal(told.clones, [{trial_id: 12, trial: 1, step: 5}, {trial_id: 14, trial: 3, step: null}]);
+  equal(ask<TrialAnswer>("/api/view/trials/11").clones, []);
+});
+
 test("curves of a record are those of the best, on the axis that is asked for", () => {
   const of = (query: string) => ask<Curves>(`/api/view/studies/7/curves?${query}`).curves;
   equal(of("best=1").map((one) => one.trial_id), [12]);

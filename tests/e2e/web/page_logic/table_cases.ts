@@ -153,9 +153,9 @@ test("columns survive the address", () => {
 
 test("the usual columns suit the study", () => {
   const parameters = [{name: "lr", kind: "float" as const, low: 0, high: 1, log: false, choices: []}];
-  equal(usualColumns("ask", parameters, 2, false), ["state", "value", "values:1", "step", "p:lr", "reason"]);
-  equal(usualColumns("ask", parameters, 2, true), ["state", "value", "values:1", "infeasible", "step", "p:lr", "reason"]);
-  check(usualColumns("pool", parameters, 1, false).includes("promise"), "trials of the pool have a promise");
+  equal(usualColumns("ask", parameters, 2), ["state", "value", "values:1", "step", "p:lr", "reason"]);
+  equal(usualColumns("ask", parameters, 2, ["parent", "infeasible"]), ["state", "value", "values:1", "infeasible", "parent", "step", "p:lr", "reason"]);
+  check(usualColumns("pool", parameters, 1).includes("promise"), "trials of the pool have a promise");
 });
 
 test("heads say what stands below them", () => {

@@ -56,7 +56,15 @@ function trialOf(record: StudyRecord, id: number): TrialAnswer | undefined {
   if (trial === undefined) return undefined;
   const {version, revision, incarnation, decisions} = record.decisions;
   return {version, revision, incarnation, trial,
-          decisions: decisions.filter((one) => one.trial_id === id).slice(0, DECISIONS_OF_TRIAL)};
+          decisions: decisions.filter((one) => one.trial_id === id).slice(0, DECISIONS_OF_TRIAL),
+          clones: clonesOf(record.trials, trial.number)};
+}
+
+/** By number: the table has the newest first. */
+function clonesOf(all: TrialColumns, number: number): TrialAnswer["clones"] {
+  const {id = [], number: numbers = [], parent = [], parent_step: step = []} = all.columns;
+  const places = parent.flatMap((one, at) => (one === number ? [at] : [])).reverse();
+  return places.map((at) => ({trial_id: id[at]!, trial: numbers[at]!, step: step[at] ?? null}));
 }
 
 /** The best first, and last those that break a constraint; those without a number are left out. */

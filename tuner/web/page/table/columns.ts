@@ -10,7 +10,7 @@ export interface ColumnChoice {
 
 const LABELS: Record<string, string> = {
   number: "#", batch_size: "batch", best_step: "best step", slot_seconds: "slot-s", created_at: "created",
-  started_at: "started", ended_at: "ended",
+  started_at: "started", ended_at: "ended", parent: "clone of", parent_step: "from step",
 };
 
 export const WIDTHS: Record<string, number> = {
@@ -22,6 +22,8 @@ export const WIDTHS: Record<string, number> = {
 const TIMES = new Set(["created_at", "started_at", "ended_at"]);
 const USUAL_OF_POOL = ["state", "value", "step", "slots", "promise", "goodput", "batch_size"];
 const USUAL_OF_CLIENTS = ["state", "value", "step"];
+/** Of studies that have something to keep, or clones. */
+const WHERE_TOLD = ["infeasible", "parent"];
 const MOST_PARAMETERS = 8;
 const LEAST_WIDTH = 84;
 const MOST_WIDTH = 220;
@@ -54,12 +56,13 @@ export function widthOf(column: string, label: string): number {
   return WIDTHS[column] ?? Math.max(LEAST_WIDTH, Math.min(MOST_WIDTH, 28 + LETTER * label.length));
 }
 
-/** The number of a trial is always first, and no choice. */
+/** The number of a trial is always first, and no choice. `names` are the columns that are there. */
 export function usualColumns(kind: "pool" | "ask" | "queue", parameters: readonly Pick<Parameter, "name">[], objectives: number,
-                             constrained: boolean): string[] {
+                             names: readonly string[] = []): string[] {
   const values = Array.from({length: Math.max(0, objectives - 1)}, (_, i) => `values:${i + 1}`);
   const [state, value, ...rest] = kind === "ask" ? USUAL_OF_CLIENTS : USUAL_OF_POOL;
-  return [state!, value!, ...values, ...(constrained ? ["infeasible"] : []), ...rest, ...parameters.slice(0, MOST_PARAMETERS).map(({name}) => `p:${name}`),
+  const told = WHERE_TOLD.filter((name) => names.includes(name));
+  return [state!, value!, ...values, ...told, ...rest, ...parameters.slice(0, MOST_PARAMETERS).map(({name}) => `p:${name}`),
           ...(kind === "ask" ? [] : ["slot_seconds"]), "reason"];
 }
 

@@ -59,8 +59,7 @@ export function useTrialsView(study: Study, kind: "pool" | "ask" | "queue", tria
     // What no search space describes, as the jobs of a simulated cluster, is what the trials have.
     const told = names.filter((name) => name.startsWith("p:")).map((name) => ({name: name.slice(2)}));
     const parameters = study.parameters.length > 0 ? study.parameters : told;
-    const constrained = names.includes("infeasible");
-    return columnsOf(cols, usualColumns(kind, parameters, study.directions.length, constrained), names);
+    return columnsOf(cols, usualColumns(kind, parameters, study.directions.length, names), names);
   }, [cols, kind, study.parameters, study.directions.length, names]);
   return {
     conditions, errors, sort, columns, chosen, question: `${filter}\n${order}`,

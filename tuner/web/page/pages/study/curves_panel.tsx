@@ -8,6 +8,7 @@ import {parseIds} from "../../table/trials_view";
 import type {Trials} from "../../table/use_trials";
 import {addressOf, go, usePlace, useQuery, useRange} from "../../url";
 import {AxisChoice, useAxis} from "./axis_choice";
+import {linksOf} from "./curve_links";
 import {canBeLog} from "./curve_set";
 import {CurvesPlot} from "./curves_plot";
 import {useNewestKeys} from "./newest_keys";
@@ -26,7 +27,7 @@ interface CurvesPanelProps {
   onOpen: (trial: number) => void;
 }
 
-export function CurvesPanel({study, row, hovered, onHover, onOpen}: CurvesPanelProps) {
+export function CurvesPanel({study, row, trials, hovered, onHover, onOpen}: CurvesPanelProps) {
   const {query} = usePlace();
   const [axis, setAxis] = useAxis();
   const [top, setTop] = useQuery("top", "20");
@@ -41,6 +42,8 @@ export function CurvesPanel({study, row, hovered, onHover, onOpen}: CurvesPanelP
   const weight = Math.max(0, Math.min(0.99, Number(smoothing) || 0));
   const best = top === "chosen" ? 0 : Math.max(1, Math.min(300, Number(top) || 20));
   const {curves, error} = useCurves({study: study.id, axis, xlog, best, trials: [...chosen], view}, weight);
+  const links = useMemo(() => (axis === "step" ? linksOf(curves, trials.store) : []),
+                        [axis, curves, trials.store, trials.version]); // eslint-disable-line react-hooks/exhaustive-deps
   const possible = canBeLog(curves.map((curve) => curve.y));
   const ylog = logs.includes("y") && possible;
   const toggleLog = (of: string) => setLogs(logs.includes(of) ? logs.replace(of, "") : [...logs, of].sort().join(""));
@@ -86,7 +89,7 @@ export function CurvesPanel({study, row, hovered, onHover, onOpen}: CurvesPanelP
                     maximize={study.direction === "maximize"} axis={axis} xlog={xlog} ylog={ylog} whole={range === "all"}
                     smooth={weight > 0} height={320} view={view}
                     onView={setView} chosen={chosen} best={row.best?.trial_id ?? null} hovered={hovered} onHover={onHover}
-                    onOpen={(curve) => onOpen(curve.trial)} tools={tools} />
+                    onOpen={(curve) => onOpen(curve.trial)} links={links} tools={tools} />
       )}
     </section>
   );

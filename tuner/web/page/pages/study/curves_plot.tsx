@@ -6,6 +6,7 @@ import {number, time} from "../../format";
 import {type Curve, type CurveStyle, nearestPoint, paintCurves} from "../../painters/curves";
 import {type Frame, type Move, type Painter, Plot} from "../../plot/plot";
 import {type Style, seriesColor} from "../../plot/style";
+import type {CurveLink} from "./curve_links";
 import {type ShownCurve, type XAxis, X_LABELS, lastFinite, xRange, yRange} from "./curve_set";
 
 /** A point of a trial's curve. */
@@ -34,6 +35,8 @@ export interface CurvesPlotProps {
   hovered: number | null;
   onHover: (id: number | null) => void;
   onOpen: (curve: ShownCurve) => void;
+  /** Where curves of clones leave others. */
+  links?: readonly CurveLink[];
   tools?: React.ReactNode;
   /** Places in the palette by id, where few trials are to be told apart; else the ids themselves, as in the lanes. */
   colors?: ReadonlyMap<number, number>;
@@ -71,9 +74,11 @@ export function CurvesPlot(props: CurvesPlotProps) {
     () => ({kind: ylog ? "log" as const : "linear" as const, domain: [y.low, y.high] as const, label: metric}),
     [ylog, y.low, y.high, metric],
   );
-  const {chosen, best, smooth, colors} = props;
-  const paint = useCallback<Painter>((context, frame, style) => paintShown(context, frame, style, order, lines, {chosen, best, smooth, colors}),
-                                     [order, lines, chosen, best, smooth, colors]);
+  const {chosen, best, smooth, colors, links} = props;
+  const paint = useCallback<Painter>((context, frame, style) => {
+    if (links !== undefined) paintLinks(context, frame, style, links);
+    paintShown(context, frame, style, order, lines, {chosen, best, smooth, colors});
+  }, [order, lines, chosen, best, smooth, colors, links]);
   const paintCursor = (context: CanvasRenderingContext2D, frame: Frame, style: Style, mark: CurvePoint) => {
     const curve = byId.get(mark.id);
     if (curve !== undefined) paintPointed(context, frame, style, curve, mark.point, props.colors?.get(curve.id));
@@ -110,6 +115,28 @@ export function paintShown(context: CanvasRenderingContext2D, frame: Frame, styl
   const scales = scalesOf(frame);
   if (smooth) paintCurves(context, order, scales, styles.map((own) => ({...own, width: 1, alpha: own.alpha * 0.3})));
   paintCurves(context, lines, scales, styles);
+  context.restore();
+}
+
+/** From where the parent was to where the clone began: thin, with a ring at the parent's. */
+export function paintLinks(context: CanvasRenderingContext2D, frame: Frame, style: Style, links: readonly CurveLink[]): void {
+  context.save();
+  context.beginPath();
+  context.rect(0, 0, frame.width, frame.height);
+  context.clip();
+  for (const {id, from, to} of links) {
+    context.strokeStyle = seriesColor(style, id);
+    context.lineWidth = 1;
+    context.setLineDash([2, 2]);
+    context.beginPath();
+    context.moveTo(frame.x(from[0]), frame.y(from[1]));
+    context.lineTo(frame.x(to[0]), frame.y(to[1]));
+    context.stroke();
+    context.setLineDash([]);
+    context.beginPath();
+    context.arc(frame.x(from[0]), frame.y(from[1]), 3, 0, 2 * Math.PI);
+    context.stroke();
+  }
   context.restore();
 }
 

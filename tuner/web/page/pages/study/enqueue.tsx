@@ -1,14 +1,15 @@
 // A trial with parameters of one's own: for the client that asks next, or, in a study that draws nothing, for the pool.
 
-import {type FormEvent, useId, useState} from "react";
+import {type FormEvent, useState} from "react";
 
-import type {Parameter, Study, StudyRow} from "../../contract";
+import type {Study, StudyRow} from "../../contract";
 import {Dialog} from "../../parts/dialog";
 import {Name} from "../../parts/name";
 import {visible} from "../../format";
 import {say} from "../../spoken";
 import {type AnswerError, send} from "../../store";
-import {objectGiven, parametersGiven, wanted} from "./enqueue_fields";
+import {objectGiven, parametersGiven} from "./enqueue_fields";
+import {Field, Free} from "./parameter_fields";
 
 /** Whether the service takes trials that somebody has made up: a study that draws for the pool does not. */
 export function takesTrials(row: StudyRow): boolean {
@@ -55,36 +56,5 @@ export function Enqueue({study, row, onClose}: {study: Study; row: StudyRow; onC
         </div>
       </form>
     </Dialog>
-  );
-}
-
-function Field({of, first, text, onText}: {of: Parameter; first: boolean; text: string; onText: (text: string) => void}) {
-  const id = useId();
-  return (
-    <div className="enqueue-field">
-      <label htmlFor={id}><Name of={of.name} most={40} /></label>
-      {of.kind === "choice" ? (
-        <select id={id} autoFocus={first} value={text} onChange={(event) => onText(event.target.value)}>
-          <option value="">–</option>
-          {of.choices.map((choice) => <option key={choice} value={choice}>{visible(choice)}</option>)}
-        </select>
-      ) : (
-        <>
-          <input id={id} type="text" inputMode="decimal" autoComplete="off" autoFocus={first} value={text} size={12}
-                 aria-describedby={`${id}-wanted`} onChange={(event) => onText(event.target.value)} />
-          <span id={`${id}-wanted`} className="muted small">{wanted(of)}{of.log && ", logarithmic"}</span>
-        </>
-      )}
-    </div>
-  );
-}
-
-function Free({text, onText}: {text: string; onText: (text: string) => void}) {
-  return (
-    <label className="enqueue-free">
-      Parameters, as an object of JSON
-      <textarea rows={4} spellCheck={false} autoFocus value={text} placeholder={'{"lr": 0.001}'}
-                onChange={(event) => onText(event.target.value)} />
-    </label>
   );
 }

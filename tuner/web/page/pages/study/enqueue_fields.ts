@@ -3,6 +3,20 @@
 import type {Parameter, Study} from "../../contract";
 import {number, visible} from "../../format";
 
+/** How the form shows a value of the trial; "" is none. */
+export function fieldText(of: Parameter, value: unknown): string {
+  if (value === undefined || value === null) return "";
+  const text = textOf(value);
+  return of.kind === "choice" ? of.choices.find((choice) => sameText(choice, text)) ?? text : text;
+}
+
+/** What a clone has of its own: what was changed in its form. What was emptied stays as its parent has it. */
+export function changesGiven(study: Study, before: ReadonlyMap<string, string>, texts: ReadonlyMap<string, string>): Given {
+  const changed = [...texts].filter(([name, text]) => text.trim() !== "" && text.trim() !== (before.get(name) ?? ""));
+  if (changed.length === 0) return {parameters: null, wrong: "A clone has at least one parameter of its own: change one."};
+  return parametersGiven(study, new Map(changed));
+}
+
 export type Given = {parameters: Record<string, unknown>; wrong: null} | {parameters: null; wrong: string};
 
 /** Those that are not empty. Whether they are all that is needed is the service's to say. */
@@ -56,12 +70,17 @@ function end(value: number): string {
 /** A choice is shown as a text; what it is stands in the study's file. */
 function optionOf(study: Study, name: string, text: string): unknown {
   const options = own(own(own(study.definition, "search_space"), name), "_value");
-  const found = Array.isArray(options) ? options.find((option) => textOf(option) === text) : undefined;
+  const found = Array.isArray(options) ? options.find((option) => sameText(textOf(option), text)) : undefined;
   return found === undefined || typeof found === "object" ? text : found;
 }
 
 function own(of: unknown, key: string): unknown {
   return typeof of === "object" && of !== null && Object.prototype.hasOwnProperty.call(of, key) ? (of as Record<string, unknown>)[key] : undefined;
+}
+
+/** Numbers are written in several ways: 1e-05, 0.00001. */
+function sameText(one: string, other: string): boolean {
+  return one === other || (one.trim() !== "" && other.trim() !== "" && Number(one) === Number(other));
 }
 
 function textOf(option: unknown): string {

@@ -22,6 +22,7 @@ import {WhatIfTab} from "./analysis/what_if_tab";
 import {CurvesPanel} from "./curves_panel";
 import {DecisionsTab} from "./decisions";
 import {DefinitionTab} from "./definition";
+import {LineagePanel} from "./lineage/lineage_panel";
 import {useNewestKeys} from "./newest_keys";
 import {Note} from "./note";
 import {parametersOf} from "./parameters";
@@ -118,6 +119,7 @@ function OverviewTab({study, row, overview, trials}: OverviewTabProps) {
         <CurvesPanel study={study} row={row} trials={trials} hovered={hovered} onHover={setHovered} onOpen={open} />
         {onPool && <PromisePanel study={study} trials={trials} hovered={hovered} onHover={setHovered} onOpen={open} />}
       </div>
+      <LineagePanel study={study} row={row} trials={trials} hovered={hovered} onHover={setHovered} onOpen={open} />
       {onPool && <SlotsPanel study={study.id} />}
       <TrialsTable study={study} row={row} role={overview.role} slots={overview.pool.slots} trials={trials} hovered={hovered}
                    onHover={setHovered} />

@@ -36,11 +36,12 @@ interface TrialActionsProps {
   most: number;
   onOpen?: (() => void) | undefined;
   onCopy: () => void;
+  onClone: () => void;
   onClose: () => void;
 }
 
-/** The dialog of a trial: pin, cancel, copy. For trials that the pool runs. */
-export function TrialActions({trial, most, onOpen, onCopy, onClose}: TrialActionsProps) {
+/** The dialog of a trial: pin, cancel, copy, clone. For trials that the pool runs. */
+export function TrialActions({trial, most, onOpen, onCopy, onClone, onClose}: TrialActionsProps) {
   const [error, setError] = useState<string | null>(null);
   const pin = (slots: number) => {
     send(`/api/trials/${trial.id}/pin`, {slots}).then(onClose, (refused: Error) => setError(refused.message));
@@ -56,6 +57,7 @@ export function TrialActions({trial, most, onOpen, onCopy, onClose}: TrialAction
       <div className="dialog-buttons">
         {onOpen !== undefined && <button type="button" onClick={onOpen}>Open</button>}
         <button type="button" onClick={onCopy}>Copy parameters</button>
+        {isOpen(trial.state) && <button type="button" onClick={onClone}>Clone…</button>}
         {isOpen(trial.state) && <button type="button" className="danger" onClick={cancel}>Cancel trial</button>}
         <button type="button" onClick={onClose}>Close</button>
       </div>

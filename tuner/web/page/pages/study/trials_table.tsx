@@ -19,6 +19,7 @@ import type {Trials} from "../../table/use_trials";
 import {type TableColumn, VirtualTable} from "../../table/virtual_table";
 import {addressOf, go, setQuery} from "../../url";
 import {useCopy} from "./clipboard";
+import {Clone} from "./clone";
 import {download, fileName} from "./download";
 import {useNewestKeys} from "./newest_keys";
 import {parametersOf} from "./parameters";
@@ -44,6 +45,7 @@ export function TrialsTable(props: TrialsTableProps) {
   const actedRow = actedId === null ? undefined : trials.store.rowOf(actedId);
   // As it is now, not as it was when the dialog was opened.
   const acted = actedRow === undefined ? null : actedOn(trials.store, actedRow);
+  const [cloned, setCloned] = useState<ActedOn | null>(null);
   const [choosing, setChoosing] = useState(false);
   const [copy, copied] = useCopy();
   const label = useCallback((column: string) => labelOf(column, study.metric ?? "value", objectiveNames(study)), [study]);
@@ -93,7 +95,15 @@ export function TrialsTable(props: TrialsTableProps) {
       {acted !== null && (
         <TrialActions trial={acted} most={props.slots} onClose={() => setActedId(null)}
                       onOpen={() => go(addressOf.trial(study.id, acted.number))}
-                      onCopy={() => copyRow(acted.id, acted.number)} />
+                      onCopy={() => copyRow(acted.id, acted.number)}
+                      onClone={() => {
+                        setActedId(null);
+                        setCloned(acted);
+                      }} />
+      )}
+      {cloned !== null && (
+        <Clone study={study} trial={cloned} parameters={parametersOf(trials.store, trials.store.rowOf(cloned.id))}
+               onCloned={(number) => go(addressOf.trial(study.id, number))} onClose={() => setCloned(null)} />
       )}
     </section>
   );

@@ -11,14 +11,16 @@ import {State} from "../../parts/state";
 import {record} from "../../record/record";
 import {type AnswerError, useAnswer, useOverview} from "../../store";
 import {numberOf} from "../../table/trials_store";
-import {addressOf} from "../../url";
+import {addressOf, go} from "../../url";
 import {useCopy} from "../study/clipboard";
+import {Clone} from "../study/clone";
 import {DecisionsTable} from "../study/decisions";
 import {useNewestKeys} from "../study/newest_keys";
 import {Note} from "../study/note";
 import {TrialActions, cancelTrial, isOpen, mayAct} from "../study/trial_actions";
 import {UndoBar} from "../study/undo_bar";
 import {LogPane} from "./log_pane";
+import {Origin} from "./origin";
 import {Attributes, Parameters, Replicas, TrialFacts} from "./trial_facts";
 import {measuredSpeedups} from "./measured";
 import {TrialCurve, TrialFigures, goodputOf} from "./trial_plots";
@@ -74,10 +76,11 @@ interface ShownProps {
 function Shown({answer, study, role, slots, onPool, best}: ShownProps) {
   const {trial, decisions} = answer;
   const [acting, setActing] = useState(false);
+  const [cloning, setCloning] = useState(false);
   const [copy, copied] = useCopy();
   const acts = onPool && mayAct(role) && isOpen(trial.state);
   const copyParameters = () => copy(`Parameters of trial ${trial.number}`, JSON.stringify(trial.parameters, null, 2));
-  useTrialKeys(trial, acts, () => setActing(true), copyParameters);
+  useTrialKeys(trial, acts, () => setActing(true), () => setCloning(true), copyParameters);
   useEffect(() => {
     document.title = `Trial ${trial.number} · ${visible(study.name).slice(0, 60)} · Espalier`;
   }, [trial.number, study.name]);
@@ -94,10 +97,12 @@ function Shown({answer, study, role, slots, onPool, best}: ShownProps) {
         {copied}
         <span className="study-actions">
           <button type="button" onClick={copyParameters}>Copy parameters</button>
+          {acts && <button type="button" onClick={() => setCloning(true)}>Clone…</button>}
           {acts && <button type="button" onClick={() => setActing(true)}>Pin or cancel</button>}
         </span>
       </header>
       <Why trial={trial} />
+      <Origin answer={answer} />
       <Note text={trial.note} path={mayAct(role) ? `/api/trials/${trial.id}/note` : null} />
       <TrialFacts trial={trial} study={study} onPool={onPool} />
       <div className="study-pictures even">
@@ -119,7 +124,15 @@ function Shown({answer, study, role, slots, onPool, best}: ShownProps) {
       {onPool && record === null && trial.state !== "waiting" && <LogPane trial={trial.id} ended={ended} ranks={trial.ranks} path={trial.log_path} />}
       {onPool && record === null && <Attributes trial={trial} />}
       {acting && (
-        <TrialActions trial={trial} most={slots} onCopy={copyParameters} onClose={() => setActing(false)} />
+        <TrialActions trial={trial} most={slots} onCopy={copyParameters} onClose={() => setActing(false)}
+                      onClone={() => {
+                        setActing(false);
+                        setCloning(true);
+                      }} />
+      )}
+      {cloning && (
+        <Clone study={study} trial={trial} parameters={trial.parameters} onClose={() => setCloning(false)}
+               onCloned={(number) => go(addressOf.trial(study.id, number))} />
       )}
       <UndoBar />
     </>
@@ -147,11 +160,12 @@ function Why({trial}: {trial: Trial}) {
   );
 }
 
-function useTrialKeys(trial: Trial, acts: boolean, act: () => void, copy: () => void): void {
+function useTrialKeys(trial: Trial, acts: boolean, act: () => void, clone: () => void, copy: () => void): void {
   useNewestKeys([
     {key: "y", does: "copy its parameters", run: copy},
     ...(acts ? [
       {key: "p", does: "pin it", run: act},
+      {key: "c", does: "clone it, with other parameters", run: clone},
       {key: "x", does: "cancel it; Undo for 5 s", run: () => cancelTrial(trial)},
     ] : []),
   ]);
