@@ -168,7 +168,7 @@ class World:
             parameters=[{"name": "lr", "kind": "float", "low": 1e-5, "high": 0.1, "log": True, "choices": []},
                         {"name": "layers", "kind": "int", "low": 1, "high": 8, "log": False, "choices": []},
                         {"name": "rule", "kind": "choice", "low": None, "high": None, "log": False, "choices": ["linear", "sqrt", "adascale"]}],
-            policy="promise_goodput", sampler="tpe", pruner="median",
+            policy="promise_goodput", sampler="tpe", pruner="median", like=None,
             limits={"trials": study["total"], "time_s": None, "cost": None, "target": None}, created_at=self.start, ended_at=None,
             note=self.notes.get(f"study {id}", ""), reason="",
             attributes={"user": {"team": "vision"}, "system": {}})

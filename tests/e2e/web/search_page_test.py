@@ -60,6 +60,25 @@ class Constraints(SearchTest):
         self.wait_text("breaks a constraint")
 
 
+class Like(SearchTest):
+    def test_the_study_that_is_learnt_from_is_named(self):
+        class Learns(World):
+            other = "char_lm"
+
+            def study(self, id):
+                return {**super().study(id), "like": {"study": self.other, "trials": 20, "ended": 23, "within": 21} if id == 1 else None}
+
+        world = Learns()
+        self.open_study("", world, "Its sampler learns from 20 of the 23 ended trials of char_lm; 2 lie outside the search space.")
+        self.look("like")
+        self.size(1400)
+        self.one(".like a").click()
+        self.wait_for(lambda: self.path() == "/ui/studies/2", "the other study")
+        world.other = "gone " * 40 + "\u202e"
+        self.open("/ui/studies/1", "● live", "ended trials of gone")
+        self.assertEqual(self.all(".like a"), [])
+
+
 class Clones(SearchTest):
     def running(self, world):
         return next(trial for trial in world.studies[0]["trials"] if trial["state"] == "running")

@@ -155,6 +155,19 @@ TEST_F(Views, AStudyHasItsParametersAndNoSecrets) {
   EXPECT_TRUE(absl::IsNotFound(StudyJson(source_, StudyId(77)).status()));
 }
 
+TEST_F(Views, AStudyTellsFromWhichOneItLearns) {
+  Create(kAskStudy);
+  for (const double value : {0.5, 0.25, 0.75}) Tell(Ask(), v1::TRIAL_COMPLETE, value);
+  EXPECT_TRUE(Shown(StudyJson(source_, Id("digits")))["like"].is_null());
+  Create(R"json({
+    "name": "next", "ask_and_tell": true, "sampler": "tpe", "like": "digits",
+    "metric": {"name": "loss", "direction": "minimize"},
+    "search_space": {"lr": {"_type": "loguniform", "_value": [0.001, 1]}}
+  })json");
+  EXPECT_EQ(Shown(StudyJson(source_, Id("next")))["like"],
+            (Json{{"study", "digits"}, {"trials", 3}, {"ended", 3}, {"within", 3}}));
+}
+
 TEST_F(Views, TrialsAreColumnsNewestFirst) {
   Create(kAskStudy);
   const auto first = Ask();

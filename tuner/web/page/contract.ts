@@ -117,6 +117,15 @@ export interface Parameter {
   choices: string[];
 }
 
+export interface LikeStudy {
+  /** Its name: it may be there no more. */
+  study: string;
+  /** So many trials are learnt from, of those that had ended then, and of those that were within the search space. */
+  trials: number;
+  ended: number;
+  within: number;
+}
+
 export interface Study extends Versioned {
   id: number;
   name: string;
@@ -134,6 +143,8 @@ export interface Study extends Versioned {
   policy: string;
   sampler: string;
   pruner: string;
+  /** The study from which its sampler learns, too; null: none. */
+  like: LikeStudy | null;
   limits: {trials: number | null; time_s: number | null; cost: number | null; target: number | null};
   created_at: number;
   ended_at: number | null;

@@ -34,6 +34,20 @@ void PutConstraints(JsonText& json, const StudySpec& spec) {
   json.Array(spec.constraints, [&json](const Constraint& of) { json.Value(ToText(of)); });
 }
 
+void PutLike(JsonText& json, const LikeStudy& like) {
+  json.Key("like");
+  if (like.study.empty()) {
+    json.Null();
+    return;
+  }
+  json.Object([&] {
+    json.Member("study", like.study);
+    json.Member("trials", like.trials.size());
+    json.Member("ended", like.ended);
+    json.Member("within", like.within);
+  });
+}
+
 constexpr std::ptrdiff_t kSuggestionsOfStudy = 4096;
 
 // A study without its trials and its record, copied.
@@ -114,6 +128,7 @@ std::string ToJson(const StudyFacts& facts) {
     json.Member("policy", TextOf(facts.policy.value_or(spec.policy)));
     json.Member("sampler", TextOf(spec.sampler));
     json.Member("pruner", TextOf(spec.pruner));
+    PutLike(json, spec.like);
     PutLimits(json, spec);
     json.Member("share", spec.share);
     json.Member("min_slots", spec.min_slots);

@@ -22,6 +22,7 @@ import {WhatIfTab} from "./analysis/what_if_tab";
 import {CurvesPanel} from "./curves_panel";
 import {DecisionsTab} from "./decisions";
 import {DefinitionTab} from "./definition";
+import {Like} from "./like";
 import {LineagePanel} from "./lineage/lineage_panel";
 import {useNewestKeys} from "./newest_keys";
 import {Note} from "./note";
@@ -80,6 +81,7 @@ function Shown({study, row, overview}: {study: Study; row: StudyRow; overview: O
         {mayAct(overview.role) && <span className="study-actions"><StudyActions study={study} row={row} /></span>}
       </header>
       {study.reason !== "" && <p className={row.state === "failed" ? "problem" : "note"}><bdi>{visible(study.reason)}</bdi></p>}
+      {study.like !== null && <Like like={study.like} studies={overview.studies} />}
       <Note text={study.note} path={mayAct(overview.role) ? `/api/studies/${encodeURIComponent(study.name)}/note` : null} />
       {[...row.notices, ...(record?.report.notice ? [record.report.notice] : [])].map((notice) => <p className="notice" key={notice}>{visible(notice)}</p>)}
       <Tiles study={study} row={row} kept={kept} poolSlots={overview.pool.slots} onCopyBest={bestRow === undefined ? null : copyBest} />
