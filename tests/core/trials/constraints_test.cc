@@ -55,14 +55,15 @@ TEST_F(Constraints, TheNewestFiguresCount) {
 TEST_F(Constraints, SamplersKnowWhetherTrialsTellOfAny) {
   ASSERT_EQ(Refused(Within20(1)), "");
   Join(1);
+  const ReplicaId replica = starts_.at(0).replica;
   const SamplerHistory::KnownTrials trials = {
       .parameters_of = [](const Trial& trial) { return &trial.parameters; },
       .held_by_pruner = [](const Trial&) { return false; }};
   SamplerHistory history;
   history.Update(core_.state(), study(), trials);
   EXPECT_FALSE(history.tells_of_constraints()) << "it runs";
-  Report(starts_.at(0).replica, 1, 0.1, {{"latency_ms", 20.5}});
-  Exit(starts_.at(0).replica);
+  Report(replica, 1, 0.1, {{"latency_ms", 20.5}});
+  Exit(replica);
   history.Update(core_.state(), study(), trials);
   EXPECT_TRUE(history.tells_of_constraints());
 }
