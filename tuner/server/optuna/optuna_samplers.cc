@@ -10,6 +10,7 @@
 #include <utility>
 #include <variant>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/guarded.h"
@@ -206,6 +207,7 @@ absl::StatusOr<std::string> OptunaSamplers::Check(const StudySpec& spec) {
   if (!checks_.try_acquire_until(until)) {
     return absl::StrCat("as many studies as may be are checked, ", kMostChecks);
   }
+  const absl::Cleanup release = [this] { checks_.release(); };
   absl::Status said = absl::CancelledError();  // unless it is asked and answers
   std::promise<void> answered;
   std::future<void> answer = answered.get_future();
@@ -222,7 +224,6 @@ absl::StatusOr<std::string> OptunaSamplers::Check(const StudySpec& spec) {
                }});
     if (answer.wait_until(until) == std::future_status::timeout) asking.Stop();
   }
-  checks_.release();
   if (absl::IsFailedPrecondition(said)) {
     return absl::InvalidArgumentError(absl::StrCat("\"sampler\": ", std::string(said.message())));
   }
