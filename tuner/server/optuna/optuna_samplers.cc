@@ -1,5 +1,6 @@
 #include "tuner/server/optuna/optuna_samplers.h"
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
@@ -28,8 +29,11 @@ namespace {
 constexpr std::size_t kMostProcesses = 64;
 constexpr int kTries = 3;
 constexpr double kFirstWait_s = 0.5;  // before it is started again; then four times as long
-// Clients that create a study wait so long for what its sampler says.
-constexpr std::chrono::seconds kCheckFor{5};
+// Clients that create a study wait for what its sampler says: not long where it sleeps, or works on
+// and on, and longer where the machine has no time for it.
+constexpr double kCheckIdle_s = 5;
+constexpr double kCheckProcessor_s = 5;
+constexpr std::chrono::seconds kCheckFor{30};
 constexpr std::ptrdiff_t kMostChecks = 4;  // at a time
 constexpr double kStart_s = 120;           // Python, Optuna and the hub's package
 // A suggestion that has so little of the processor, or sleeps, is given up.
@@ -71,9 +75,10 @@ std::string WhyNone(const DrawRequest& request, const absl::Status& status) {
                       message);
 }
 
-// A process that takes requests of this one's study.
+// A process that takes requests of this one's study. `limit_s` as in Exchange.
 absl::StatusOr<std::unique_ptr<ConfinedProgram>> StartOptuna(const OptunaOptions& options,
                                                              const DrawRequest& request,
+                                                             double limit_s,
                                                              const std::stop_token& stop) {
   ESPALIER_ASSIGN_OR_RETURN(
       std::unique_ptr<ConfinedProgram> program,
@@ -84,7 +89,7 @@ absl::StatusOr<std::unique_ptr<ConfinedProgram>> StartOptuna(const OptunaOptions
   ESPALIER_ASSIGN_OR_RETURN(
       const std::string confined,
       program->Exchange(absl::StrCat(script.size(), "\n", script, ConfiningMessage(options)),
-                        kStart_s, stop));
+                        limit_s, stop));
   ESPALIER_RETURN_IF_ERROR(RefusalIn(confined));
   if (!FilesAreConfined(confined)) {
     spdlog::warn(
@@ -93,7 +98,7 @@ absl::StatusOr<std::unique_ptr<ConfinedProgram>> StartOptuna(const OptunaOptions
         request.study_name);
   }
   ESPALIER_ASSIGN_OR_RETURN(const std::string taken,
-                            program->Exchange(StudyMessage(request), kStart_s, stop));
+                            program->Exchange(StudyMessage(request), limit_s, stop));
   ESPALIER_RETURN_IF_ERROR(RefusalIn(taken));
   return program;
 }
@@ -102,10 +107,11 @@ absl::StatusOr<std::unique_ptr<ConfinedProgram>> StartOptuna(const OptunaOptions
 absl::Status AskWhether(const OptunaOptions& options, const DrawRequest& request, bool constrained,
                         const std::stop_token& stop) {
   ESPALIER_ASSIGN_OR_RETURN(const std::unique_ptr<ConfinedProgram> program,
-                            StartOptuna(options, request, stop));
+                            StartOptuna(options, request, kCheckIdle_s, stop));
+  const double processor_s = std::min(options.processor_s, kCheckProcessor_s);
   ESPALIER_ASSIGN_OR_RETURN(
       const std::string answer,
-      program->Exchange(CheckMessage(request, options.processor_s, constrained), kStart_s, stop));
+      program->Exchange(CheckMessage(request, processor_s, constrained), kCheckIdle_s, stop));
   return RefusalIn(answer);
 }
 
@@ -149,7 +155,7 @@ class OptunaProcess {
 
   absl::Status Start(const DrawRequest& request, const std::stop_token& stop) {
     ESPALIER_ASSIGN_OR_RETURN(std::unique_ptr<ConfinedProgram> program,
-                              StartOptuna(options_, request, stop));
+                              StartOptuna(options_, request, kStart_s, stop));
     running_.emplace(Running{std::move(program)});
     return absl::OkStatus();
   }
