@@ -147,6 +147,26 @@ TEST_P(CheckpointStoreContract, WhatIsThereAlreadyIsSafeBeforeItIsSaidToBeThere)
   EXPECT_TRUE(synced.contains(*path) && synced.contains(fs::path(*path).parent_path().string()));
 }
 
+// It is synced where it is put in place, and not when the trial is started from it; and is not said
+// to be there when it has gone.
+TEST_P(CheckpointStoreContract, AnotherTrialsIsThereForAsLongAsItIs) {
+  Write("step-5.pt", Sealed("learnt"));
+  const std::string folder = writer_->FolderOf("a/study", 3);
+  FetchOrder order{8, {"a/study", 4, "step-5.pt"}, "", {}};
+  order.fingerprint = ReadManifest(folder, "step-5.pt")->fingerprint;
+  const auto obtain = [&] {
+    return writer_->Obtain(
+        order, [](double) { return false; }, [](std::int64_t) { return true; });
+  };
+  order.of_trial = 3;
+  ASSERT_TRUE(obtain().ok());
+  order.of_trial = std::nullopt;
+  const absl::StatusOr<std::string> path = obtain();
+  ASSERT_TRUE(path.ok()) << path.status();
+  fs::remove(*path);
+  EXPECT_FALSE(obtain().ok());
+}
+
 // Of another trial of the study: what has a checksum nobody writes to again.
 TEST_P(CheckpointStoreContract, AnotherTrialsIsTheSameFileWhereItHasAChecksum) {
   Write("step-5.pt", Sealed("learnt"));

@@ -165,11 +165,16 @@ class StoreBelow : public CheckpointStore {
     return path;
   }
 
-  // Whether the checkpoint is one that this object has put in place, on the disk and whole.
-  bool IsInPlace(const std::string& path, const std::string& fingerprint) const {
-    const std::lock_guard lock(mutex_);
-    const auto known = in_place_.find(path);
-    return known != in_place_.end() && known->second == fingerprint;
+  // Whether the checkpoint is here, and on the disk, because this object has put it in place.
+  bool IsInPlace(const FetchOrder& order) const {
+    const std::string folder = FolderOf(order.what.study, order.what.trial_number);
+    {
+      const std::lock_guard lock(mutex_);
+      const auto known = in_place_.find(absl::StrCat(folder, "/", order.what.name));
+      if (known == in_place_.end() || known->second != order.fingerprint) return false;
+    }
+    const absl::StatusOr<CheckpointManifest> here = ReadManifest(folder, order.what.name);
+    return here.ok() && here->fingerprint == order.fingerprint;
   }
 
   const std::string directory_;
@@ -228,8 +233,7 @@ class DiskStore final : public StoreBelow {
     };
     const absl::Status here = CheckWhatIsHere(order, folder, note);
     if (!here.ok() && !absl::IsDataLoss(here)) return here;
-    const std::string path = absl::StrCat(folder, "/", order.what.name);
-    if (here.ok() && IsInPlace(path, order.fingerprint)) return path;
+    if (here.ok() && IsInPlace(order)) return absl::StrCat(folder, "/", order.what.name);
     ESPALIER_RETURN_IF_ERROR(Besides(FetchCheckpoint(order, folder, limits_, wait, counted), here));
     // Else it was there before, perhaps as the trial's own.
     if (came > 0) {
