@@ -27,7 +27,10 @@ import sys
 _AGENT = 3    # the socket to the agent; in a replica its control socket, as trial_runner/agent/processes/launch.h has it
 _ORDER = 1    # bytes of the message that brings an order
 _OWN_ZYGOTE = b"ESPALIER_OWN_ZYGOTE"  # as trial_runner/agent/zygotes/zygote.h has it
-_AGENT_GONE, _CANNOT_FORK, _LOST = 3, 4, 5  # how the process between a zygote and its replica ends
+# What a replica says to the process between it and the zygote, and how that ends then.
+_ORDERED, _NOBODY_ASKS = b"o\n", b"e\n"
+_AGENT_GONE, _CANNOT_FORK, _LOST = 3, 4, 5
+_WAIT = f'read -r said; case "$said" in o) exit 0;; e) exit {_AGENT_GONE};; esac; exit {_LOST}'
 _SOON_S = 0.2  # others may be asked for at once
 _PR_SET_PDEATHSIG, _PR_SET_MM, _PR_SET_MM_MAP = 1, 35, 14
 
@@ -158,15 +161,14 @@ def _fork(agent):
         os.close(order if replica else ordered)
         if replica != 0:
             agent.close()
-            os._exit(_wait_for_order(zygote, ordered) if replica > 0 else _CANNOT_FORK)
+            os._exit(_wait_for_order(zygote, ordered, orphan) if replica > 0 else _CANNOT_FORK)
         os.close(orphan)
         return _take_order(agent, order, orphaned)
-    for end in (ordered, order, orphaned):
+    for end in (ordered, order, orphaned, orphan):
         os.close(end)
     ended = _CANNOT_FORK
     if between > 0:
         ended = os.waitstatus_to_exitcode(os.waitpid(between, 0)[1])
-    os.close(orphan)
     if ended == _AGENT_GONE:
         os._exit(0)
     if ended == _CANNOT_FORK:
@@ -174,19 +176,25 @@ def _fork(agent):
     return None
 
 
-def _wait_for_order(zygote, ordered):
+def _wait_for_order(zygote, ordered, orphan):
     """In the process between: it ends when its replica has the order, and not before, so that the agent, which adopts what
-    it leaves, has asked for it."""
+    it leaves, has asked for it. A shell waits in its place, whose end does not take the time that a process of this size
+    takes to give its memory back."""
     try:
         _end_with(zygote)
-        said = os.read(ordered, 1)
+        os.dup2(ordered, 0)
+        os.set_inheritable(orphan, True)
+        os.execve("/bin/sh", ["sh", "-c", _WAIT], {})
+    except OSError:  # there is none
+        said = os.read(ordered, 2)
     except BaseException:
         said = b""
-    return 0 if said == b"o" else _AGENT_GONE if said == b"e" else _LOST
+    return 0 if said == _ORDERED else _AGENT_GONE if said == _NOBODY_ASKS else _LOST
 
 
 def _take_order(agent, order, orphaned):
     """In the replica. Where the processes above it have ended it is nobody's."""
+    between = os.getppid()
     news, _, _ = select.select([agent, orphaned], [], [], _SOON_S)
     if not news:
         _do_first_things()
@@ -194,12 +202,14 @@ def _take_order(agent, order, orphaned):
     if agent not in news:
         os._exit(0)
     message, descriptors, _, _ = socket.recv_fds(agent, _ORDER, 4, socket.MSG_CMSG_CLOEXEC)
-    os.write(order, b"o" if message else b"e")
+    os.write(order, _ORDERED if message else _NOBODY_ASKS)
     if not message:
         os._exit(0)
     os.close(order)
     os.read(orphaned, 1)
     os.close(orphaned)
+    while os.getppid() == between:  # a process that ends closes its files a moment before its children are others'
+        os.sched_yield()
     return descriptors
 
 
