@@ -55,11 +55,11 @@ def ours(members, epochs):
 
 def given_slots(record):
     """When each clone was planned to have a slot, where it has not gone on in that of the member whose place it took."""
-    given = {}
+    first = {}
     for decision in record["decisions"]:
-        if decision["kind"] in ("start", "resume") and "takes the slots" not in decision["reason"]:
-            given.setdefault(decision["trial_number"], decision["at"])
-    return given
+        if decision["kind"] == "start":
+            first.setdefault(decision["trial_number"], decision)
+    return {number: start["at"] for number, start in first.items() if "takes the slots" not in start["reason"]}
 
 
 def judge(trials, lines, given):
