@@ -54,10 +54,10 @@ def in_table(name):
         return False
 
 
-def call_peers(*arguments):
+def call_peers(*arguments, script=PEERS.name):
     python = os.environ.get("ESPALIER_SAMPLER_PEERS")
     if not python:
-        script = PEERS.with_name("setup_samplers.sh")
-        python = subprocess.run([script], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
-    done = subprocess.run([python, "-B", PEERS, *map(str, arguments)], check=True, stdout=subprocess.PIPE, text=True)
+        setup = PEERS.with_name("setup_samplers.sh")
+        python = subprocess.run([setup], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
+    done = subprocess.run([python, "-B", PEERS.with_name(script), *map(str, arguments)], check=True, stdout=subprocess.PIPE, text=True)
     return done.stdout
