@@ -119,7 +119,8 @@ class FixtureServer:
             return self.world.analysis(id, one.get("what"))
         if below == "/curves":
             chosen = [int(trial) for trial in one["trials"].split(",") if trial] if "trials" in one else None
-            return self.world.curves(id, chosen, int(one["best"]) if "best" in one else None, one.get("x", "step"))
+            return self.world.curves(id, chosen, int(one["best"]) if "best" in one else None, one.get("x", "step"),
+                                     int(one.get("objective", 0)))
         return self.world.study(id)
 
     def write(self, path, body):

@@ -222,7 +222,8 @@ class World:
             columns["parent_step"] = [t["parent"][1] if "parent" in t else None for t in shown]
         return self.answer(**{"from": first}, rows=len(shown), total=len(study["trials"]), columns=columns, words=words)
 
-    def curves(self, id, chosen=None, best=None, x="step"):
+    def curves(self, id, chosen=None, best=None, x="step", objective=0):
+        """Of the second metric: tenfold."""
         study = self.studies[id - 1]
         sign = -1 if study["direction"] == "maximize" else 1
         trials = [self.trials[one - 1] for one in chosen] if chosen is not None else sorted(
@@ -231,10 +232,10 @@ class World:
         for trial in trials:
             points = self.curve(trial)
             told.append({"trial_id": trial["id"], "trial": trial["number"], "state": trial["state"], "infeasible": self.infeasible(trial), "points": len(points),
-                         "x": [at if x == "time" else float(step) for step, at, _ in points], "y": [value for *_, value in points],
+                         "x": [at if x == "time" else float(step) for step, at, _ in points], "y": [10 * value if objective else value for *_, value in points],
                          "promise": [round(trial["level"] * step / 40, 3) for step, *_ in points], "goodput": [900.0 + step for step, *_ in points],
                          "batch_size": [64 * (1 + step // 10) for step, *_ in points]})
-        return self.answer(x=x, metric=study["metric"], curves=told)
+        return self.answer(x=x, metric=self.study(id)["metrics"][objective] if objective else study["metric"], curves=told)
 
     def lanes(self, start=None, end=None, study=None):
         start, end = start if start is not None else self.start, end if end is not None else self.now()
@@ -277,7 +278,7 @@ class World:
         live = trial["state"] == "running"
         return self.answer(trial={
             "id": id, "number": trial["number"], "study_id": trial["study"]["id"], "study": trial["study"]["name"], "state": trial["state"],
-            "value": self.value(trial), "values": [self.value(trial)], "infeasible": None, "constraints": [], "reason": REASONS[trial["state"]], "last_output": "epoch 7 done",
+            "value": self.value(trial), "metrics": [], "values": [self.value(trial)], "infeasible": None, "constraints": [], "reason": REASONS[trial["state"]], "last_output": "epoch 7 done",
             "created_at": self.start, "started_at": trial.get("started_at"), "ended_at": trial.get("ended_at"), "slots": len(held),
             "promise": trial["level"] if live else None, "goodput": 1840.0 if live else None, "batch_size": 256, "throughput": 2100.0 if live else None,
             "learning_rate": trial["parameters"]["lr"], "noise_scale": 310.0, "step": points[-1][0] if points else None,
@@ -466,6 +467,20 @@ class SeveralObjectives(World):
         """By number, which is the second value: each better in the first than all before it."""
         best = []
         for trial in self.studies[0]["trials"]:
-            if trial["state"] == "complete" and (not best or self.value(trial) > self.value(best[-1])):
+            if trial["state"] == "complete" and not self.infeasible(trial) and (not best or self.value(trial) > self.value(best[-1])):
                 best.append(trial)
         return best
+
+
+class SeveralMetrics(SeveralObjectives, Constrained):
+    """Its first study has two metrics, with curves, and something to keep. The longest names are those of what is longest."""
+    names = ["accuracy", "latency_ms"]
+
+    def study(self, id):
+        return {**super().study(id), "metrics": self.names if id == 1 else [], **({} if id == 1 else {"directions": ["minimize"]})}
+
+    def trial(self, id):
+        answer, trial = super().trial(id), self.trials[id - 1]
+        if trial["study"]["id"] != 1:
+            return answer
+        return {**answer, "trial": {**answer["trial"], "metrics": self.names, "values": [self.value(trial), trial["number"] / 8]}}

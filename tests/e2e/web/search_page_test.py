@@ -9,7 +9,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.select import Select
 
-from fixture_world import Constrained, Population, World
+from fixture_world import Constrained, Population, SeveralMetrics, World
 from study_case import StudyTest
 
 
@@ -58,6 +58,45 @@ class Constraints(SearchTest):
         self.browser.execute_script("arguments[0].focus()", self.one("section[aria-label='Curves'] .plot-overlay"))
         self.press("t")
         self.wait_text("breaks a constraint")
+
+
+class Front(SearchTest):
+    def test_the_front_is_on_the_first_page_with_those_that_break_a_constraint(self):
+        world = SeveralMetrics(trials=60)
+        self.open_study("", world, "Best trials of 2 objectives")
+        complete = [trial for trial in world.studies[0]["trials"] if trial["state"] == "complete"]
+        broken = [trial["number"] for trial in complete if world.infeasible(trial)]
+        best = [trial["number"] for trial in world.front()]
+        self.wait_text(f"{len(broken)} with a cross break a constraint")
+        self.wait_painted("section[aria-label='Best trials'] canvas")
+        self.look("front-first")
+        self.size(1400)
+        listed = [int(row.text.split()[0]) for row in self.all("[aria-label='The best trials, as a list'] tbody tr")]
+        self.assertEqual(sorted(listed), best)
+        self.browser.execute_script("arguments[0].focus()", self.one("section[aria-label='Best trials'] .plot-overlay"))
+        self.press(Keys.END)
+        last = max(complete, key=world.value)["number"]
+        what = "breaks a constraint" if last in broken else "among the best"
+        self.wait_for(lambda: self.said().startswith(f"trial {last}, {what}"), "the greatest of the first metric")
+        self.press("t")
+        rows = self.wait_for(lambda: self.all("section[aria-label='Best trials'] [role=figure] tbody tr"), "the picture as a table")
+        self.assertEqual(sum("breaks a constraint" in row.text for row in rows), len(broken))
+
+    def test_curves_of_each_metric(self):
+        world = SeveralMetrics(trials=20)
+        self.open_study("", world, "metric")
+        asked = self.asked()
+        Select(self.one("section[aria-label=Curves] select")).select_by_visible_text("latency_ms")
+        self.one("[role=figure][aria-label='latency_ms of the trials']")
+        self.assertEqual(self.query()["metric"], "1")
+        self.wait_for(lambda: [query for path, query in asked if path.endswith("/curves") and query.get("objective") == ["1"]], "its curves")
+        trial = next(one for one in world.studies[0]["trials"] if one["state"] == "complete")
+        self.open(f"/ui/studies/1/trials/{trial['number']}?metric=1", "accuracy, maximized", "latency_ms, minimized")
+        self.one("[role=figure][aria-label^='latency_ms of trial']")
+        self.open(f"/ui/compare?t={trial['id']},{trial['id'] + 1}&metric=1", "Compare 2 trials")
+        self.one("[role=figure][aria-label='latency_ms of the compared trials']")
+        heads = [one.text for one in self.all("section[aria-label='Compared trials'] tbody th")]
+        self.assertEqual([name for name in heads if name in world.names], world.names)
 
 
 class Like(SearchTest):

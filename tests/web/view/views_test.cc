@@ -497,5 +497,42 @@ TEST_F(KeptViews, CurvesOfThoseThatKeepToTheirsComeFirst) {
   EXPECT_EQ(record["curves"][0]["infeasible"], false);
 }
 
+TEST_F(Views, EachOfSeveralMetricsHasItsCurvesAndItsOrder) {
+  Create(R"json({
+    "name": "two", "command": ["/bin/true"], "sampler": "random", "trials": 2,
+    "metric": [{"name": "loss", "direction": "minimize"}, {"name": "speed", "direction": "maximize"}],
+    "search_space": {"lr": {"_type": "loguniform", "_value": [0.001, 1]}}
+  })json");
+  ASSERT_TRUE(tuner_.Post(AgentHello{"oak", 2, {}}).status.ok());
+  const auto report = [&](std::int64_t trial, std::int64_t step, double loss, double speed) {
+    v1::ReportRequest request;
+    request.set_trial_id(trial);
+    request.set_step(step);
+    request.set_value(loss);
+    (*request.mutable_extra())["speed"] = speed;
+    ASSERT_TRUE(api::Report(tuner_, request).ok());
+  };
+  Report(1, 1, 0.25);
+  const Json untold = Shown(TrialJson(source_, TrialId(1)))["trial"];
+  EXPECT_EQ(untold["metrics"], Json({"loss", "speed"}));
+  EXPECT_EQ(untold["values"], Json({0.25, nullptr}));
+  report(1, 2, 0.5, 3);
+  report(2, 1, 0.75, 8);
+  EXPECT_EQ(Shown(TrialJson(source_, TrialId(1)))["trial"]["values"], Json({0.5, 3}));
+  EXPECT_THAT(Cells(Shown(TrialsJson(source_, Id("two"), {})), "value"), ElementsAre(0.75, 0.5));
+  const Json losses = Shown(CurvesJson(source_, Id("two"), {}));
+  EXPECT_EQ(losses["metric"], "loss");
+  EXPECT_EQ(losses["curves"][0]["y"], Json({0.25, 0.5}));
+  const Json speeds = Shown(CurvesJson(source_, Id("two"), {.objective = 1}));
+  EXPECT_EQ(speeds["metric"], "speed");
+  EXPECT_EQ(speeds["curves"][0]["trial"], 1) << "it is maximized";
+  EXPECT_EQ(speeds["curves"][1]["x"], Json({2}));
+  const auto none = CurvesJson(source_, Id("two"), {.objective = 2});
+  EXPECT_THAT(std::string(none.status().message()),
+              HasSubstr("objective 2: study \"two\" has curves of 2 metrics"));
+  const Json record = Shown(RecordJson(source_, Id("two"), {}));
+  EXPECT_EQ(record["other_curves"][0][1]["y"], Json({8}));
+}
+
 }  // namespace
 }  // namespace espalier::view

@@ -148,6 +148,8 @@ absl::StatusOr<view::CurvesWanted> ReadCurves(const HttpCall& call) {
   ESPALIER_RETURN_IF_ERROR(ReadEnd(call, "to", wanted.to));
   ESPALIER_RETURN_IF_ERROR(ReadWidth(call, Wanted::kMaxWidth, wanted.width));
   wanted.log = Flag(call, "xlog", false);
+  ESPALIER_RETURN_IF_ERROR(
+      ReadCount(call, "objective", 0, Wanted::kMaxObjective, wanted.objective));
   return wanted;
 }
 
@@ -203,7 +205,7 @@ std::vector<HttpRoute> ViewRoutes(const RevisionLog* log) {
   add("/api/view/studies/{study_id}/trials", "ViewTrials", TrialsAnswer,
       {"from", "rows", "changed_since"});
   add("/api/view/studies/{study_id}/curves", "ViewCurves", CurvesAnswer,
-      {"trials", "best", "x", "from", "to", "width", "xlog"});
+      {"trials", "best", "x", "from", "to", "width", "xlog", "objective"});
   add("/api/view/lanes", "ViewLanes", LanesAnswer, {"from", "to", "width", "study"});
   add("/api/view/decisions", "ViewDecisions", DecisionsAnswer,
       {"study", "trial", "kind", "before", "limit"});

@@ -296,6 +296,9 @@ export interface Trial {
   study: string;
   state: TrialState;
   value: number | null;
+  /** Names of several metrics; empty where there is one, or clients run the trials. */
+  metrics: string[];
+  /** Of several metrics the newest ones, else the final ones. */
   values: (number | null)[];
   /** Whether it breaks a constraint; null: it has none, or has not told yet. */
   infeasible: boolean | null;

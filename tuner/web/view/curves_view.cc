@@ -33,19 +33,20 @@ const Study* Find(const TunerState& state, StudyId id) {
   return study == state.studies.end() ? nullptr : &study->second;
 }
 
-// The best trials of a study: by the value that it ranks them by, or of several directions the
-// first.
+// The best trials of a study by one of its metrics.
 class Ranking {
  public:
-  explicit Ranking(std::size_t most) : most_(most) {}
+  Ranking(std::size_t most, std::size_t objective) : most_(most), objective_(objective) {}
 
   // True: all have been looked at.
   bool GoOn(const TunerState& state, const Study& study, Slice& slice) {
-    const Direction direction = study.spec.direction();
+    const Direction direction =
+        objective_ == 0 ? study.spec.direction() : study.spec.directions.at(objective_);
     for (; next_ < study.trials.size() && slice.HasRoom(); ++next_) {
       const Trial& trial = state.trials.at(study.trials[next_]);
       const bool final = trial.value && trial.state == TrialState::kComplete;
-      const std::optional<double> value = final ? trial.value : BestOf(trial, direction).value;
+      const std::optional<double> value =
+          final && objective_ == 0 ? trial.value : ValueOf(trial, study.spec, objective_);
       slice.Spend(kTrialUnits + (final ? 0 : trial.values.size() / kValuesInUnit));
       if (!value || !std::isfinite(*value)) continue;
       ranked_.push_back({trial.id, *value, Breaks(study.spec, trial)});
@@ -74,6 +75,7 @@ class Ranking {
     bool breaks;  // a constraint
   };
   std::size_t most_;
+  std::size_t objective_;
   std::size_t next_ = 0;
   std::vector<Ranked> ranked_;
 };
@@ -84,8 +86,9 @@ class CurveCopies {
  public:
   static constexpr std::size_t kMaxValues = 4'000'000;
 
-  explicit CurveCopies(std::vector<TrialId> trials)
+  CurveCopies(std::vector<TrialId> trials, std::size_t objective)
       : trials_(std::move(trials)),
+        objective_(objective),
         most_values_(kMaxValues / std::max<std::size_t>(1, trials_.size())) {}
 
   // True: all have been copied. One that is gone meanwhile is left out.
@@ -113,21 +116,22 @@ class CurveCopies {
     }
     std::vector<IntermediateValue>& values = curves_.back().values;
     // Others may come before those that were copied: then they are seen the next time.
-    auto from = trial.values.begin();
+    const std::vector<IntermediateValue>& told = CurveOf(trial, objective_);
+    auto from = told.begin();
     if (!values.empty()) {
-      from = std::upper_bound(trial.values.begin(), trial.values.end(), values.back().step,
+      from = std::upper_bound(told.begin(), told.end(), values.back().step,
                               [](std::int64_t s, const auto& value) { return s < value.step; });
     }
     constexpr std::ptrdiff_t kMost = Slice::kUnits * kValuesInUnit;
     const std::span<const IntermediateValue> piece(
-        from, from + std::min<std::ptrdiff_t>(trial.values.end() - from, kMost));
-    if (trial.values.size() <= most_values_) {
+        from, from + std::min<std::ptrdiff_t>(told.end() - from, kMost));
+    if (told.size() <= most_values_) {
       values.insert(values.end(), piece.begin(), piece.end());
     } else {
-      AppendThinned(piece, trial.values.size(), values);
+      AppendThinned(piece, told.size(), values);
     }
     slice.Spend(kTrialUnits + piece.size() / kValuesInUnit);
-    return from + std::ssize(piece) == trial.values.end();
+    return from + std::ssize(piece) == told.end();
   }
 
   void AppendThinned(std::span<const IntermediateValue> piece, std::size_t all,
@@ -146,6 +150,7 @@ class CurveCopies {
   }
 
   std::vector<TrialId> trials_;
+  std::size_t objective_;
   std::size_t most_values_;  // of one trial
   std::size_t next_ = 0;
   bool begun_ = false;  // with the next one
@@ -248,6 +253,14 @@ absl::Status CheckTrials(const TunerState& state, const Study& study,
   return absl::OkStatus();
 }
 
+absl::Status CheckObjective(const StudySpec& spec, std::size_t objective) {
+  if (objective == 0 || objective <= spec.other_metrics.size()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "objective ", objective, ": study \"", spec.name, "\" has curves of ",
+      spec.other_metrics.size() + 1,
+      spec.other_metrics.empty() ? " metric: needs 0" : " metrics: needs a number below that"));
+}
+
 absl::Status CheckWindow(const CurvesWanted& wanted) {
   if (wanted.from && wanted.to && *wanted.from > *wanted.to) {
     return absl::InvalidArgumentError(absl::StrCat("from ", *wanted.from, ": needs to be at most ",
@@ -272,9 +285,10 @@ absl::StatusOr<std::string> CurvesJson(const Source& source, StudyId id,
                                        const CurvesWanted& wanted) {
   ESPALIER_RETURN_IF_ERROR(CheckWindow(wanted));
   Asked asked;
-  Ranking ranking(static_cast<std::size_t>(wanted.best));
+  const auto objective = static_cast<std::size_t>(wanted.objective);
+  Ranking ranking(static_cast<std::size_t>(wanted.best), objective);
   std::optional<CurveCopies> copies;
-  if (!wanted.trials.empty()) copies.emplace(wanted.trials);
+  if (!wanted.trials.empty()) copies.emplace(wanted.trials, objective);
   absl::Status status = absl::OkStatus();
   bool begun = false;
   ESPALIER_RETURN_IF_ERROR(ReadInSlices(source.tuner, [&](const View& view, Slice& slice) {
@@ -288,12 +302,16 @@ absl::StatusOr<std::string> CurvesJson(const Source& source, StudyId id,
       begun = true;
       asked.heading = HeadingOf(source);
       if (study->spec.has_metric) asked.metric = study->spec.metric;
-      status = CheckTrials(state, *study, wanted.trials);
+      if (objective > 0 && objective <= study->spec.other_metrics.size()) {
+        asked.metric = study->spec.other_metrics[objective - 1];
+      }
+      status = CheckObjective(study->spec, objective);
+      status.Update(CheckTrials(state, *study, wanted.trials));
       if (!status.ok()) return true;
     }
     if (!copies) {
       if (!ranking.GoOn(state, *study, slice)) return false;
-      copies.emplace(ranking.trials());
+      copies.emplace(ranking.trials(), objective);
     }
     return copies->GoOn(state, study->spec, slice);
   }));

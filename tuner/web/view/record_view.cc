@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "tuner/core/state/refusals.h"
+#include "tuner/web/view/best_value.h"
 #include "tuner/web/view/copied_curve.h"
 #include "tuner/web/view/decimation.h"
 #include "tuner/web/view/json_text.h"
@@ -116,18 +117,19 @@ void Put(JsonText& json, const RecordedCurve& recorded) {
   });
 }
 
-// By number, those that have told a value.
+// Of one metric, by number, those that have told a value.
 std::vector<RecordedCurve> CurvesOf(const Study& study, const TunerState& state,
-                                    const RecordLimits& limits) {
+                                    const RecordLimits& limits, std::size_t objective) {
   const std::size_t trials = std::max<std::size_t>(1, study.trials.size());
   const std::size_t most = std::max(limits.least_values, limits.values / trials);
   std::vector<RecordedCurve> curves;
   state.ForEachTrial(study, [&](const Trial& trial) {
-    if (trial.values.empty()) return;
+    const std::vector<IntermediateValue>& told = CurveOf(trial, objective);
+    if (told.empty()) return;
     RecordedCurve& recorded = curves.emplace_back();
-    recorded.points = trial.values.size();
+    recorded.points = told.size();
     recorded.curve = HeadOfCurve(trial, study.spec);
-    recorded.curve.values = Thinned(trial.values, most);
+    recorded.curve.values = Thinned(told, most);
   });
   return curves;
 }
@@ -137,7 +139,7 @@ std::vector<RecordedCurve> CurvesOf(const Study& study, const TunerState& state,
 absl::StatusOr<std::string> RecordJson(const Source& source, StudyId id,
                                        const std::map<std::string, std::string>& more,
                                        const RecordLimits& limits) {
-  std::vector<RecordedCurve> curves;
+  std::vector<std::vector<RecordedCurve>> curves;  // by metric
   std::vector<TrialId> trials;
   std::int64_t decided = 0;
   bool found = false;
@@ -148,7 +150,9 @@ absl::StatusOr<std::string> RecordJson(const Source& source, StudyId id,
     found = true;
     trials = study->second.trials;
     decided = study->second.decisions_made;
-    curves = CurvesOf(study->second, state, limits);
+    for (std::size_t i = 0; i <= study->second.spec.other_metrics.size(); ++i) {
+      curves.push_back(CurvesOf(study->second, state, limits, i));
+    }
   }));
   if (!found) return NoStudy(id);
   std::map<std::string, absl::StatusOr<std::string>> parts;
@@ -178,7 +182,12 @@ absl::StatusOr<std::string> RecordJson(const Source& source, StudyId id,
       json.Raw(*part);
     }
     json.Key("curves");
-    json.Array(curves, [&json](const RecordedCurve& curve) { Put(json, curve); });
+    const auto put = [&json](const auto& of) {
+      json.Array(of, [&json](const RecordedCurve& curve) { Put(json, curve); });
+    };
+    put(curves.front());
+    json.Key("other_curves");
+    json.Array(std::span(curves).subspan(1), put);
     json.Key("facts");
     json.Array(trials, [&](TrialId trial) {
       const absl::StatusOr<std::string> facts = TrialAloneJson(source, trial);

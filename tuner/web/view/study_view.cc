@@ -11,6 +11,7 @@
 #include "tuner/api/notes.h"
 #include "tuner/api/shown_attributes.h"
 #include "tuner/core/state/refusals.h"
+#include "tuner/web/view/best_value.h"
 #include "tuner/web/view/heading.h"
 #include "tuner/web/view/json_text.h"
 #include "tuner/web/view/parameter_shape.h"
@@ -20,14 +21,6 @@
 namespace espalier::view {
 
 namespace {
-
-// Names of several metrics, one a direction; none where there is one, or clients run the trials.
-void PutMetrics(JsonText& json, const StudySpec& spec) {
-  std::vector<std::string> names;
-  if (!spec.other_metrics.empty()) names.push_back(spec.metric);
-  names.insert(names.end(), spec.other_metrics.begin(), spec.other_metrics.end());
-  json.Values("metrics", names);
-}
 
 void PutConstraints(JsonText& json, const StudySpec& spec) {
   json.Key("constraints");
@@ -123,7 +116,7 @@ std::string ToJson(const StudyFacts& facts) {
     json.Key("metric");
     spec.has_metric ? json.Value(spec.metric) : json.Null();
     PutDirections(json, spec.directions);
-    PutMetrics(json, spec);
+    json.Values("metrics", MetricsOf(spec));
     PutConstraints(json, spec);
     json.Member("policy", TextOf(facts.policy.value_or(spec.policy)));
     json.Member("sampler", TextOf(spec.sampler));

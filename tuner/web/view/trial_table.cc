@@ -140,7 +140,7 @@ void TrialTable::Add(const Trial& trial, const Study& study, const View& view) {
   Row row{trial, view, trial.state == TrialState::kRunning || trial.state == TrialState::kPaused};
   row.now.figures = trial.figures;
   if (row.running) row.now = view.core.Activity(trial.id);
-  row.best = BestOf(trial, study.spec.direction());
+  row.best = BestOf(trial, study.spec);
   for (std::size_t i = 0; i < numbers_.size(); ++i) numbers_[i]->Add(kNumbers[i].cell(row));
   ColumnOf("state").Add(WordOf(trial.state));
   const auto add_word = [this](const char* name, std::string_view word) {

@@ -49,6 +49,8 @@ struct TrialFacts {
   Attributes attributes;
   Note note;
   BestSoFar best;
+  std::vector<std::string> metrics;           // names of several; none: there is one
+  std::vector<std::optional<double>> values;  // of these; else the final ones
   std::optional<IntermediateValue> newest;
   double slot_seconds = 0;
   TrialActivity now;
@@ -66,8 +68,6 @@ void CopyPlain(const Trial& from, Trial& to) {
   to.study = from.study;
   to.number = from.number;
   to.state = from.state;
-  to.value = from.value;
-  to.other_values = from.other_values;
   to.reason = from.reason;
   to.last_output = from.last_output;
   to.created = from.created;
@@ -102,6 +102,18 @@ void FindPlaces(const Trial& trial, const Study& study, const View& view, TrialF
   facts.folder = TrialFolder(folder->second, study.spec.name, trial.number);
 }
 
+void FindValues(const Trial& trial, const StudySpec& spec, TrialFacts& facts) {
+  facts.metrics = MetricsOf(spec);
+  if (facts.metrics.empty()) {
+    if (trial.value) facts.values.push_back(trial.value);
+    facts.values.insert(facts.values.end(), trial.other_values.begin(), trial.other_values.end());
+    return;
+  }
+  for (std::size_t i = 0; i < facts.metrics.size(); ++i) {
+    facts.values.push_back(ValueOf(trial, spec, i));
+  }
+}
+
 void FindConstraints(const Trial& trial, const StudySpec& spec, TrialFacts& facts) {
   facts.infeasible = Infeasible(spec, trial);
   for (const Constraint& constraint : spec.constraints) {
@@ -121,7 +133,8 @@ TrialFacts FactsOf(const Trial& trial, const View& view) {
   facts.parameters = ParametersOf(trial, study);
   facts.attributes = ShownAttributes(trial, view.shows_secrets);
   facts.note = NoteOf(study.attributes.system, trial.id);
-  facts.best = BestOf(trial, study.spec.direction());
+  facts.best = BestOf(trial, study.spec);
+  FindValues(trial, study.spec, facts);
   if (!trial.values.empty()) facts.newest = trial.values.back();
   facts.slot_seconds = SlotSeconds(trial, view.now);
   facts.now = view.core.Activity(trial.id);
@@ -209,11 +222,8 @@ void PutTrial(JsonText& json, const TrialFacts& facts) {
   json.Member("state", WordOf(trial.state));
   json.Member("value", facts.best.value);
   json.Member("best_step", facts.best.step);
-  json.Key("values");
-  json.Array([&] {
-    if (trial.value) json.Value(*trial.value);
-    for (const double value : trial.other_values) json.Value(value);
-  });
+  json.Values("metrics", facts.metrics);
+  json.Values("values", facts.values);
   PutConstraints(json, facts);
   json.Member("reason", trial.reason);
   json.Member("last_output", trial.last_output);

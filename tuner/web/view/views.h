@@ -75,6 +75,7 @@ absl::StatusOr<std::string> DecisionsJson(const Source& source, const DecisionsW
 struct CurvesWanted {
   static constexpr std::size_t kMaxTrials = 300;
   static constexpr int kMaxWidth = 4096;
+  static constexpr std::int64_t kMaxObjective = 1000;
   enum class Axis { kStep, kTime, kProgress, kSlotSeconds };
 
   std::vector<TrialId> trials{};
@@ -82,7 +83,8 @@ struct CurvesWanted {
   Axis x = Axis::kStep;
   std::optional<double> from{}, to{};  // of the axis; none: as far as there are points
   int width = 1200;
-  bool log = false;  // the axis is of the logarithm
+  bool log = false;            // the axis is of the logarithm
+  std::int64_t objective = 0;  // which of the study's metrics, from 0
 };
 absl::StatusOr<std::string> CurvesJson(const Source& source, StudyId study,
                                        const CurvesWanted& wanted);

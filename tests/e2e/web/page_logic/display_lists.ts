@@ -108,8 +108,10 @@ export function displayLists(): Record<string, string> {
       paintLane(context, frame([0, 30], [108, 0], "linear", 108), STYLE, 2);
     }),
     parallel: parallel(),
-    front: Recorder.of((context) => paintFront(context, frame([0, 10], [0, 10]), STYLE, POINTS.map((one) => ({...one, onFront: one.id < 3})),
+    front: Recorder.of((context) => paintFront(context, frame([0, 10], [0, 10]), STYLE, POINTS.map((one) => ({...one, onFront: one.id < 3, infeasible: false})),
                                                frontEdge(POINTS.slice(0, 2), true, false))),
+    front_infeasible: Recorder.of((context) => paintFront(context, frame([0, 10], [0, 10]), STYLE,
+                                                           POINTS.slice(0, 2).map((one) => ({...one, onFront: false, infeasible: one.id < 2})), [])),
     spread: Recorder.of((context) => {
       paintSpread(context, frame([0, 10], [0, 1]), STYLE, spreadOf({value: [2, 5, 9], share: [0.5, 0.75, 1]}, false));
       paintSpread(context, frame([0, 10], [0, 1]), STYLE, spreadOf({value: [2, 5, 9], share: [0.5, 0.75, 1]}, true));

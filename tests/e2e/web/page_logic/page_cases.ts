@@ -1,7 +1,8 @@
 import type {Decision, Lanes, Study, TrialSpan} from "../../../../tuner/web/page/contract";
-import {differencesOf} from "../../../../tuner/web/page/pages/compare/differences";
+import {differencesOf, valueRows} from "../../../../tuner/web/page/pages/compare/differences";
 import {fileName} from "../../../../tuner/web/page/pages/study/download";
 import {changesGiven, fieldText, objectGiven, parametersGiven, wanted} from "../../../../tuner/web/page/pages/study/enqueue_fields";
+import {objectiveOf} from "../../../../tuner/web/page/pages/study/metric_choice";
 import {parametersOf} from "../../../../tuner/web/page/pages/study/parameters";
 import {logText} from "../../../../tuner/web/page/pages/trial/log_text";
 import {measuredSpeedups} from "../../../../tuner/web/page/pages/trial/measured";
@@ -28,6 +29,18 @@ test("what differs is found, also what only one has", () => {
   const found = differencesOf([{lr: 0.1, rule: "a", only: null}, {lr: 0.1, rule: "b"}], ["rule"]);
   equal(found.map(({name, differs}) => [name, differs]), [["rule", true], ["lr", false], ["only", true]]);
   equal(differencesOf([{constructor: 1}, {}], []).map(({values}) => values), [[1, undefined]]);
+});
+
+test("values of several metrics are compared by their names", () => {
+  const of = (values: (number | null)[], metrics: string[]) => ({value: values[0] ?? null, values, metrics});
+  equal(valueRows([of([1, null], ["loss", "ms"]), of([3, 4], ["loss", "ms"])]), [{name: "loss", values: [1, 3]}, {name: "ms", values: [null, 4]}]);
+  equal(valueRows([of([1, 2], ["loss", "ms"]), of([3, 4], ["loss", "mb"]), of([5], [])]),
+        [{name: "loss", values: [1, 3, 5]}, {name: "value 2", values: [2, 4, null]}]);
+  equal(valueRows([of([], [])]), [{name: "value", values: [null]}]);
+});
+
+test("a metric is one that the study has", () => {
+  equal([objectiveOf("1", 2), objectiveOf("2", 2), objectiveOf("x", 2), objectiveOf("", 2), objectiveOf("0", 0)], [1, 0, 0, 0, 0]);
 });
 
 test("file names are those of every file system", () => {

@@ -69,6 +69,9 @@ test("curves of a record are those of the best, on the axis that is asked for", 
   const of = (query: string) => ask<Curves>(`/api/view/studies/7/curves?${query}`).curves;
   equal(of("best=1").map((one) => one.trial_id), [12]);
   equal(of("").map((one) => one.trial_id), [12, 11]);
+  const others = {...record, other_curves: [[{trial_id: 14, trial: 3, state: "complete", points: 1, step: [4], at_ms: [1], slot_ms: [0], y: [9]}]]};
+  const second = answerOf(others as StudyRecord, "/api/view/studies/7/curves?objective=1") as Curves;
+  equal(second.curves.map((one) => [one.trial_id, one.x, one.y]), [[14, [4], [9]]]);
   const told = {...record.trials, columns: {...record.trials.columns, infeasible: [null, null, 1, 0]}, words: {...record.trials.words, infeasible: ["no", "yes"]}};
   const kept = answerOf({...record, trials: told}, "/api/view/studies/7/curves") as Curves;
   equal(kept.curves.map((one) => one.trial_id), [11, 12]);

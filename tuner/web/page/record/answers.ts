@@ -68,9 +68,10 @@ function clonesOf(all: TrialColumns, number: number): TrialAnswer["clones"] {
 }
 
 /** The best first, and last those that break a constraint; those without a number are left out. */
-function bestOf(record: StudyRecord, most: number): number[] {
-  const {id = [], value = [], infeasible = []} = record.trials.columns;
-  const sign = record.study.direction === "maximize" ? -1 : 1;
+function bestOf(record: StudyRecord, most: number, objective: number): number[] {
+  const {id = [], infeasible = []} = record.trials.columns;
+  const value = record.trials.columns[objective === 0 ? "value" : `values:${objective}`] ?? [];
+  const sign = record.study.directions[objective] === "maximize" ? -1 : 1;
   const yes = record.trials.words["infeasible"]?.indexOf("yes") ?? -1;
   const ranked = id.map((one, at) => [one as number, value[at] ?? NaN, infeasible[at] === yes ? 1 : 0] as const)
     .filter(([, of]) => Number.isFinite(of));
@@ -109,11 +110,12 @@ function curveOf(recorded: RecordedCurve, axis: string, log: boolean): {x: numbe
 
 function curvesOf(record: StudyRecord, query: URLSearchParams): Curves {
   const named = query.get("trials");
-  const ids = named ? named.split(",").map(Number) : bestOf(record, Number(query.get("best") ?? BEST));
+  const objective = Number(query.get("objective") ?? 0);
+  const ids = named ? named.split(",").map(Number) : bestOf(record, Number(query.get("best") ?? BEST), objective);
   const axis = query.get("x") ?? "step";
   const log = query.get("xlog") === "1";
   const width = Number(query.get("width") ?? WIDTH);
-  const byId = new Map(record.curves.map((curve) => [curve.trial_id, curve]));
+  const byId = new Map((objective === 0 ? record.curves : record.other_curves?.[objective - 1] ?? []).map((curve) => [curve.trial_id, curve]));
   const found = ids.flatMap((id) => {
     const recorded = byId.get(id);
     return recorded === undefined ? [] : [{recorded, ...curveOf(recorded, axis, log)}];
@@ -138,5 +140,5 @@ function curvesOf(record: StudyRecord, query: URLSearchParams): Curves {
       goodput: figures(recorded.goodput), batch_size: figures(recorded.batch_size),
     };
   });
-  return {version, revision, incarnation, x: axis, metric: record.study.metric, curves};
+  return {version, revision, incarnation, x: axis, metric: record.study.metrics?.[objective] ?? record.study.metric, curves};
 }

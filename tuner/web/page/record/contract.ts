@@ -78,6 +78,8 @@ export interface StudyRecord {
   lanes: Lanes;
   decisions: Decisions;
   curves: RecordedCurve[];
+  /** Those of the second metric and of further ones. */
+  other_curves?: RecordedCurve[][];
   facts: Trial[];
   /** What is worked out of its complete trials, by "what". */
   analyses: Record<string, unknown>;

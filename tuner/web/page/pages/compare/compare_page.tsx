@@ -14,12 +14,13 @@ import {PartBar, Swatch} from "../../table/cells";
 import {parseIds} from "../../table/trials_view";
 import {addressOf, go, setQuery, usePlace, useQuery, useRange} from "../../url";
 import {AxisChoice, useAxis} from "../study/axis_choice";
+import {useMetric} from "../study/metric_choice";
 import {canBeLog} from "../study/curve_set";
 import {CurvesPlot} from "../study/curves_plot";
 import {usePictureButton} from "../study/picture";
 import {useCurves} from "../study/use_curves";
 import {valueText} from "../trial/trial_facts";
-import {differencesOf} from "./differences";
+import {differencesOf, valueRows} from "./differences";
 
 /** So many columns can be read. */
 const MOST = 20;
@@ -91,22 +92,24 @@ function StudyCurves({study: id, trials, colors, hovered, onHover}: StudyCurvesP
   const [view, setView] = useRange(`zoom${id}`);
   const key = trials.map((trial) => trial.id).join(",");
   const ids = useMemo(() => parseIds(key), [key]);
-  const {curves, error} = useCurves({study: id, axis, xlog: false, best: 0, trials: ids, view}, 0);
+  const metric = useMetric(study.data);
+  const {curves, error} = useCurves({study: id, axis, xlog: false, objective: metric.objective, best: 0, trials: ids, view}, 0);
   const chosen = useMemo(() => new Set(ids), [ids]);
   const [picture, pictureButton] = usePictureButton(`${study.data?.name ?? "study"}-compared`);
   if (study.data === null) return study.error === null ? null : <Problem error={study.error} what="The study" />;
   const possible = canBeLog(curves.map((curve) => curve.y));
-  const {metric, direction, name} = study.data;
+  const {name} = study.data;
   return (
     <section className="panel" aria-label={`Curves of ${visible(name)}`} ref={picture}>
       <h2>Curves of <Link to={addressOf.study(id, {chosen: key})}><Name of={name} most={40} /></Link></h2>
       {error !== null && <Problem error={error} what="Curves" />}
       <CurvesPlot
-        label={`${metric ?? "value"} of the compared trials`} curves={curves} metric={metric ?? "value"}
-        maximize={direction === "maximize"} axis={axis} xlog={false} ylog={logs === "y" && possible} whole smooth={false}
+        label={`${metric.name} of the compared trials`} curves={curves} metric={metric.name}
+        maximize={metric.maximize} axis={axis} xlog={false} ylog={logs === "y" && possible} whole smooth={false}
         height={260} view={view} onView={setView} chosen={chosen} best={null} colors={colors} hovered={hovered} onHover={onHover} onOpen={(curve) => go(addressOf.trial(id, curve.trial))}
         tools={
           <>
+            {metric.choice}
             <AxisChoice axis={axis} onAxis={setAxis} onView={setView} />
             <button type="button" aria-pressed={logs === "y" && possible} disabled={!possible}
                     onClick={() => setLogs(logs === "y" ? "" : "y")}>log y</button>
@@ -175,8 +178,9 @@ function Table({trials, severalStudies, colors, hovered, onHover, onRemove}: Tab
           <tbody>
             {severalStudies && row("study", (trial) => <Name of={trial.study} most={24} />)}
             {row("state", (trial) => <State of={trial.state} />)}
-            {row("value", (trial) =>
-              (trial.values.length > 1 ? trial.values : [trial.value]).map((value) => number(value, 4)).join(", "))}
+            {valueRows(trials).map(({name, values}) => (
+              <tr key={name}><th scope="row"><Name of={name} most={40} /></th>{trials.map((trial, i) => cell(trial, number(values[i], 4), true))}</tr>
+            ))}
             {trials.some((trial) => trial.infeasible !== null) && row("infeasible", (trial) =>
               trial.infeasible === null ? "–" : <Infeasible of={trial.infeasible} />)}
             {shown.map((one) => (

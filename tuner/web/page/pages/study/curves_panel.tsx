@@ -11,6 +11,7 @@ import {AxisChoice, useAxis} from "./axis_choice";
 import {linksOf} from "./curve_links";
 import {canBeLog} from "./curve_set";
 import {CurvesPlot} from "./curves_plot";
+import {useMetric} from "./metric_choice";
 import {useNewestKeys} from "./newest_keys";
 import {usePictureButton} from "./picture";
 import {useCurves} from "./use_curves";
@@ -30,6 +31,7 @@ interface CurvesPanelProps {
 export function CurvesPanel({study, row, trials, hovered, onHover, onOpen}: CurvesPanelProps) {
   const {query} = usePlace();
   const [axis, setAxis] = useAxis();
+  const metric = useMetric(study);
   const [top, setTop] = useQuery("top", "20");
   const [smoothing, setSmoothing] = useQuery("smooth", "0");
   const [logs, setLogs] = useQuery("log", "");
@@ -41,7 +43,7 @@ export function CurvesPanel({study, row, trials, hovered, onHover, onOpen}: Curv
   const xlog = logs.includes("x") && axis !== "time";
   const weight = Math.max(0, Math.min(0.99, Number(smoothing) || 0));
   const best = top === "chosen" ? 0 : Math.max(1, Math.min(300, Number(top) || 20));
-  const {curves, error} = useCurves({study: study.id, axis, xlog, best, trials: [...chosen], view}, weight);
+  const {curves, error} = useCurves({study: study.id, axis, xlog, objective: metric.objective, best, trials: [...chosen], view}, weight);
   const links = useMemo(() => (axis === "step" ? linksOf(curves, trials.store) : []),
                         [axis, curves, trials.store, trials.version]); // eslint-disable-line react-hooks/exhaustive-deps
   const possible = canBeLog(curves.map((curve) => curve.y));
@@ -56,6 +58,7 @@ export function CurvesPanel({study, row, trials, hovered, onHover, onOpen}: Curv
   const [picture, pictureButton] = usePictureButton(`${study.name}-curves`);
   const tools = (
     <>
+      {metric.choice}
       <AxisChoice axis={axis} onAxis={setAxis} onView={setView} without={row.kind === "ask" ? "slot_seconds" : undefined} />
       <label className="tool">
         show{" "}
@@ -85,8 +88,8 @@ export function CurvesPanel({study, row, trials, hovered, onHover, onOpen}: Curv
       </header>
       {error !== null && <Problem error={error} what="Curves" />}
       {none !== null ? <p className="empty">{none}</p> : (
-        <CurvesPlot label={`${study.metric ?? "value"} of the trials`} curves={curves} metric={study.metric ?? "value"}
-                    maximize={study.direction === "maximize"} axis={axis} xlog={xlog} ylog={ylog} whole={range === "all"}
+        <CurvesPlot label={`${metric.name} of the trials`} curves={curves} metric={metric.name}
+                    maximize={metric.maximize} axis={axis} xlog={xlog} ylog={ylog} whole={range === "all"}
                     smooth={weight > 0} height={320} view={view}
                     onView={setView} chosen={chosen} best={row.best?.trial_id ?? null} hovered={hovered} onHover={onHover}
                     onOpen={(curve) => onOpen(curve.trial)} links={links} tools={tools} />

@@ -13,10 +13,12 @@ import {Lanes} from "../../plot/lanes";
 import {record} from "../../record/record";
 import {useAnswer, useOverview} from "../../store";
 import {keptOf} from "../../table/kept";
+import {useTrialsView} from "../../table/trials_view";
 import {type Trials, useTrials} from "../../table/use_trials";
 import {addressOf, go, setQuery, useQuery} from "../../url";
 import {useCopy} from "./clipboard";
 import {AnalysisTab} from "./analysis/analysis_tab";
+import {FrontPanel} from "./analysis/front_panel";
 import {ComparisonTab} from "./analysis/comparison_tab";
 import {WhatIfTab} from "./analysis/what_if_tab";
 import {CurvesPanel} from "./curves_panel";
@@ -117,6 +119,7 @@ function OverviewTab({study, row, overview, trials}: OverviewTabProps) {
   const onPool = row.kind !== "ask";
   return (
     <>
+      {study.directions.length > 1 && <Fronts study={study} row={row} trials={trials} onOpen={open} />}
       <div className={onPool ? "study-pictures" : undefined}>
         <CurvesPanel study={study} row={row} trials={trials} hovered={hovered} onHover={setHovered} onOpen={open} />
         {onPool && <PromisePanel study={study} trials={trials} hovered={hovered} onHover={setHovered} onOpen={open} />}
@@ -127,6 +130,14 @@ function OverviewTab({study, row, overview, trials}: OverviewTabProps) {
                    onHover={setHovered} />
     </>
   );
+}
+
+/** Of those that the table's filters leave. */
+function Fronts({study, row, trials, onOpen}: {study: Study; row: StudyRow; trials: Trials; onOpen: (trial: number) => void}) {
+  const {store, version} = trials;
+  const {conditions} = useTrialsView(study, row.kind, store, version);
+  const rows = useMemo(() => store.filter(conditions), [store, version, conditions]); // eslint-disable-line react-hooks/exhaustive-deps
+  return <FrontPanel study={study} trials={trials} rows={rows} onOpen={onOpen} />;
 }
 
 /** What is pointed at elsewhere does not concern it. */

@@ -15,6 +15,8 @@ export interface CurvesQuestion {
   study: number;
   axis: XAxis;
   xlog: boolean;
+  /** Of which of the study's metrics, from 0. */
+  objective: number;
   /** So many of the best. */
   best: number;
   /** These, beside the best. */
@@ -23,9 +25,9 @@ export interface CurvesQuestion {
 }
 
 function addressOfCurves(question: CurvesQuestion, which: string, part: boolean): string {
-  const {study, axis, xlog, view} = question;
+  const {study, axis, xlog, view, objective} = question;
   const range = part && view !== null ? `&from=${view[0]}&to=${view[1]}` : "";
-  return `/api/view/studies/${study}/curves?${which}&x=${askedAxis(axis)}&width=${WIDTH}${xlog ? "&xlog=1" : ""}${range}`;
+  return `/api/view/studies/${study}/curves?${which}&x=${askedAxis(axis)}&width=${WIDTH}${xlog ? "&xlog=1" : ""}${objective > 0 ? `&objective=${objective}` : ""}${range}`;
 }
 
 /** The last answer stays in sight until the next is there. */
@@ -80,7 +82,7 @@ export function useCurves(question: CurvesQuestion, weight: number): CurvesRead 
     const byId = new Map<number, ShownCurve>();
     for (const answer of answers.slice(0, 2)) {
       if (answer === null || answer.x !== askedAxis(axis)) continue;
-      for (const one of answer.curves) byId.set(one.trial_id, shownCurve(one, axis, weight, newer.get(one.trial_id)));
+      for (const one of answer.curves) byId.set(one.trial_id, shownCurve(one, axis, weight, question.objective === 0 ? newer.get(one.trial_id) : undefined));
     }
     for (const answer of answers.slice(2)) {
       if (answer === null || answer.x !== askedAxis(axis)) continue;
@@ -90,7 +92,7 @@ export function useCurves(question: CurvesQuestion, weight: number): CurvesRead 
       }
     }
     return [...byId.values()].filter((curve) => curve.x.length > 0);
-  }, [...answers, axis, weight, version]); // eslint-disable-line react-hooks/exhaustive-deps
+  }, [...answers, axis, weight, version, question.objective]); // eslint-disable-line react-hooks/exhaustive-deps
   return {curves, answer: whole.data ?? chosen.data, error: whole.error ?? chosen.error};
 }
 

@@ -4,6 +4,7 @@ import type {Study, Trial} from "../../contract";
 import {count, duration, number, time, visible} from "../../format";
 import {Name} from "../../parts/name";
 import {store} from "../../store";
+import {objectiveName} from "../../table/columns";
 import {Fact} from "../study/definition";
 
 export function TrialFacts({trial, study, onPool}: {trial: Trial; study: Study; onPool: boolean}) {
@@ -12,7 +13,7 @@ export function TrialFacts({trial, study, onPool}: {trial: Trial; study: Study; 
   return (
     <div className="tiles">
       {several ? trial.values.map((value, i) => (
-        <Tile key={i} value={number(value, 4)} what={`objective ${i + 1}, ${study.directions[i] ?? ""}`} />
+        <Tile key={i} value={number(value, 4)} what={`${visible(objectiveName(study, i))}, ${study.directions[i] ?? ""}d`} />
       )) : <Tile value={number(trial.value, 4)} what={visible(study.metric ?? "value")} />}
       <Constraints trial={trial} />
       <Tile value={count(trial.step)} what="step" />

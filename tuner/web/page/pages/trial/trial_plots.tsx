@@ -10,6 +10,7 @@ import {addressOf, go, useQuery, useRange} from "../../url";
 import {AxisChoice, useAxis} from "../study/axis_choice";
 import {canBeLog, shownCurve} from "../study/curve_set";
 import {CurvesPlot} from "../study/curves_plot";
+import {useMetric} from "../study/metric_choice";
 import {usePictureButton} from "../study/picture";
 import {useCurves} from "../study/use_curves";
 import {numberOf} from "../../table/trials_store";
@@ -24,13 +25,15 @@ export function TrialCurve({trial, study}: {trial: Trial; study: Study}) {
   const trials = useMemo(() => [trial.id], [trial.id]);
   const only = useMemo(() => new Set(trials), [trials]);
   const weight = Math.max(0, Math.min(0.99, Number(smoothing) || 0));
-  const {curves, answer, error} = useCurves({study: study.id, axis, xlog: false, best: 0, trials, view}, weight);
+  const metric = useMetric(study);
+  const {curves, answer, error} = useCurves({study: study.id, axis, xlog: false, objective: metric.objective, best: 0, trials, view}, weight);
   const possible = canBeLog(curves.map((curve) => curve.y));
   const [picture, pictureButton] = usePictureButton(`${study.name}-trial-${trial.number}`);
   if (curves.length === 0 && answer !== null) {
     return (
       <section className="panel" aria-label="Curve">
         <h2>Curve</h2>
+        {metric.choice}
         <p className="empty">{study.metric === null ? "It has no metric, and so no curve." : "It has reported no value."}</p>
       </section>
     );
@@ -40,11 +43,12 @@ export function TrialCurve({trial, study}: {trial: Trial; study: Study}) {
       <h2>Curve</h2>
       {error !== null && <Problem error={error} what="The curve" />}
       <CurvesPlot
-        label={`${study.metric ?? "value"} of trial ${trial.number}`} curves={curves} metric={study.metric ?? "value"}
-        maximize={study.direction === "maximize"} axis={axis} xlog={false} ylog={logs === "y" && possible} whole={false} smooth={weight > 0} height={HEIGHT} view={view}
+        label={`${metric.name} of trial ${trial.number}`} curves={curves} metric={metric.name}
+        maximize={metric.maximize} axis={axis} xlog={false} ylog={logs === "y" && possible} whole={false} smooth={weight > 0} height={HEIGHT} view={view}
         onView={setView} chosen={only} best={null} hovered={null} onHover={() => undefined} onOpen={() => undefined}
         tools={
           <>
+            {metric.choice}
             <AxisChoice axis={axis} onAxis={setAxis} onView={setView} />
             <label className="tool">
               smooth{" "}
