@@ -1,6 +1,6 @@
 """Runs Optuna's samplers on studies of several objectives, of bench_objective_trials, on virtual time and without pruning:
 
-    optuna_objectives.py PROGRAM FOLDER OUT.json TRIALS SLOTS SEEDS [PROBLEM...]
+    optuna_objectives.py PROGRAM FOLDER OUT.json SLOTS SEEDS PROBLEM:TRIALS...
 
 So many slots run one trial each, and a trial is asked for when a slot is free. By sampler, problem and seed OUT has the
 slot-seconds of all trials and the hypervolume of those that had ended after each tenth of them. What OUT has is not run
@@ -71,14 +71,17 @@ def run(evaluator, problem, sampler, trials, slots, seed):
 
 
 def main():
-    program, folder, out, trials, slots, seeds, *chosen = sys.argv[1:]
+    program, folder, out, slots, seeds, *chosen = sys.argv[1:]
     lines = subprocess.run([program, folder, "problems"], check=True, capture_output=True, text=True).stdout
-    problems = [problem for problem in map(json.loads, lines.splitlines()) if not chosen or problem["name"] in chosen]
+    known = {problem["name"]: problem for problem in map(json.loads, lines.splitlines())}
     path = pathlib.Path(out)
-    record = json.loads(path.read_text()) if path.exists() else {"trials": int(trials), "slots": int(slots), "volumes": {}}
-    assert (record["trials"], record["slots"]) == (int(trials), int(slots)), f"{path} is of other trials or slots"
+    record = json.loads(path.read_text()) if path.exists() else {"trials": {}, "slots": int(slots), "volumes": {}}
+    assert record["slots"] == int(slots), f"{path} is of {record['slots']} slots"
     record["versions"] = {name: importlib.metadata.version(name) for name in ("optuna", "numpy", "scipy")}
-    for problem in problems:
+    for name_and_trials in chosen:
+        name, trials = name_and_trials.split(":")
+        problem = known[name]
+        assert record["trials"].setdefault(name, int(trials)) == int(trials), f"{path} is of other trials of {name}"
         evaluated = {name: record["volumes"].setdefault(name, {}).setdefault(problem["name"], []) for name in SAMPLERS}
         for name, sampler in SAMPLERS.items():
             for seed in range(len(evaluated[name]), int(seeds)):
