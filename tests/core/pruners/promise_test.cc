@@ -95,6 +95,41 @@ TEST(PromisePruner, KeepsManyEqualTrials) {
   EXPECT_NE(JudgePromise({}, others, {0.5}).action, PruneAction::kPrune);
 }
 
+// What is judged: one of three young trials of two objectives that are alike, beside ten complete
+// ones on a front and thirty behind it.
+PruneVerdict JudgeYoungBesideAFront(const Options& options) {
+  Curves first;
+  Curves second;
+  const auto add = [&](double a, double b, std::int64_t steps, double start = 1.5) {
+    first.Add(Falling(a, start - a, 0.8, steps), steps == kWholeSteps);
+    second.Add(Falling(b, start - b, 0.8, steps), steps == kWholeSteps);
+  };
+  for (int i = 0; i < 10; ++i) add(0.01 * i * i, 0.01 * (9 - i) * (9 - i), kWholeSteps);
+  for (int i = 0; i < 30; ++i) add(0.2 + 0.03 * i, 1.1 - 0.03 * i, kWholeSteps);
+  for (int i = 0; i < 3; ++i) add(0.7, 0.7, 1, 1.55);
+  std::vector<std::vector<std::vector<IntermediateValue>>> others;
+  for (const Curve& curve : second.all())
+    others.push_back({{curve.points.begin(), curve.points.end()}});
+  std::vector<Curve> curves = first.all();
+  for (std::size_t i = 0; i < curves.size(); ++i) curves[i].others = others[i];
+  const std::vector<Direction> directions{Direction::kMinimize};
+  const auto pruner = MakePruner("promise", options);
+  EXPECT_TRUE(pruner.ok()) << pruner.status();
+  return (*pruner)->Judge({.direction = Direction::kMinimize,
+                           .trial = curves.back(),
+                           .others = std::span(curves).first(curves.size() - 1),
+                           .max_step = kWholeSteps,
+                           .other_directions = directions});
+}
+
+TEST(PromisePruner, OfALargeFrontNoMoreIsRisked) {
+  EXPECT_NE(JudgeYoungBesideAFront({{"threshold", 0.99}}).action, PruneAction::kPrune);
+  // As much as the front's ten trials were counted as.
+  const PruneVerdict verdict = JudgeYoungBesideAFront({{"threshold", 0.99}, {"risk", 0.9}});
+  EXPECT_EQ(verdict.action, PruneAction::kPrune);
+  EXPECT_THAT(verdict.reason, HasSubstr("% chance to end on the Pareto front (needs 99 %)"));
+}
+
 // Six trials under way of which the last is judged, with chances between nothing and certainty;
 // each reports a step in `pace_s` seconds.
 struct Race {

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "tuner/core/samplers/sampler.h"
+#include "tuner/core/samplers/tpe/split.h"
 
 namespace espalier {
 namespace {
@@ -263,6 +264,40 @@ TEST(Tpe, DrawsNearTheFrontOfSeveralObjectives) {
     near += x > 0.25 && x < 0.55 && y < 0.2 ? 1 : 0;
   }
   EXPECT_GT(near, 60);
+}
+
+// Trials that run to their end beside many that are pruned are chosen already; were the share one
+// of all, each of them would be good.
+TEST(TpeSplit, WithSeveralObjectivesTheShareIsOfCompleteTrials) {
+  const SearchSpace space =
+      *SearchSpace::FromJson(R"({"x": {"_type": "uniform", "_value": [0, 1]}})");
+  const Parameters parameters{{"x", 0.5}};
+  std::deque<std::vector<double>> others;
+  std::vector<Observation> ended;
+  for (std::int64_t i = 0; i < 200; ++i) {
+    const bool pruned = i % 10 != 0;
+    Observation trial{.trial_number = i,
+                      .parameters = &parameters,
+                      .value = static_cast<double>(i),
+                      .pruned = pruned,
+                      .last_step = pruned ? 1 : 10};
+    others.push_back({static_cast<double>(i)});
+    if (!pruned) trial.other_values = others.back();
+    ended.push_back(trial);
+  }
+  const std::vector<Direction> directions{Direction::kMinimize};
+  const SamplerInput input{.space = space,
+                           .direction = Direction::kMinimize,
+                           .ended = ended,
+                           .running = {},
+                           .trial_number = 200,
+                           .other_directions = directions};
+  std::vector<std::size_t> good;
+  const auto split = samplers::SplitTrials(input, {.gamma = 0.1});
+  for (std::size_t i = 0; i < split.sides.size(); ++i) {
+    if (split.sides[i] == samplers::TpeSplit::Side::kGood) good.push_back(i);
+  }
+  EXPECT_EQ(good, (std::vector<std::size_t>{0, 10}));
 }
 
 }  // namespace

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <optional>
 #include <span>
 #include <string>
@@ -80,9 +79,9 @@ double TogetherUpTo(double own, std::span<const Curve> curves, std::span<const d
 // first report, and again each time that its step has grown by a sixteenth. Values that are not
 // numbers are passed over, until three in a row end it.
 //
-// With several objectives a trial's promise is the chance that it ends on their Pareto front, and
-// the k best together are as many as the front is expected to have. Never ended is then a trial
-// that no other one dominates by the values of a step up to that one.
+// With several objectives a trial's promise is the chance that it ends on their Pareto front, and k
+// is 1: the bar is the chance to lose one trial of the front, however many that has. Never ended is
+// then a trial that no other one dominates by the values of a step up to that one.
 class PromisePruner : public Pruner {
  public:
   explicit PromisePruner(PromiseSettings settings) : settings_(settings) {}
@@ -116,8 +115,8 @@ class PromisePruner : public Pruner {
     const double lenience = Lenience(input, curves[static_cast<std::size_t>(leader)]);
     const double alone_needed = settings_.threshold / lenience;
     const bool of_front = !options.other_directions.empty();
-    const double best = of_front ? std::accumulate(promise.begin(), promise.end(), 0.0)
-                                 : static_cast<double>(options.best_k);
+    // A front has many trials, most of which have ended: what counts is to lose one of it.
+    const double best = of_front ? 1 : static_cast<double>(options.best_k);
     const double together_needed = settings_.risk * BySize(input) * best / lenience;
     if (own >= alone_needed || together >= together_needed) return {};
     if (of_front) {

@@ -138,9 +138,11 @@ TpeSplit SplitTrials(const SamplerInput& input, const SplitSettings& settings) {
   split.results = standings.complete.size() + standings.pruned.size() + standings.infeasible.size();
   split.sides.assign(input.ended.size(),
                      settings.failed ? TpeSplit::Side::kBad : TpeSplit::Side::kNeither);
-  const auto share =
-      static_cast<std::size_t>(std::ceil(settings.gamma * static_cast<double>(split.results)));
   const bool one = input.objectives() == 1;
+  const std::size_t whole = split.results - standings.pruned.size();
+  const std::size_t counted = !one && whole > 0 ? whole : split.results;
+  const auto share =
+      static_cast<std::size_t>(std::ceil(settings.gamma * static_cast<double>(counted)));
   std::size_t room = std::min(split.results, one ? std::min(share, settings.most_good) : share);
   const auto take = [&](std::vector<Ranked>& trials, bool by_fronts) {
     for (const Ranked& trial : trials) split.sides[trial.index] = TpeSplit::Side::kBad;

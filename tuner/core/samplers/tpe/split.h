@@ -24,10 +24,12 @@ struct TpeSplit {
 
 // Good is the given share of the trials with a result: first complete ones, then pruned ones by
 // how far they came and then by value, then those that break constraints by how much in all. With
-// several objectives complete trials come by their fronts, and of the front that is good in part
-// those that dominate the most volume together (Ozaki et al. 2022: Multiobjective Tree-Structured
-// Parzen Estimator, section 4.2). A complete trial without a number for each objective, or with an
-// infinity that would be better than every number, has failed.
+// several objectives pruned ones do not count for the share if there are others, so that those that
+// a pruner has let run are not all good beside many that it has ended; they come by their fronts,
+// and of the front that is good in part those that dominate the most volume together (Ozaki et al.
+// 2022: Multiobjective Tree-Structured Parzen Estimator, section 4.2). A complete trial without a
+// number for each objective, or with an infinity that would be better than every number, has
+// failed.
 TpeSplit SplitTrials(const SamplerInput& input, const SplitSettings& settings);
 
 }  // namespace espalier::samplers
