@@ -458,23 +458,19 @@ TEST_F(ZygotesTest, OrphansThatAreAdoptedBesideAReplicaAreReaped) {
   Write("program.py", "");
   Write("orphans.py",
         "import os\n"
-        "def before():\n"
+        "def after_in_child():\n"
         "    try:\n"
         "        os.mkdir('" +
             (folder_ / "once").string() +
             "')\n"
             "    except FileExistsError:\n"
             "        return\n"
-            "    child = os.fork()\n"
-            "    if child == 0:\n"
-            "        if os.fork() == 0:\n"
-            "            os.setsid()\n"
-            "            os.execvp('sh', ['sh', '-c', 'read x < " +
+            "    if os.fork() == 0:\n"
+            "        os.setsid()\n"
+            "        os.execvp('sh', ['sh', '-c', 'read x < " +
             (folder_ / "end").string() +
             "'])\n"
-            "        os._exit(0)\n"
-            "    os.waitpid(child, 0)\n"
-            "os.register_at_fork(before=before)\n");
+            "os.register_at_fork(after_in_child=after_in_child)\n");
   LaunchOrder order = Order({"python3", "program.py"});
   order.environment["PYTHONPATH"] += ":" + folder_.string();
   Zygotes zygotes(Options({"orphans"}));
