@@ -154,6 +154,7 @@ def _fork(agent):
     except OSError:
         between = -1
     if between == 0:
+        between = os.getpid()
         try:
             replica = os.fork()
         except BaseException:
@@ -163,7 +164,7 @@ def _fork(agent):
             agent.close()
             os._exit(_wait_for_order(zygote, ordered, orphan) if replica > 0 else _CANNOT_FORK)
         os.close(orphan)
-        return _take_order(agent, order, orphaned)
+        return _take_order(agent, order, orphaned, between)
     for end in (ordered, order, orphaned, orphan):
         os.close(end)
     ended = _CANNOT_FORK
@@ -192,9 +193,8 @@ def _wait_for_order(zygote, ordered, orphan):
     return 0 if said == _ORDERED else _AGENT_GONE if said == _NOBODY_ASKS else _LOST
 
 
-def _take_order(agent, order, orphaned):
+def _take_order(agent, order, orphaned, between):
     """In the replica. Where the processes above it have ended it is nobody's."""
-    between = os.getppid()
     news, _, _ = select.select([agent, orphaned], [], [], _SOON_S)
     if not news:
         _do_first_things()
