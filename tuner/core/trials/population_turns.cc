@@ -34,4 +34,18 @@ std::int64_t WaitingBehind(const TunerState& state, const PoolState& pool, const
   return waiting;
 }
 
+std::optional<std::int64_t> LeastWaiting(const TunerState& state, const PoolState& pool,
+                                         const Study& study) {
+  if (study.counted() < study.spec.max_trials) return 0;
+  std::optional<std::int64_t> least;
+  for (const auto& [id, live] : pool.live) {
+    const Trial& trial = *live.trial;
+    if (trial.study != study.id || trial.state == TrialState::kRunning) continue;
+    if (pool.groups.contains(id)) continue;  // it is about to start
+    const std::int64_t compared = ComparedAt(study.spec.population, StepOfMember(state, trial));
+    least = std::min(least.value_or(compared), compared);
+  }
+  return least;
+}
+
 }  // namespace espalier

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "tuner/core/pool/pool_state.h"
 #include "tuner/core/state/change.h"
@@ -15,5 +16,10 @@ std::int64_t StepOfMember(const TunerState& state, const Trial& trial);
 // interval or more behind `step`.
 std::int64_t WaitingBehind(const TunerState& state, const PoolState& pool, const Study& study,
                            std::int64_t step);
+
+// Up to which multiple of the interval the one of them has been compared that is furthest behind,
+// however far the others are. None: nobody waits.
+std::optional<std::int64_t> LeastWaiting(const TunerState& state, const PoolState& pool,
+                                         const Study& study);
 
 }  // namespace espalier

@@ -11,6 +11,7 @@
 #include "base/check.h"
 #include "base/protocol.h"
 #include "tuner/core/groups/size_restarts.h"
+#include "tuner/core/population/truncation.h"
 #include "tuner/core/state/refusals.h"
 #include "tuner/core/state/study_facts.h"
 #include "tuner/core/trials/population_turns.h"
@@ -446,12 +447,12 @@ void Trials::UpdateHeld(const Study& study) {
 
 // Of those that do not run, the ones that are furthest behind are never held.
 void Trials::AskPopulation(const Study& study) {
+  const std::optional<std::int64_t> least = LeastWaiting(turn_.state(), pool_, study);
   for (const auto& [id, live] : pool_.live) {
     const Trial& trial = *live.trial;
     if (trial.study != study.id) continue;
-    const std::int64_t step = StepOfMember(turn_.state(), trial);
-    if (trial.state == TrialState::kPaused &&
-        WaitingBehind(turn_.state(), pool_, study, step) > 0) {
+    if (trial.state == TrialState::kPaused && least &&
+        ComparedAt(study.spec.population, StepOfMember(turn_.state(), trial)) > *least) {
       held_for_others_.insert(id);
     } else {
       held_for_others_.erase(id);
