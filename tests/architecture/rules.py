@@ -269,9 +269,9 @@ WALLS = {
     # Seconds of compiling for each source that includes it.
     "linear algebra": {
         "includes": r"^(unsupported/)?Eigen/",
-        "sources": ["tuner/core/samplers"],
+        "sources": ["tuner/core/samplers", "tuner/core/population"],
         "headers": ["tuner/core/samplers/cma_es.h", "tuner/core/samplers/cma_margin.h",
-                    "tuner/core/samplers/gp"],
+                    "tuner/core/samplers/gp", "tuner/core/population/time_varying_process.h"],
     },
     "log": {
         "includes": r"^(spdlog|fmt)/",

@@ -39,6 +39,15 @@ TEST(ParseStudyErrors, NameFileKeyValueAndRemedy) {
             R"(study.json: "trials": needs an integer >= 1, got -3)");
 }
 
+TEST(ParseStudyErrors, SayHowAPopulationExplores) {
+  const std::string population = R"("population": {"interval": 5, "parameters": ["lr"], )";
+  EXPECT_EQ(With(population + R"("explore": "pb3"})"),
+            R"(study.json: "population.explore": needs "perturb" or "pb2", got "pb3")");
+  EXPECT_EQ(With(population + R"("explore": "pb2", "factors": [0.8]})"),
+            R"(study.json: "population.explore": needs "perturb" where "factors" is given, )"
+            R"(got "pb2")");
+}
+
 TEST(ParseStudyErrors, RefuseAClientsFiles) {
   const std::string json = R"({"name": "a", "ask_and_tell": true, "search_space": "/etc/passwd"})";
   const absl::Status refused = ParseStudy(json, "study", "/", SpaceFiles::kRefused).status();

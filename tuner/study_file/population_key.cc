@@ -29,6 +29,24 @@ absl::Status ReadNames(const KeyValue& value, std::vector<std::string>& names) {
   return absl::OkStatus();
 }
 
+// How a member explores, and the keys that are of one way alone.
+absl::Status ReadExplore(const KeyValue& value, const Json& population, Explore& explore) {
+  std::string word;
+  ESPALIER_RETURN_IF_ERROR(value.Text(kMaxNameBytes, word));
+  if (word == "perturb") {
+    explore = Explore::kPerturb;
+    return absl::OkStatus();
+  }
+  if (word != "pb2") return value.Needs(R"("perturb" or "pb2")");
+  explore = Explore::kPb2;
+  for (const char* other : {"resample_probability", "factors"}) {
+    if (population.contains(other)) {
+      return value.Needs(absl::StrCat("\"perturb\" where \"", other, "\" is given"));
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status ReadFactors(const KeyValue& value, std::vector<double>& factors) {
   const Json& json = value.json();
   if (!json.is_array() || json.empty() || json.size() > kMostFactors) {
@@ -49,8 +67,8 @@ absl::Status ReadPopulation(const KeyValue& value, StudySpec& spec) {
   if (!json.is_object()) {
     return value.Needs(R"(an object like {"interval": 5, "parameters": ["lr"]})");
   }
-  ESPALIER_RETURN_IF_ERROR(value.CheckKeys(std::array<std::string_view, 5>{
-      "interval", "quantile", "parameters", "resample_probability", "factors"}));
+  ESPALIER_RETURN_IF_ERROR(value.CheckKeys(std::array<std::string_view, 6>{
+      "interval", "quantile", "parameters", "explore", "resample_probability", "factors"}));
   PopulationSpec population;
   for (const char* needed : {"interval", "parameters"}) {
     if (!json.contains(needed)) {
@@ -65,6 +83,8 @@ absl::Status ReadPopulation(const KeyValue& value, StudySpec& spec) {
       ESPALIER_RETURN_IF_ERROR(own.Integer(1, kMaxCount, population.interval));
     } else if (name == "parameters") {
       ESPALIER_RETURN_IF_ERROR(ReadNames(own, population.parameters));
+    } else if (name == "explore") {
+      ESPALIER_RETURN_IF_ERROR(ReadExplore(own, json, population.explore));
     } else if (name == "factors") {
       ESPALIER_RETURN_IF_ERROR(ReadFactors(own, population.factors));
     } else if (name == "quantile") {
@@ -83,6 +103,7 @@ Json PopulationJson(const StudySpec& spec) {
   Json json{{"interval", population.interval}, {"parameters", population.parameters}};
   const PopulationSpec usual;
   if (population.quantile != usual.quantile) json["quantile"] = population.quantile;
+  if (population.explore == Explore::kPb2) json["explore"] = "pb2";
   if (population.resample_probability != usual.resample_probability) {
     json["resample_probability"] = population.resample_probability;
   }

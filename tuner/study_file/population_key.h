@@ -15,7 +15,8 @@ inline constexpr const char* kPopulationMeaning =
     R"(`{"interval": 5, "parameters": ["lr"]}`: the trials train as a population. Each `interval` )"
     "steps that a trial reports it is compared with the others, and in place of one of the worst a "
     "clone of one of the best goes on, with `parameters` changed. With `quantile` (0.25), "
-    "`resample_probability` (0.25) and `factors` ([0.8, 1.2]), see "
+    "`explore` (`perturb`, or `pb2`: by a bandit), `resample_probability` (0.25) and `factors` "
+    "([0.8, 1.2]), see "
     "[populations](../../docs/population.md)";
 
 }  // namespace espalier

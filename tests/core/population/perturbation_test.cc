@@ -130,6 +130,8 @@ TEST(Perturbation, RefusesByName) {
       refusal({.parameters = {}}),
       "\"population\": \"parameters\" needs the names of those that may change during a trial, "
       "got none");
+  EXPECT_EQ(refusal({.parameters = {"lr", "lr"}}),
+            "\"population\": parameter \"lr\" is named twice");
   EXPECT_EQ(refusal({.parameters = {"lr"}, .resample_probability = NAN}),
             "\"population\": \"resample_probability\" needs a number from 0 to 1, got nan");
   EXPECT_EQ(refusal({.parameters = {"lr"}, .factors = {0.8, 0}}),

@@ -245,6 +245,35 @@ TEST_F(PopulationTest, WhatIsDrawnFollowsFromSeedMemberAndStep) {
   EXPECT_EQ(again.state().trials.at(TrialId(3)).parameters, trial(3).parameters);
 }
 
+TEST_F(PopulationTest, WhatABanditChoosesFollowsFromWhatIsStored) {
+  StudySpec spec = Population(4);
+  spec.population.explore = Explore::kPb2;
+  Begin(spec, 4);
+  for (std::int64_t id = 1; id <= 4; ++id) {
+    Report(id, 1, 1);
+    if (id < 4) Report(id, 2, 0.2 * static_cast<double>(id));
+  }
+  Core again(core_.state(), {});
+  Report(4, 2, 0.9);
+  ASSERT_EQ(Trials(), 5);
+  EXPECT_TRUE(study().spec.space.Validate(trial(5).parameters).ok());
+  AgentHello hello{"node", 4, {}};
+  for (const auto& [id, replica] : replicas_) {
+    hello.replicas.push_back({replica, TrialId(id), static_cast<int>(id) - 1, 1,
+                              ReplicaReady{"host:1", {64, 64, 1, 64, true}, 10}});
+  }
+  again.Step(now_, hello);
+  again.Step(now_, FromReplica{replicas_.at(4), ReplicaReport{2, 0.9}});
+  ASSERT_EQ(again.state().trials.size(), 5u) << "after a restart of the service";
+  EXPECT_EQ(again.state().trials.at(TrialId(5)).parameters, trial(5).parameters);
+  const std::string parent = ToDisplay(trial(1).parameters.front().value);
+  for (const double factor : spec.population.factors) {
+    EXPECT_NE(*NumberOf(trial(5).parameters.front().value),
+              factor * *NumberOf(trial(1).parameters.front().value))
+        << "it is not perturbed from " << parent;
+  }
+}
+
 TEST_F(PopulationTest, WhatCannotBeOneIsRefusedByName) {
   const auto refusal = [](const StudySpec& spec) { return std::string(Validate(spec).message()); };
   StudySpec spec = Population(4);

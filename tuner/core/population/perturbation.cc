@@ -79,6 +79,11 @@ absl::Status CheckPerturbation(const PopulationSpec& population, const SearchSpa
       return bad("\"factors\" needs factors > 0, got ", factor);
     }
   }
+  for (auto name = population.parameters.begin(); name != population.parameters.end(); ++name) {
+    if (std::find(population.parameters.begin(), name, *name) != name) {
+      return bad("parameter \"", *name, "\" is named twice");
+    }
+  }
   for (const std::string& name : population.parameters) {
     const std::optional<std::size_t> found = space.Find(name);
     if (!found) return bad("parameter \"", name, "\" is not in the search space");

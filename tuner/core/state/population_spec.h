@@ -6,6 +6,12 @@
 
 namespace espalier {
 
+// How a member that takes over another's state changes the parameters.
+enum class Explore {
+  kPerturb,  // by chance: PBT
+  kPb2,      // by what the score has changed with others: PB2
+};
+
 // How the trials of a study train as a population: at equal steps the worst of them end, and clones
 // of the best, with some parameters changed, go on in their place.
 struct PopulationSpec {
@@ -14,6 +20,7 @@ struct PopulationSpec {
   std::vector<std::string> parameters;    // that change; flat names
   double resample_probability = 0.25;     // that one is drawn anew
   std::vector<double> factors{0.8, 1.2};  // else a number is multiplied by one of these
+  Explore explore = Explore::kPerturb;    // the two above are of kPerturb
 
   bool on() const { return interval > 0; }
 

@@ -5,10 +5,12 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/random.h"
 #include "tuner/core/pool/checkpoint_copies.h"
+#include "tuner/core/population/bandit.h"
 #include "tuner/core/population/perturbation.h"
 #include "tuner/core/population/truncation.h"
 #include "tuner/core/trials/clone.h"
@@ -76,8 +78,7 @@ void Populations::Replace(const Trial& member, const Trial& winner, std::int64_t
   // Nothing can be taken over from one that saves in files of its own while it runs.
   if (NewestAsFile(winner).name.empty()) return;
   const Study& study = turn_.StudyAt(member.study);
-  Parameters parameters =
-      Perturb(study.spec.population, study.spec.space, winner.parameters, random);
+  Parameters parameters = Explored(member, winner, step, random);
   const std::int64_t clone = std::ssize(study.trials);
   const double value = member.values.back().value;
   PoolState::Predecessor before{member.id, pool_.PlacementOf(member.id)};
@@ -88,6 +89,30 @@ void Populations::Replace(const Trial& member, const Trial& winner, std::int64_t
                    value);
   const TrialId successor = EmitClone(turn_, winner, std::move(parameters));
   pool_.successors.emplace(successor, std::move(before));
+}
+
+Parameters Populations::Explored(const Trial& loser, const Trial& winner, std::int64_t step,
+                                 Random& random) {
+  const Study& study = turn_.StudyAt(winner.study);
+  const StudySpec& spec = study.spec;
+  if (spec.population.explore == Explore::kPerturb) {
+    return Perturb(spec.population, spec.space, winner.parameters, random);
+  }
+  const std::span<const Curve> curves = curves_.Of(turn_.state(), study);
+  std::vector<PopulationMember> members;
+  members.reserve(curves.size());
+  turn_.state().ForEachTrial(study, [&](const Trial& trial) {
+    PopulationMember& member = members.emplace_back(
+        PopulationMember{.curve = curves[members.size()], .parameters = &trial.parameters});
+    if (trial.lineage->cloned()) {
+      member.parent = static_cast<std::size_t>(trial.lineage->parent);
+    }
+    if (!member.curve.ended) member.step = StepOfMember(turn_.state(), trial);
+  });
+  const Takeover takeover{.loser = static_cast<std::size_t>(loser.number),
+                          .winner = static_cast<std::size_t>(winner.number),
+                          .step = step};
+  return ExploreByBandit(spec.population, spec.space, spec.direction(), members, takeover, random);
 }
 
 // Who has come to the end has nothing to gain from another.

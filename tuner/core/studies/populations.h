@@ -21,9 +21,9 @@ namespace espalier {
 // Whenever a member comes to a multiple of the interval, all are compared that have come there. One
 // that came first may be found among the worst when others have come after it: it is replaced then,
 // also while it is paused. What is drawn follows from the study's seed, the member, the step and
-// those that had come. Where there are more members than slots, one that is compared, and stays,
-// gives its slots to those that wait and are an interval behind: members go forward together. One
-// owner.
+// those that had come, and with PB2 from what all had told by then. Where there are more members
+// than slots, one that is compared, and stays, gives its slots to those that wait and are an
+// interval behind: members go forward together. One owner.
 class Populations {
  public:
   Populations(Turn& turn, PoolState& pool, CurvesOfStudies& curves, Trials& trials)
@@ -37,6 +37,8 @@ class Populations {
   // Replaces those that are among the worst of all that have come to `step`.
   void CompareAt(const Study& study, std::int64_t step);
   void Replace(const Trial& member, const Trial& winner, std::int64_t step, Random& random);
+  // What the one that takes over trains with.
+  Parameters Explored(const Trial& loser, const Trial& winner, std::int64_t step, Random& random);
   bool HasComeToTheEnd(const Trial& member) const;
   // Whether members are behind the step that may come there.
   bool OthersMayCome(const Study& study, std::int64_t step) const;

@@ -1,0 +1,78 @@
+#include "tuner/core/population/score_changes.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace espalier {
+
+namespace {
+
+using Reports = std::span<const IntermediateValue>;
+
+// Behind the newest one at `step` or before.
+std::size_t CountUntil(Reports points, std::int64_t step) {
+  const auto after = std::upper_bound(
+      points.begin(), points.end(), step,
+      [](std::int64_t at, const IntermediateValue& point) { return at < point.step; });
+  return static_cast<std::size_t>(after - points.begin());
+}
+
+std::optional<ScoreChange> ChangeOf(std::span<const PopulationMember> members, std::size_t member,
+                                    Direction direction, std::int64_t begin, std::int64_t end) {
+  const Reports points = members[member].curve.points;
+  const std::size_t until = CountUntil(points, end);
+  if (until == 0 || points[until - 1].step <= begin) return std::nullopt;
+  const IntermediateValue& last = points[until - 1];
+  std::optional<IntermediateValue> first;
+  if (const std::size_t before = CountUntil(points, begin); before > 0) {
+    first = points[before - 1];
+  } else if (members[member].parent) {
+    first = ValueAtStep(members, *members[member].parent, points.front().step - 1);
+  }
+  if (!first) first = points.front();
+  if (first->step >= last.step || !Counts(direction, first->value) || std::isinf(first->value)) {
+    return std::nullopt;
+  }
+  double change = -std::numeric_limits<double>::infinity();
+  if (std::isfinite(last.value)) {
+    // Each by itself, so that no difference is beyond what doubles hold.
+    const auto steps = static_cast<double>(last.step - first->step);
+    change = last.value / steps - first->value / steps;
+    if (direction == Direction::kMinimize) change = -change;
+  }
+  return ScoreChange{.member = member, .begin = begin, .change = change};
+}
+
+}  // namespace
+
+std::optional<IntermediateValue> ValueAtStep(std::span<const PopulationMember> members,
+                                             std::size_t member, std::int64_t step) {
+  for (std::optional<std::size_t> at = member; at; at = members[*at].parent) {
+    const Reports points = members[*at].curve.points;
+    if (const std::size_t until = CountUntil(points, step); until > 0) return points[until - 1];
+    // Of those before it in its line only that counts which it has gone on from.
+    if (!points.empty()) step = std::min(step, points.front().step - 1);
+  }
+  return std::nullopt;
+}
+
+std::vector<ScoreChange> ScoreChanges(const PopulationSpec& population, Direction direction,
+                                      std::span<const PopulationMember> members, std::int64_t step,
+                                      std::size_t most) {
+  std::vector<ScoreChange> changes;
+  for (std::int64_t end = step; end > 0; end -= population.interval) {
+    const std::size_t before = changes.size();
+    for (std::size_t member = 0; member < members.size(); ++member) {
+      const std::optional<ScoreChange> change =
+          ChangeOf(members, member, direction, end - population.interval, end);
+      if (change) changes.push_back(*change);
+    }
+    if (changes.size() <= most || before == 0) continue;
+    changes.resize(before);
+    break;
+  }
+  return changes;
+}
+
+}  // namespace espalier
