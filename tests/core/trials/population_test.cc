@@ -163,6 +163,17 @@ TEST_F(PopulationTest, WhoComesWorstOfManyIsReplacedBeforeAllHaveCome) {
   for (const std::int64_t id : {4, 8}) EXPECT_EQ(trial(id).state, TrialState::kPruned) << id;
 }
 
+TEST_F(PopulationTest, NoTwoClonesOfOneMemberTrainTheSame) {
+  StudySpec spec = Population(4);
+  spec.population.quantile = 0.5;
+  spec.population.resample_probability = 0;
+  Begin(spec, 4);
+  for (std::int64_t id = 1; id <= 4; ++id) Report(id, 2, id == 1 ? 0.1 : 0.9);
+  ASSERT_EQ(Trials(), 6);
+  for (const std::int64_t clone : {5, 6}) EXPECT_EQ(trial(clone).lineage->parent, 0) << clone;
+  EXPECT_NE(trial(5).parameters, trial(6).parameters);
+}
+
 TEST_F(PopulationTest, WhoHasFailedIsNotWaitedFor) {
   Begin(Population(3), 3);
   Step(CancelTrial{TrialId(3), TrialState::kFail, ""});

@@ -21,6 +21,7 @@ namespace espalier {
 namespace {
 
 constexpr std::uint64_t kSeedOfPopulations = 0x706f70756c617465;  // unlike those of draws
+constexpr int kMostPerturbations = 20;  // of one takeover, until they are not trained already
 
 }  // namespace
 
@@ -96,7 +97,12 @@ Parameters Populations::Explored(const Trial& loser, const Trial& winner, std::i
   const Study& study = turn_.StudyAt(winner.study);
   const StudySpec& spec = study.spec;
   if (spec.population.explore == Explore::kPerturb) {
-    return Perturb(spec.population, spec.space, winner.parameters, random);
+    Parameters parameters;
+    for (int draw = 0; draw < kMostPerturbations; ++draw) {
+      parameters = Perturb(spec.population, spec.space, winner.parameters, random);
+      if (!IsTrained(winner, parameters)) break;
+    }
+    return parameters;
   }
   const std::span<const Curve> curves = curves_.Of(turn_.state(), study);
   std::vector<PopulationMember> members;
@@ -113,6 +119,16 @@ Parameters Populations::Explored(const Trial& loser, const Trial& winner, std::i
                           .winner = static_cast<std::size_t>(winner.number),
                           .step = step};
   return ExploreByBandit(spec.population, spec.space, spec.direction(), members, takeover, random);
+}
+
+// Clones have their parent's seed: one of the same parameters trains the same once more.
+bool Populations::IsTrained(const Trial& parent, const Parameters& parameters) const {
+  if (parent.parameters == parameters) return true;
+  return std::ranges::any_of(pool_.live, [&](const auto& entry) {
+    const Trial& trial = *entry.second.trial;
+    return trial.study == parent.study && trial.lineage->parent == parent.number &&
+           trial.parameters == parameters;
+  });
 }
 
 // Who has come to the end has nothing to gain from another.

@@ -39,6 +39,8 @@ class Populations {
   void Replace(const Trial& member, const Trial& winner, std::int64_t step, Random& random);
   // What the one that takes over trains with.
   Parameters Explored(const Trial& loser, const Trial& winner, std::int64_t step, Random& random);
+  // Whether the parent, or a live clone of it, has these parameters.
+  bool IsTrained(const Trial& parent, const Parameters& parameters) const;
   bool HasComeToTheEnd(const Trial& member) const;
   // Whether members are behind the step that may come there.
   bool OthersMayCome(const Study& study, std::int64_t step) const;
