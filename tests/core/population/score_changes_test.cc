@@ -86,5 +86,16 @@ TEST_F(ScoreChangesTest, AnIntervalWithoutAnyEndsNothing) {
   EXPECT_DOUBLE_EQ(changes[1].change, 0.1) << "it waited from step 20 on";
 }
 
+// Of a program whose steps are samples: a walk over each interval would not end.
+TEST_F(ScoreChangesTest, FromOneReportToTheNextThereMayBeAnyNumberOfIntervals) {
+  constexpr std::int64_t kFar = 1'000'000'000'000'000;
+  Add({{kFar, 1}, {2 * kFar, 2}, {3 * kFar, 4}});
+  const auto changes = Changes(3 * kFar);
+  ASSERT_EQ(changes.size(), 2U);
+  EXPECT_EQ(changes[0].begin, 3 * kFar - 10);
+  EXPECT_EQ(changes[1].begin, 2 * kFar - 10);
+  EXPECT_TRUE(Changes(kFar - 10).empty());
+}
+
 }  // namespace
 }  // namespace espalier

@@ -8,6 +8,8 @@ namespace espalier {
 
 namespace {
 
+constexpr int kMostIntervals = 1000;  // that are looked at
+
 using Reports = std::span<const IntermediateValue>;
 
 // Behind the newest one at `step` or before.
@@ -44,6 +46,22 @@ std::optional<ScoreChange> ChangeOf(std::span<const PopulationMember> members, s
   return ScoreChange{.member = member, .begin = begin, .change = change};
 }
 
+// The end of the newest interval that ends at `step` or before and in which anything was told; 0:
+// nothing was. Steps may be samples, with thousands of intervals from one report to the next.
+std::int64_t EndBefore(const PopulationSpec& population, std::span<const PopulationMember> members,
+                       std::int64_t step) {
+  std::int64_t told = 0;
+  for (const PopulationMember& member : members) {
+    const Reports points = member.curve.points;
+    if (const std::size_t until = CountUntil(points, step); until > 0) {
+      told = std::max(told, points[until - 1].step);
+    }
+  }
+  if (told <= 0) return 0;
+  const std::int64_t intervals_back = (step - told) / population.interval;
+  return step - intervals_back * population.interval;
+}
+
 }  // namespace
 
 std::optional<IntermediateValue> ValueAtStep(std::span<const PopulationMember> members,
@@ -61,16 +79,19 @@ std::vector<ScoreChange> ScoreChanges(const PopulationSpec& population, Directio
                                       std::span<const PopulationMember> members, std::int64_t step,
                                       std::size_t most) {
   std::vector<ScoreChange> changes;
-  for (std::int64_t end = step; end > 0; end -= population.interval) {
+  std::int64_t end = step;
+  for (int looked = 0; end > 0 && looked < kMostIntervals; ++looked) {
     const std::size_t before = changes.size();
     for (std::size_t member = 0; member < members.size(); ++member) {
       const std::optional<ScoreChange> change =
           ChangeOf(members, member, direction, end - population.interval, end);
       if (change) changes.push_back(*change);
     }
-    if (changes.size() <= most || before == 0) continue;
-    changes.resize(before);
-    break;
+    if (changes.size() > most && before > 0) {
+      changes.resize(before);
+      break;
+    }
+    end = EndBefore(population, members, end - population.interval);
   }
   return changes;
 }
