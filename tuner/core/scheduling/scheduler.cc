@@ -169,6 +169,9 @@ void Scheduler::StartSuccessors() {
         pool_.groups.contains(id) || !UsesPool(*pool_.live.at(id).study)) {
       continue;
     }
+    // The member may have lost a replica, or been in the midst of a resize.
+    const StudySpec& spec = pool_.live.at(id).study->spec;
+    if (TotalSlots(slots) < spec.min_slots || !spec.HasSize(TotalSlots(slots))) continue;
     const std::string reason = "takes the slots of the member whose place it takes";
     for (const AllocationDecision& decision :
          ThatFit({{.trial = id, .placement = slots, .reason = reason}})) {
