@@ -218,9 +218,9 @@ absl::StatusOr<std::string> OptunaSamplers::Check(const StudySpec& spec) {
   std::promise<void> answered;
   std::future<void> answer = answered.get_future();
   {
+    const auto name = [&spec] { return absl::StrCat("check of study \"", spec.name, "\""); };
     AsideThread asking(
         [](const std::string& what) { spdlog::error("event=optuna_failed why=\"{}\"", what); });
-    const auto name = [&spec] { return absl::StrCat("check of study \"", spec.name, "\""); };
     asking.Do({name, [&](const std::stop_token& stop) {
                  const bool constrained = !spec.constraints.empty();
                  const absl::Status done = Guarded(
