@@ -150,7 +150,12 @@ class StoreBelow : public CheckpointStore {
                                               " is there no more"));
     }
     if (Link(source, folder, order.what.name)) {
-      if (is_it(ReadManifest(folder, order.what.name))) return PutInPlace(order, note);
+      if (is_it(ReadManifest(folder, order.what.name))) {
+        absl::StatusOr<std::string> placed = PutInPlace(order, note);
+        // Damage is set aside. What was not looked through is not to be found here as if it were.
+        if (!placed.ok() && !absl::IsDataLoss(placed.status())) fs::remove(path, error);
+        return placed;
+      }
       fs::remove(path, error);
     }
     IncomingCheckpoint copy(folder, order.what.name, incoming);
