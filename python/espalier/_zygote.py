@@ -32,6 +32,7 @@ _ORDERED, _NOBODY_ASKS = b"o\n", b"e\n"
 _AGENT_GONE, _CANNOT_FORK, _LOST = 3, 4, 5
 _WAIT = f'read -r said; case "$said" in o) exit 0;; e) exit {_AGENT_GONE};; esac; exit {_LOST}'
 _SOON_S = 0.2  # others may be asked for at once
+_MOST_LOST = 3  # replicas that ended while they waited; then the next is forked when it is asked for
 _PR_SET_PDEATHSIG, _PR_SET_MM, _PR_SET_MM_MAP = 1, 35, 14
 
 # While modules are imported. Threads of a pool do not survive a fork, and PyTorch asks NVML, instead of CUDA, where
@@ -135,17 +136,22 @@ def _serve(agent):
 
     The next replica has been forked before it is asked for, and takes the order itself: two forks of a process that has
     imported PyTorch take longer, on a machine whose cores train, than all else that a replica does before its program."""
+    lost = 0  # replicas that ended while they waited
     while True:
         sys.stdout.flush()
         sys.stderr.flush()
-        descriptors = _fork(agent)
-        if descriptors:
+        if lost >= _MOST_LOST:
+            select.select([agent], [], [])
+        descriptors, waited = _fork(agent, rehearses=lost == 0)
+        if descriptors is not None:
             return descriptors
+        lost += not waited
 
 
-def _fork(agent):
+def _fork(agent, rehearses):
     """The descriptors: in a replica that has been ordered, after the agent has become its parent. None: in the zygote, when
-    the next one can be forked. If that fails, the agent sees that no process holds the replica's descriptors."""
+    the next one can be forked. If that fails, the agent sees that no process holds the replica's descriptors. And False
+    where the replica has ended before it was asked for."""
     zygote = os.getpid()
     ordered, order = os.pipe()
     orphaned, orphan = os.pipe()
@@ -164,7 +170,10 @@ def _fork(agent):
             agent.close()
             os._exit(_wait_for_order(zygote, ordered, orphan) if replica > 0 else _CANNOT_FORK)
         os.close(orphan)
-        return _take_order(agent, order, orphaned, between)
+        try:
+            return _take_order(agent, order, orphaned, between, rehearses), True
+        except OSError:  # of those above it, which have ended
+            os._exit(1)
     for end in (ordered, order, orphaned, orphan):
         os.close(end)
     ended = _CANNOT_FORK
@@ -174,7 +183,7 @@ def _fork(agent):
         os._exit(0)
     if ended == _CANNOT_FORK:
         _drop_order(agent)
-    return None
+    return None, ended in (0, _CANNOT_FORK)
 
 
 def _wait_for_order(zygote, ordered, orphan):
@@ -193,13 +202,12 @@ def _wait_for_order(zygote, ordered, orphan):
     return 0 if said == _ORDERED else _AGENT_GONE if said == _NOBODY_ASKS else _LOST
 
 
-def _take_order(agent, order, orphaned, between):
+def _take_order(agent, order, orphaned, between, rehearses):
     """In the replica. Where the processes above it have ended it is nobody's."""
-    news, _, _ = select.select([agent, orphaned], [], [], _SOON_S)
-    if not news:
-        _do_first_things()
-        news, _, _ = select.select([agent, orphaned], [], [])
-    if agent not in news:
+    asked = lambda wait_s: select.select([agent, orphaned], [], [], wait_s)[0]
+    if not asked(_SOON_S) and rehearses:
+        _do_first_things(lambda: asked(0))
+    if orphaned in asked(None):
         os._exit(0)
     message, descriptors, _, _ = socket.recv_fds(agent, _ORDER, 4, socket.MSG_CMSG_CLOEXEC)
     os.write(order, _ORDERED if message else _NOBODY_ASKS)
@@ -213,15 +221,22 @@ def _take_order(agent, order, orphaned, between):
     return descriptors
 
 
-def _do_first_things():
-    """What trains does now what takes long the first time."""
+def _do_first_things(asked):
+    """What trains does now what takes long the first time, until it is asked for."""
     first_use = sys.modules.get("espalier.torch._first_use")
     if first_use is None:
         return
+    rehearsal = first_use.rehearse()
     try:
-        first_use.rehearse()
+        while not asked():
+            next(rehearsal)
+    except StopIteration:
+        pass
     except Exception:  # of a PyTorch that a module has changed: the program will say what is wrong, if anything is
         pass
+    rehearsal.close()
+    if len(os.listdir("/proc/self/task")) != 1 or sys.modules["torch"].cuda.is_initialized():
+        os._exit(1)  # a device is chosen by the order, and threads do not survive a fork
 
 
 def _drop_order(agent):
@@ -255,6 +270,7 @@ class _Order:
         program = os.getpid()
         zygote = os.fork()
         if zygote == 0:
+            os.setpgid(0, 0)  # before it forks
             for descriptor in (self.log, self.control, self.leave):
                 os.close(descriptor)
             here.close()

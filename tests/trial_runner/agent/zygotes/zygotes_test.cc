@@ -489,6 +489,31 @@ TEST_F(ZygotesTest, OrphansThatAreAdoptedBesideAReplicaAreReaped) {
   EXPECT_EQ(waitpid(-1, nullptr, WNOHANG), -1) << "no child is left";
 }
 
+// Three replicas die while they wait to be asked for; the next one is forked when it is.
+TEST_F(ZygotesTest, WhatDiesWhileItWaitsIsNotForkedForEver) {
+  Write("program.py", "");
+  const std::string forked = (folder_ / "forked").string();
+  Write("dying.py",
+        "import os\n"
+        "def after_in_child():\n"
+        "    with open('" +
+            forked +
+            "', 'a') as file:\n"
+            "        file.write('.')\n"
+            "    if os.path.getsize('" +
+            forked +
+            "') in (2, 4, 6):  # the first of each two is the process between\n"
+            "        os._exit(9)\n"
+            "os.register_at_fork(after_in_child=after_in_child)\n");
+  LaunchOrder order = Order({"python3", "program.py"});
+  order.environment["PYTHONPATH"] += ":" + folder_.string();
+  Zygotes zygotes(Options({"dying"}));
+  ASSERT_EQ(AwaitEnd(Fork(zygotes, order).value()), 0);
+  EXPECT_EQ(Read("forked"), "........");
+  ASSERT_EQ(AwaitEnd(Fork(zygotes, order).value()), 0);
+  EXPECT_EQ(Read("forked"), "..........");
+}
+
 TEST_F(ZygotesTest, TheirNumberAndTheirIdleTimeAreBounded) {
   Write("program.py", "");
   LaunchOrder order = Order({"python3", "program.py"});
