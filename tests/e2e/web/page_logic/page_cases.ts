@@ -123,6 +123,13 @@ test("a form is filled with what the trial has, however numbers are written", ()
   equal(parametersGiven(small, new Map([["width", "1e-05"]])).parameters, {width: 0.00001});
 });
 
+test("of choices of the same number, the one of the same text is meant", () => {
+  const width = {...space().parameters[2]!, choices: ["1.1", "1.10"]};
+  const texts = space({parameters: [width], definition: {search_space: {width: {_type: "choice", _value: ["1.1", "1.10"]}}}});
+  equal(width.choices.map((choice) => fieldText(width, choice)), ["1.1", "1.10"]);
+  equal(width.choices.map((choice) => parametersGiven(texts, new Map([["width", choice]])).parameters), [{width: "1.1"}, {width: "1.10"}]);
+});
+
 test("parameters without a space are an object", () => {
   equal([objectGiven("").parameters, objectGiven('{"a": [null]}').parameters], [{}, {a: [null]}]);
   equal([objectGiven("[1]"), objectGiven("{")].map(({parameters, wrong}) => [parameters, wrong?.startsWith("Parameters: want an object of JSON")]),

@@ -7,7 +7,7 @@ import {number, visible} from "../../format";
 export function fieldText(of: Parameter, value: unknown): string {
   if (value === undefined || value === null) return "";
   const text = textOf(value);
-  return of.kind === "choice" ? of.choices.find((choice) => sameText(choice, text)) ?? text : text;
+  return of.kind === "choice" ? choiceLike(of.choices, text) ?? text : text;
 }
 
 /** What a clone has of its own: what was changed in its form. What was emptied stays as its parent has it. */
@@ -70,8 +70,15 @@ function end(value: number): string {
 /** A choice is shown as a text; what it is stands in the study's file. */
 function optionOf(study: Study, name: string, text: string): unknown {
   const options = own(own(own(study.definition, "search_space"), name), "_value");
-  const found = Array.isArray(options) ? options.find((option) => sameText(textOf(option), text)) : undefined;
+  if (!Array.isArray(options)) return text;
+  const texts = options.map(textOf);
+  const found: unknown = options[texts.indexOf(choiceLike(texts, text) ?? text)];
   return found === undefined || typeof found === "object" ? text : found;
+}
+
+/** The one of exactly that text comes before one of the same number: "1.1" and "1.10" may both be choices. */
+function choiceLike(choices: readonly string[], text: string): string | undefined {
+  return choices.find((choice) => choice === text) ?? choices.find((choice) => sameText(choice, text));
 }
 
 function own(of: unknown, key: string): unknown {
