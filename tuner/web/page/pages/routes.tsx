@@ -25,6 +25,6 @@ export const ROUTES: readonly Route[] = [
   ]),
   {pattern: /^\/ui\/studies\/(\d+)$/, title: "Study", page: ([id]) => <StudyPage id={Number(id)} />},
   {pattern: /^\/ui\/studies\/(\d+)\/trials\/(\d+)$/, title: "Trial",
-   page: ([study, number]) => <TrialPage study={Number(study)} number={Number(number)} />},
+   page: ([study, number]) => <TrialPage key={`${study}/${number}`} study={Number(study)} number={Number(number)} />},
   {pattern: /^\/ui\/compare$/, title: "Compare", page: () => <ComparePage />},
 ];

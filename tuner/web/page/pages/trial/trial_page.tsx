@@ -1,15 +1,15 @@
 // One trial: its curve, its slots, what was decided about it, what it printed, and why it ended as it did.
 
-import {useEffect, useMemo, useState} from "react";
+import {useEffect, useMemo, useRef, useState} from "react";
 
-import type {Curves, Decision, Role, Study, Trial, TrialAnswer, TrialColumns} from "../../contract";
+import type {Changed, Curves, Decision, Role, Study, Trial, TrialAnswer, TrialColumns} from "../../contract";
 import {visible} from "../../format";
 import {Link} from "../../parts/link";
 import {Name} from "../../parts/name";
 import {Problem} from "../../parts/problem";
 import {State} from "../../parts/state";
 import {record} from "../../record/record";
-import {type AnswerError, useAnswer, useOverview} from "../../store";
+import {type AnswerError, type Read, useAnswer, useOverview} from "../../store";
 import {numberOf} from "../../table/trials_store";
 import {addressOf, go} from "../../url";
 import {useCopy} from "../study/clipboard";
@@ -26,21 +26,29 @@ import {measuredSpeedups} from "./measured";
 import {TrialCurve, TrialFigures, goodputOf} from "./trial_plots";
 import {SlotsOverTime} from "./slots_plot";
 
+/** An answer, and whether it is one that was read for this page: what is kept of another page's may know of fewer trials. */
+function useFresh<T>(path: string | null, matters: (event: Changed) => boolean): {read: Read<T>; fresh: boolean} {
+  const read = useAnswer<T>(path, matters);
+  const before = useRef<{path: string | null; read: Read<T>}>({path, read});
+  if (before.current.path !== path) before.current = {path, read};
+  return {read, fresh: path !== null && read !== before.current.read && read.error === null};
+}
+
 /** Ids by numbers: the service has trials newest first, and numbers without gaps, so that two questions find one. */
 function useTrialId(study: number, number: number): {id: number | null; missing: boolean; error: AnswerError | null} {
   const base = `/api/view/studies/${study}/trials`;
-  const never = () => false;
-  const newest = useAnswer<TrialColumns>(`${base}?from=0&rows=1`, never);
-  const last = numberOf(newest.data?.columns["number"]?.[0]);
-  const place = newest.data === null ? null : last - number;
+  const found = useRef<number | null>(null);
+  const matters = (event: Changed) => event.studies.includes(study) || event.more === true;
+  const newest = useFresh<TrialColumns>(found.current === null ? `${base}?from=0&rows=1` : null, matters);
+  const place = newest.read.data === null ? null : numberOf(newest.read.data.columns["number"]?.[0]) - number;
   const there = place !== null && place >= 0;
-  const own = useAnswer<TrialColumns>(there ? `${base}?from=${place}&rows=1` : null, never);
-  const found = numberOf(own.data?.columns["number"]?.[0]);
-  const id = found === number ? numberOf(own.data?.columns["id"]?.[0]) : null;
-  const missing = newest.data !== null && (!there || (own.data !== null && id === null));
-  return {id, missing, error: newest.error ?? own.error};
+  const own = useFresh<TrialColumns>(there ? `${base}?from=${place}&rows=1` : null, matters);
+  if (numberOf(own.read.data?.columns["number"]?.[0]) === number) found.current = numberOf(own.read.data?.columns["id"]?.[0]);
+  const missing = found.current === null && newest.fresh && (!there || own.fresh);
+  return {id: found.current, missing, error: found.current === null ? newest.read.error ?? own.read.error : null};
 }
 
+/** Of one trial while it is there: of another one it is another page. */
 export function TrialPage({study, number}: {study: number; number: number}) {
   const {id, missing, error} = useTrialId(study, number);
   const answer = useAnswer<TrialAnswer>(id === null ? null : `/api/view/trials/${id}`,
