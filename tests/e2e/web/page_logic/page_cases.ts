@@ -1,9 +1,10 @@
-import type {Decision, Lanes, Study, TrialSpan} from "../../../../tuner/web/page/contract";
+import type {Changed, Decision, Lanes, Study, TrialSpan} from "../../../../tuner/web/page/contract";
 import {differencesOf, valueRows} from "../../../../tuner/web/page/pages/compare/differences";
 import {fileName} from "../../../../tuner/web/page/pages/study/download";
 import {changesGiven, fieldText, objectGiven, parametersGiven, wanted} from "../../../../tuner/web/page/pages/study/enqueue_fields";
 import {objectiveOf} from "../../../../tuner/web/page/pages/study/metric_choice";
 import {parametersOf} from "../../../../tuner/web/page/pages/study/parameters";
+import {CloneNews} from "../../../../tuner/web/page/pages/trial/clone_news";
 import {logText} from "../../../../tuner/web/page/pages/trial/log_text";
 import {measuredSpeedups} from "../../../../tuner/web/page/pages/trial/measured";
 import {slotSteps, slotsAt} from "../../../../tuner/web/page/pages/trial/slots_steps";
@@ -61,6 +62,17 @@ const spans: TrialSpan[] = [
   {from: 15, to: 20, slots: [{node: "b", slot: 3}, {node: "b", slot: 1}]},
   {from: 20, to: null, slots: [{node: "a", slot: 2}]},
 ];
+
+test("a trial's page reads again what may be a clone of it", () => {
+  const news = new CloneNews(1, 5);
+  news.show([{trial_id: 17, trial: 7, step: 3}, {trial_id: 18, trial: 8, step: null}]);
+  const takes = (...trials: [number: number, study: number][]) =>
+    news.take({trials: trials.map(([number, study_id]) => ({id: 10 + number, study_id, number}))} as unknown as Changed);
+  equal([takes([4, 1]), takes([20, 2]), takes([9, 1]), takes([9, 1]), takes([7, 1]), takes([8, 1]), takes([3, 1], [10, 1])],
+        [false, false, true, false, false, true, true]);
+  news.show([{trial_id: 18, trial: 8, step: 4}]);
+  equal([takes([8, 1]), takes()], [false, false]);
+});
 
 test("slots over time follow from overlapping spans", () => {
   equal(slotSteps(spans, 30), {at: [10, 15, 20, 30], slots: [1, 3, 1, 0]});

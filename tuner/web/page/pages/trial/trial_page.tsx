@@ -19,6 +19,7 @@ import {useNewestKeys} from "../study/newest_keys";
 import {Note} from "../study/note";
 import {TrialActions, cancelTrial, isOpen, mayAct} from "../study/trial_actions";
 import {UndoBar} from "../study/undo_bar";
+import {CloneNews} from "./clone_news";
 import {LogPane} from "./log_pane";
 import {Origin} from "./origin";
 import {Attributes, Parameters, Replicas, TrialFacts} from "./trial_facts";
@@ -51,8 +52,10 @@ function useTrialId(study: number, number: number): {id: number | null; missing:
 /** Of one trial while it is there: of another one it is another page. */
 export function TrialPage({study, number}: {study: number; number: number}) {
   const {id, missing, error} = useTrialId(study, number);
-  const answer = useAnswer<TrialAnswer>(id === null ? null : `/api/view/trials/${id}`,
-                                        (event) => event.trials.some((one) => one.id === id) || event.more === true);
+  const [clones] = useState(() => new CloneNews(study, number));
+  const answer = useAnswer<TrialAnswer>(id === null ? null : `/api/view/trials/${id}`, (event) =>
+    clones.take(event) || event.trials.some((one) => one.id === id) || event.more === true);
+  clones.show(answer.data?.clones ?? []);
   const definition = useAnswer<Study>(`/api/view/studies/${study}`, (event) => event.studies.includes(study));
   const overview = useOverview();
   const problem = error ?? answer.error ?? definition.error;
