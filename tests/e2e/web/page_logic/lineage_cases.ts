@@ -1,4 +1,5 @@
 import {descentOf, nextLane} from "../../../../tuner/web/page/pages/study/lineage/lineage";
+import {described} from "../../../../tuner/web/page/pages/study/lineage/lineage_panel";
 import {linksOf} from "../../../../tuner/web/page/pages/study/curve_links";
 import {TrialsStore} from "../../../../tuner/web/page/table/trials_store";
 import {equal, test} from "./cases";
@@ -47,6 +48,14 @@ test("a clone's curve leaves its parent's at the step of the checkpoint", () => 
   equal(linksOf(all, population()), [{id: 14, from: [5, 2], to: [6, 1.5]}, {id: 12, from: [8, 1], to: [11, 0.5]}, {id: 15, from: [7, 1], to: [21, 9]}]);
   equal(linksOf([curve(10, [6], [1]), curve(14, [6], [1])], population()), []);
   equal(linksOf([curve(14, [6], [1])], population()), []);
+});
+
+test("a clone that waits for its checkpoint is told as such, and is joined to nothing", () => {
+  const {members} = descentOf(population(), "minimize", 10);
+  equal(members.map(({waits}) => waits), [false, true, false, false, false, false]);
+  equal(members.slice(1, 4).map((one) => described(one).split("\n")[0]),
+        ["trial 6, waiting: clone of trial 1 that waits for its checkpoint, with lr 0.2", "trial 0, pruned: began afresh",
+         "trial 4, complete: clone of trial 0 at step 5, with lr 0.2"]);
 });
 
 test("a study without clones has no lines", () => {

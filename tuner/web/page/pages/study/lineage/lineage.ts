@@ -13,6 +13,9 @@ export interface Member {
   parentLane: number | null;
   /** Of the first trial of its line. */
   founder: number;
+  /** Its parent has no checkpoint yet with which it could begin. */
+  waits: boolean;
+  /** The step at which it began; of one that waits, 0. */
   from: number;
   /** The last step that it told. */
   to: number;
@@ -83,8 +86,10 @@ function memberOf(trials: TrialsStore, row: number, rows: ReadonlyMap<number, nu
   const from = trials.number("parent_step", row) || 0;
   return {
     id: trials.number("id", row), trial: trials.number("number", row), state: trials.word("state", row) ?? "",
-    parent: Number.isNaN(parent) ? null : parent, parentLane: null, founder, from, to: Math.max(from, trials.number("step", row) || 0),
-    value: trials.number("value", row), infeasible: trials.word("infeasible", row) === "yes", set: setBy(trials, row, rows.get(parent)),
+    parent: Number.isNaN(parent) ? null : parent, parentLane: null, founder,
+    waits: !Number.isNaN(parent) && Number.isNaN(trials.number("parent_step", row)), from,
+    to: Math.max(from, trials.number("step", row) || 0), value: trials.number("value", row), infeasible: trials.word("infeasible", row) === "yes",
+    set: setBy(trials, row, rows.get(parent)),
   };
 }
 

@@ -73,7 +73,7 @@ export function LineagePanel({study, row, trials, hovered, onHover, onOpen}: Lin
               <span className="lineage-name" key={one.id} style={{top: lane * LANE_PX}}>{one.id === best && "★ "}{one.trial}</span>
             ))}
             table={() => ({columns: ["Trial", "Clone of", "From step", "With", "Last step", study.metric ?? "Value", "State"],
-                           rows: members.map((one) => [one.trial, one.parent ?? "–", one.parent === null ? "–" : one.from, setText(one, Infinity), one.to,
+                           rows: members.map((one) => [one.trial, one.parent ?? "–", hasBegun(one) ? one.from : "–", setText(one, Infinity), one.to,
                                                        number(one.value, 4), one.state])})}
           />
         </div>
@@ -83,8 +83,14 @@ export function LineagePanel({study, row, trials, hovered, onHover, onOpen}: Lin
   );
 }
 
-function described(one: Member): string {
-  const origin = one.parent === null ? "began afresh" : `clone of trial ${one.parent} at step ${count(one.from)}`;
+/** As a clone, at a step of its parent. */
+function hasBegun(one: Member): boolean {
+  return one.parent !== null && !one.waits;
+}
+
+export function described(one: Member): string {
+  const origin = one.parent === null ? "began afresh"
+    : `clone of trial ${one.parent} ${one.waits ? "that waits for its checkpoint" : `at step ${count(one.from)}`}`;
   const set = setText(one, MOST_SHOWN);
   return `trial ${one.trial}, ${one.state}: ${origin}${set === "" ? "" : `, with ${set}`}\n${
     Number.isNaN(one.value) ? "no value yet" : `${number(one.value, 4)} by step ${count(one.to)}`}`;
@@ -110,7 +116,7 @@ function List({study, members, best, onHover}: {study: Study; members: readonly 
             <tr key={one.id} onMouseEnter={() => onHover(one.id)} onMouseLeave={() => onHover(null)}>
               <th scope="row"><Link to={addressOf.trial(study.id, one.trial)}>{one.trial}</Link>{one.id === best && " ★"}</th>
               <td>{one.parent === null ? "–" : <Link to={addressOf.trial(study.id, one.parent)}>{one.parent}</Link>}</td>
-              <td className="number">{one.parent === null ? "–" : count(one.from)}</td>
+              <td className="number">{hasBegun(one) ? count(one.from) : "–"}</td>
               <td>{one.set.slice(0, MOST_SHOWN).map(([name, value], at) => (
                 <span key={name}>{at > 0 && ", "}<Name of={name} most={30} /> {typeof value === "number" ? number(value, 4) : <Name of={value} most={30} />}</span>
               ))}{one.set.length > MOST_SHOWN && ` and ${one.set.length - MOST_SHOWN} more`}</td>
