@@ -1,8 +1,8 @@
-import type {Curve as Answered} from "../../../../tuner/web/page/contract";
+import type {Curve as Answered, Curves} from "../../../../tuner/web/page/contract";
 import {type CurveContext, type CurveScales, nearestPoint, paintCurves} from "../../../../tuner/web/page/painters/curves";
 import {fencedRange, smoothed, wholeRange} from "../../../../tuner/web/page/painters/curve_values";
 import {canBeLog, lastFinite, remember, shownCurve, xRange, yRange} from "../../../../tuner/web/page/pages/study/curve_set";
-import {withPart} from "../../../../tuner/web/page/pages/study/use_curves";
+import {keptCurves, withPart} from "../../../../tuner/web/page/pages/study/use_curves";
 import {check, equal, test} from "./cases";
 
 /** Keeps the calls that put something on the canvas. */
@@ -166,4 +166,12 @@ test("axes reach over all curves", () => {
   check(yRange(curves, true, false, true).high > 0.3, "the greatest is in sight");
   equal([canBeLog([Float64Array.from([-1, 0])]), canBeLog([Float64Array.from([-1, 1])])], [false, true]);
   equal(lastFinite(Float64Array.from([1, 2, NaN])), 1);
+});
+
+test("curves stay until the next are there, but not those of another metric", () => {
+  const first = {version: 1} as unknown as Curves;
+  const kept = keptCurves({objective: 0, data: null}, "best", 0, first);
+  equal(keptCurves(kept, "more", 0, null), {objective: 0, data: first});
+  equal(keptCurves(kept, "other", 1, null), {objective: 1, data: null});
+  equal([keptCurves(kept, null, 0, null).data, keptCurves(kept, null, 0, first).data], [null, null]);
 });

@@ -30,12 +30,22 @@ function addressOfCurves(question: CurvesQuestion, which: string, part: boolean)
   return `/api/view/studies/${study}/curves?${which}&x=${askedAxis(axis)}&width=${WIDTH}${xlog ? "&xlog=1" : ""}${objective > 0 ? `&objective=${objective}` : ""}${range}`;
 }
 
-/** The last answer stays in sight until the next is there. */
-function useKept(path: string | null, matters: (event: Changed) => boolean): {data: Curves | null; error: AnswerError | null} {
+export interface KeptCurves {
+  /** Of which metric. */
+  objective: number;
+  data: Curves | null;
+}
+
+/** The last answer stays in sight until the next is there, but for that of another metric, which would stand under a wrong name. */
+export function keptCurves(before: KeptCurves, path: string | null, objective: number, data: Curves | null): KeptCurves {
+  if (path === null) return {objective, data: null};
+  return data !== null || before.objective !== objective ? {objective, data} : before;
+}
+
+function useKept(path: string | null, objective: number, matters: (event: Changed) => boolean): {data: Curves | null; error: AnswerError | null} {
   const {data, error} = useAnswer<Curves>(path, matters);
-  const kept = useRef<{key: string | null; data: Curves | null}>({key: null, data: null});
-  if (path === null) kept.current = {key: null, data: null};
-  else if (data !== null) kept.current = {key: path, data};
+  const kept = useRef<KeptCurves>({objective, data: null});
+  kept.current = keptCurves(kept.current, path, objective, data);
   return {data: kept.current.data, error};
 }
 
@@ -70,12 +80,12 @@ export function useCurves(question: CurvesQuestion, weight: number): CurvesRead 
   const matters = useCallback((event: Changed) => event.studies.includes(study), [study]);
   const ids = trials.slice(0, MOST_CURVES).join(",");
   const best = question.best > 0 ? `best=${question.best}` : null;
-  const whole = useKept(best === null ? null : addressOfCurves(question, best, false), matters);
-  const chosen = useKept(ids === "" ? null : addressOfCurves(question, `trials=${ids}`, false), matters);
+  const whole = useKept(best === null ? null : addressOfCurves(question, best, false), question.objective, matters);
+  const chosen = useKept(ids === "" ? null : addressOfCurves(question, `trials=${ids}`, false), question.objective, matters);
   // The service knows no durations.
   const zoomed = question.view !== null && axis !== "duration";
-  const bestPart = useKept(zoomed && best !== null ? addressOfCurves(question, best, true) : null, matters);
-  const chosenPart = useKept(zoomed && ids !== "" ? addressOfCurves(question, `trials=${ids}`, true) : null, matters);
+  const bestPart = useKept(zoomed && best !== null ? addressOfCurves(question, best, true) : null, question.objective, matters);
+  const chosenPart = useKept(zoomed && ids !== "" ? addressOfCurves(question, `trials=${ids}`, true) : null, question.objective, matters);
   const [newer, version] = useNewValues(study);
   const answers = [whole.data, chosen.data, bestPart.data, chosenPart.data];
   const curves = useMemo(() => {
