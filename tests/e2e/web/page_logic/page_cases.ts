@@ -142,6 +142,15 @@ test("of choices of the same number, the one of the same text is meant", () => {
   equal(width.choices.map((choice) => parametersGiven(texts, new Map([["width", choice]])).parameters), [{width: "1.1"}, {width: "1.10"}]);
 });
 
+test("a nested choice is of the kind that it is in the study's file, too", () => {
+  const nested = {n: {_type: "choice", _value: [{_name: "A"}, {_name: "A/B", p: {_type: "choice", _value: [1, true]}}, {
+    _name: "C", m: {_type: "choice", _value: [{_name: "D", p: {_type: "choice", _value: [2]}}]}}]}};
+  const kind = {kind: "choice", low: null, high: null, log: false, choices: []};
+  const study = space({parameters: ["n", "n/A/B/p", "n/C/m/D/p", "n/A/p"].map((name) => ({name, ...kind})), definition: {search_space: nested}});
+  equal(parametersGiven(study, new Map([["n", "A/B"], ["n/A/B/p", "true"], ["n/C/m/D/p", "2"], ["n/A/p", "1"]])).parameters,
+        {n: "A/B", "n/A/B/p": true, "n/C/m/D/p": 2, "n/A/p": "1"});
+});
+
 test("parameters without a space are an object", () => {
   equal([objectGiven("").parameters, objectGiven('{"a": [null]}').parameters], [{}, {a: [null]}]);
   equal([objectGiven("[1]"), objectGiven("{")].map(({parameters, wrong}) => [parameters, wrong?.startsWith("Parameters: want an object of JSON")]),

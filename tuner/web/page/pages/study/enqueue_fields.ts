@@ -69,7 +69,7 @@ function end(value: number): string {
 
 /** A choice is shown as a text; what it is stands in the study's file. */
 function optionOf(study: Study, name: string, text: string): unknown {
-  const options = own(own(own(study.definition, "search_space"), name), "_value");
+  const options = own(specificationOf(own(study.definition, "search_space"), name), "_value");
   if (!Array.isArray(options)) return text;
   const texts = options.map(textOf);
   const found: unknown = options[texts.indexOf(choiceLike(texts, text) ?? text)];
@@ -79,6 +79,22 @@ function optionOf(study: Study, name: string, text: string): unknown {
 /** The one of exactly that text comes before one of the same number: "1.1" and "1.10" may both be choices. */
 function choiceLike(choices: readonly string[], text: string): string | undefined {
   return choices.find((choice) => choice === text) ?? choices.find((choice) => sameText(choice, text));
+}
+
+/** By a flat name: "n/A/p" is the parameter "p" of the option "A" of the choice "n". Each of the three may have a "/" of its own. */
+function specificationOf(parameters: unknown, name: string): unknown {
+  const found = own(parameters, name);
+  if (found !== undefined || typeof parameters !== "object" || parameters === null) return found;
+  for (const [choice, specification] of Object.entries(parameters)) {
+    const options = own(specification, "_value");
+    if (!name.startsWith(`${choice}/`) || !Array.isArray(options)) continue;
+    for (const option of options as unknown[]) {
+      const prefix = `${choice}/${String(own(option, "_name"))}/`;
+      const inner = name.startsWith(prefix) ? specificationOf(option, name.slice(prefix.length)) : undefined;
+      if (inner !== undefined) return inner;
+    }
+  }
+  return undefined;
 }
 
 function own(of: unknown, key: string): unknown {
