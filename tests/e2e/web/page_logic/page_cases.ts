@@ -1,7 +1,7 @@
 import type {Changed, Decision, Lanes, Study, TrialSpan} from "../../../../tuner/web/page/contract";
 import {differencesOf, valueRows} from "../../../../tuner/web/page/pages/compare/differences";
 import {fileName} from "../../../../tuner/web/page/pages/study/download";
-import {changesGiven, fieldText, objectGiven, parametersGiven, wanted} from "../../../../tuner/web/page/pages/study/enqueue_fields";
+import {changesGiven, fieldText, isChanged, noneOf, objectGiven, parametersGiven, wanted} from "../../../../tuner/web/page/pages/study/enqueue_fields";
 import {objectiveOf} from "../../../../tuner/web/page/pages/study/metric_choice";
 import {parametersOf} from "../../../../tuner/web/page/pages/study/parameters";
 import {CloneNews} from "../../../../tuner/web/page/pages/trial/clone_news";
@@ -149,6 +149,22 @@ test("a nested choice is of the kind that it is in the study's file, too", () =>
   const study = space({parameters: ["n", "n/A/B/p", "n/C/m/D/p", "n/A/p"].map((name) => ({name, ...kind})), definition: {search_space: nested}});
   equal(parametersGiven(study, new Map([["n", "A/B"], ["n/A/B/p", "true"], ["n/C/m/D/p", "2"], ["n/A/p", "1"]])).parameters,
         {n: "A/B", "n/A/B/p": true, "n/C/m/D/p": 2, "n/A/p": "1"});
+});
+
+test("a choice is taken as it is, with its blanks, and one that is empty is not none", () => {
+  const width = {...space().parameters[2]!, choices: ["", " a ", "b"]};
+  const blanks = space({parameters: [width], definition: null});
+  const changed = (from: string | null, to: string | null) =>
+    changesGiven(blanks, new Map([["width", fieldText(width, from)]]), new Map([["width", fieldText(width, to)]])).parameters;
+  equal([changed(" a ", " a "), changed("b", " a "), changed("b", ""), changed("", ""), changed(null, ""), changed("b", null)],
+        [null, {width: " a "}, {width: ""}, null, {width: ""}, null]);
+  equal(parametersGiven(blanks, new Map([["width", noneOf(width)]])).parameters, {});
+});
+
+test("a number that is written in another way is not changed", () => {
+  const lr = space().parameters[0]!;
+  equal(["0.10", "1e-1", " 0.1", "", "0.2", "0.1x"].map((text) => isChanged(lr, "0.1", text)), [false, false, false, false, true, true]);
+  equal([isChanged(lr, "", "0"), isChanged(lr, undefined, "0")], [true, true]);
 });
 
 test("parameters without a space are an object", () => {

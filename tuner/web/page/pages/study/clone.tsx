@@ -7,7 +7,7 @@ import {visible} from "../../format";
 import {Dialog} from "../../parts/dialog";
 import {say} from "../../spoken";
 import {type AnswerError, send} from "../../store";
-import {changesGiven, fieldText, objectGiven} from "./enqueue_fields";
+import {changesGiven, fieldText, isChanged, noneOf, objectGiven} from "./enqueue_fields";
 import {Field, Free} from "./parameter_fields";
 
 interface CloneProps {
@@ -54,8 +54,8 @@ export function Clone({study, trial, parameters, onCloned, onClose}: CloneProps)
         {free
           ? <Free text={object} onText={setObject} />
           : study.parameters.map((of, place) => {
-            const text = texts.get(of.name) ?? "";
-            return <Field key={of.name} of={of} first={place === 0} text={text} changed={text.trim() !== (before.get(of.name) ?? "")}
+            const text = texts.get(of.name) ?? noneOf(of);
+            return <Field key={of.name} of={of} first={place === 0} text={text} changed={isChanged(of, before.get(of.name), text)}
                           onText={(next) => setTexts(new Map(texts).set(of.name, next))} />;
           })}
         {wrong !== null && <p role="alert" className="problem"><bdi>{visible(wrong)}</bdi></p>}

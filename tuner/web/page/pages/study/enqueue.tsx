@@ -8,7 +8,7 @@ import {Name} from "../../parts/name";
 import {visible} from "../../format";
 import {say} from "../../spoken";
 import {type AnswerError, send} from "../../store";
-import {objectGiven, parametersGiven} from "./enqueue_fields";
+import {noneOf, objectGiven, parametersGiven} from "./enqueue_fields";
 import {Field, Free} from "./parameter_fields";
 
 /** Whether the service takes trials that somebody has made up: a study that draws for the pool does not. */
@@ -46,7 +46,7 @@ export function Enqueue({study, row, onClose}: {study: Study; row: StudyRow; onC
         {free
           ? <Free text={object} onText={setObject} />
           : study.parameters.map((of, place) => (
-            <Field key={of.name} of={of} first={place === 0} text={texts.get(of.name) ?? ""}
+            <Field key={of.name} of={of} first={place === 0} text={texts.get(of.name) ?? noneOf(of)}
                    onText={(text) => setTexts(new Map(texts).set(of.name, text))} />
           ))}
         {wrong !== null && <p role="alert" className="problem"><bdi>{visible(wrong)}</bdi></p>}

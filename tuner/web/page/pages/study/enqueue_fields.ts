@@ -3,18 +3,39 @@
 import type {Parameter, Study} from "../../contract";
 import {number, visible} from "../../format";
 
-/** How the form shows a value of the trial; "" is none. */
+/** No choice: of choices, "" may be one. */
+const NO_CHOICE = "\0";
+
+/** What the form's field holds of a parameter that is not given. */
+export function noneOf(of: Parameter): string {
+  return of.kind === "choice" ? NO_CHOICE : "";
+}
+
+export function isNone(of: Parameter, text: string): boolean {
+  return of.kind === "choice" ? text === NO_CHOICE : text.trim() === "";
+}
+
+/** How the form shows a value of the trial. */
 export function fieldText(of: Parameter, value: unknown): string {
-  if (value === undefined || value === null) return "";
+  if (value === undefined || value === null) return noneOf(of);
   const text = textOf(value);
   return of.kind === "choice" ? choiceLike(of.choices, text) ?? text : text;
 }
 
-/** What a clone has of its own: what was changed in its form. What was emptied stays as its parent has it. */
+/** Whether a clone gets a value of its own: what was emptied stays as its parent has it, and 0.10 is 0.1. */
+export function isChanged(of: Parameter, before: string | undefined, text: string): boolean {
+  return !isNone(of, text) && text !== before && (of.kind === "choice" || !sameText(text, before ?? ""));
+}
+
+/** What a clone has of its own: what was changed in its form. */
 export function changesGiven(study: Study, before: ReadonlyMap<string, string>, texts: ReadonlyMap<string, string>): Given {
-  const changed = [...texts].filter(([name, text]) => text.trim() !== "" && text.trim() !== (before.get(name) ?? ""));
-  if (changed.length === 0) return {parameters: null, wrong: "A clone has at least one parameter of its own: change one."};
-  return parametersGiven(study, new Map(changed));
+  const changed = new Map<string, string>();
+  for (const of of study.parameters) {
+    const text = texts.get(of.name) ?? noneOf(of);
+    if (isChanged(of, before.get(of.name), text)) changed.set(of.name, text);
+  }
+  if (changed.size === 0) return {parameters: null, wrong: "A clone has at least one parameter of its own: change one."};
+  return parametersGiven(study, changed);
 }
 
 export type Given = {parameters: Record<string, unknown>; wrong: null} | {parameters: null; wrong: string};
@@ -23,14 +44,14 @@ export type Given = {parameters: Record<string, unknown>; wrong: null} | {parame
 export function parametersGiven(study: Study, texts: ReadonlyMap<string, string>): Given {
   const parameters: Record<string, unknown> = Object.create(null);
   for (const of of study.parameters) {
-    const text = (texts.get(of.name) ?? "").trim();
-    if (text === "") continue;
+    const text = texts.get(of.name) ?? noneOf(of);
+    if (isNone(of, text)) continue;
     if (of.kind === "choice") {
       parameters[of.name] = optionOf(study, of.name, text);
       continue;
     }
     const value = Number(text);
-    if (!fits(of, value)) return {parameters: null, wrong: `${visible(of.name)}: want ${wanted(of)}, got "${visible(text)}"`};
+    if (!fits(of, value)) return {parameters: null, wrong: `${visible(of.name)}: want ${wanted(of)}, got "${visible(text.trim())}"`};
     parameters[of.name] = value;
   }
   return {parameters: {...parameters}, wrong: null};

@@ -5,7 +5,7 @@ import {useId} from "react";
 import type {Parameter} from "../../contract";
 import {visible} from "../../format";
 import {Name} from "../../parts/name";
-import {wanted} from "./enqueue_fields";
+import {isNone, noneOf, wanted} from "./enqueue_fields";
 
 interface FieldProps {
   of: Parameter;
@@ -24,8 +24,8 @@ export function Field({of, first, text, changed = false, onText}: FieldProps) {
       <label htmlFor={id}><Name of={of.name} most={40} /></label>
       {of.kind === "choice" ? (
         <select id={id} autoFocus={first} value={text} aria-describedby={`${id}-wanted`} onChange={(event) => onText(event.target.value)}>
-          <option value="">–</option>
-          {text !== "" && !of.choices.includes(text) && <option value={text}>{visible(text)}</option>}
+          <option value={noneOf(of)}>–</option>
+          {!isNone(of, text) && !of.choices.includes(text) && <option value={text}>{visible(text)}</option>}
           {of.choices.map((choice) => <option key={choice} value={choice}>{visible(choice)}</option>)}
         </select>
       ) : (
