@@ -132,13 +132,13 @@ function OverviewTab({study, row, overview, trials}: OverviewTabProps) {
   );
 }
 
-/** Of those that the table's filters leave. */
-function Fronts({study, row, trials, onOpen}: {study: Study; row: StudyRow; trials: Trials; onOpen: (trial: number) => void}) {
+/** Of those that the table's filters leave. What is pointed at elsewhere does not concern it. */
+const Fronts = memo(function Fronts({study, row, trials, onOpen}: {study: Study; row: StudyRow; trials: Trials; onOpen: (trial: number) => void}) {
   const {store, version} = trials;
   const {conditions} = useTrialsView(study, row.kind, store, version);
   const rows = useMemo(() => store.filter(conditions), [store, version, conditions]); // eslint-disable-line react-hooks/exhaustive-deps
   return <FrontPanel study={study} trials={trials} rows={rows} onOpen={onOpen} />;
-}
+});
 
 /** What is pointed at elsewhere does not concern it. */
 const SlotsPanel = memo(function SlotsPanel({study}: {study: number}) {

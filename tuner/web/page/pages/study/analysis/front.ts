@@ -1,5 +1,6 @@
 // The best trials of several objectives, as points in the picture of two of them. Pure.
 
+import type {Front} from "../../../contract";
 import type {Place} from "./dots";
 
 /**
@@ -17,4 +18,10 @@ export function frontEdge(points: readonly Place[], maximizeX: boolean, maximize
   }
   const corners = onEdge.flatMap((point, i) => (i === 0 ? [point] : [{x: point.x, y: onEdge[i - 1]!.y}, point]));
   return maximizeX ? corners.reverse() : corners;
+}
+
+/** By the first objective. */
+export function bestFirst(front: Front["trials"], maximize: boolean): Front["trials"] {
+  const sign = maximize ? -1 : 1;
+  return [...front].sort((a, b) => sign * ((a.values[0] ?? 0) - (b.values[0] ?? 0)) || a.trial - b.trial);
 }

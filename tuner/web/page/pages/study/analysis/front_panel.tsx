@@ -1,6 +1,6 @@
 // Several objectives: each complete trial by two of them, and the trials that no other is better than in every one.
 
-import {useMemo} from "react";
+import {useCallback, useMemo} from "react";
 
 import type {Front, Study} from "../../../contract";
 import {count, number, visible} from "../../../format";
@@ -16,7 +16,7 @@ import {addressOf, useQuery} from "../../../url";
 import {ChooseDimension} from "./choose_dimension";
 import {type Dimension, valueDimension} from "./dimensions";
 import {DOT_PX, type Place, axisOf, dot, nearestDot, ring, stepped} from "./dots";
-import {frontEdge} from "./front";
+import {bestFirst, frontEdge} from "./front";
 
 const HEIGHT = 300;
 const NONE: readonly number[] = [];
@@ -90,7 +90,8 @@ function FrontPlot({study, across, up, trials, rows, best, onOpen}: FrontPlotPro
   const y = useMemo(() => axisOf(up), [up]);
   const edge = useMemo(() => frontEdge(points.filter(({onFront}) => onFront), maximized(study, across), maximized(study, up)),
                        [points, study, across, up]);
-  const paint = (context: CanvasRenderingContext2D, frame: Frame, style: Style) => paintFront(context, frame, style, points, edge);
+  const paint = useCallback((context: CanvasRenderingContext2D, frame: Frame, style: Style) =>
+    paintFront(context, frame, style, points, edge), [points, edge]);
   const values = (point: Point) => `${visible(across.label)} ${number(point.x, 4)}\n${visible(up.label)} ${number(point.y, 4)}`;
   const onFront = points.filter((point) => point.onFront).length;
   const breaking = points.filter((point) => point.infeasible).length;
@@ -119,8 +120,7 @@ function mark(point: Point): string {
 
 /** The front with all objectives, the best of the first one on top. */
 function FrontList({study, of}: {study: Study; of: Front["trials"]}) {
-  const sign = study.directions[0] === "maximize" ? -1 : 1;
-  const rows = [...of].sort((a, b) => sign * ((a.values[0] ?? 0) - (b.values[0] ?? 0)) || a.trial - b.trial).slice(0, MOST_LISTED);
+  const rows = useMemo(() => bestFirst(of, study.directions[0] === "maximize").slice(0, MOST_LISTED), [of, study.directions]);
   return (
     <div className="table-frame" tabIndex={0} role="region" aria-label="The best trials, as a list">
       <table>
