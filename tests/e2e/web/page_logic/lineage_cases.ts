@@ -70,6 +70,15 @@ test("a clone whose parent has not been read yet is in no line", () => {
   equal(descentOf(store, "minimize", 10).members.map(({trial, parentLane, set}) => [trial, parentLane, set]), [[8, null, []]]);
 });
 
+test("a trial may have more clones than a function has arguments", () => {
+  const store = new TrialsStore();
+  const number = Array.from({length: 200_000}, (_, at) => at);
+  store.merge({columns: {id: number.map((at) => at + 1), number, parent: number.map((at) => (at === 0 ? null : 0)), parent_step: number,
+                         value: number, "p:lr": number}, words: {}});
+  const {members, all} = descentOf(store, "minimize", 2);
+  equal([members.map(({trial, set}) => [trial, set]), all], [[[0, []], [1, [["lr", 1]]]], 200_000]);
+});
+
 test("keys go along the line", () => {
   const {members} = descentOf(population(), "minimize", 10);
   equal([nextLane(members, null, "down"), nextLane(members, 2, "right"), nextLane(members, 4, "left"), nextLane(members, 5, "right"),

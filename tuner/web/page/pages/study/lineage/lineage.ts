@@ -25,6 +25,9 @@ export interface Member {
   set: [name: string, value: number | string][];
 }
 
+/** Before it is known which are shown: of very many, few are. */
+type Found = Omit<Member, "parentLane" | "set">;
+
 export interface Descent {
   /** By lines, and in each from a parent to its clones, the earliest first. */
   members: Member[];
@@ -44,10 +47,10 @@ export function descentOf(trials: TrialsStore, direction: Direction, most: numbe
   const founders = [...clones.keys()].filter((number) => Number.isNaN(parentOf(trials, rows, number)));
   const lines = founders.map((founder) => lineOf(trials, rows, clones, founder));
   const sign = direction === "maximize" ? -1 : 1;
-  const best = new Map(lines.map((line) => [line, Math.min(...line.map((one) => rankOf(one, sign)))]));
+  const best = new Map(lines.map((line) => [line, line.reduce((least, one) => Math.min(least, rankOf(one, sign)), Infinity)]));
   lines.sort((a, b) => best.get(a)! - best.get(b)! || a[0]!.trial - b[0]!.trial);
   const members = lines.flat();
-  return {members: withLanes(members.slice(0, most)), all: members.length};
+  return {members: shown(trials, rows, members.slice(0, most)), all: members.length};
 }
 
 function clonesByParent(trials: TrialsStore): Map<number, number[]> {
@@ -68,35 +71,34 @@ function parentOf(trials: TrialsStore, rows: ReadonlyMap<number, number>, number
   return row === undefined ? NaN : trials.number("parent", row);
 }
 
-function lineOf(trials: TrialsStore, rows: ReadonlyMap<number, number>, clones: ReadonlyMap<number, number[]>, founder: number): Member[] {
-  const members: Member[] = [];
+function lineOf(trials: TrialsStore, rows: ReadonlyMap<number, number>, clones: ReadonlyMap<number, number[]>, founder: number): Found[] {
+  const members: Found[] = [];
   const waiting = [founder];
   for (let number = waiting.pop(); number !== undefined; number = waiting.pop()) {
     const row = rows.get(number);
-    if (row !== undefined) members.push(memberOf(trials, row, rows, founder));
+    if (row !== undefined) members.push(memberOf(trials, row, founder));
     const step = (clone: number) => trials.number("parent_step", rows.get(clone) ?? -1) || 0;
     // The last is the next.
-    waiting.push(...[...clones.get(number) ?? []].sort((a, b) => step(b) - step(a) || b - a));
+    for (const clone of [...clones.get(number) ?? []].sort((a, b) => step(b) - step(a) || b - a)) waiting.push(clone);
   }
   return members;
 }
 
-function memberOf(trials: TrialsStore, row: number, rows: ReadonlyMap<number, number>, founder: number): Member {
+function memberOf(trials: TrialsStore, row: number, founder: number): Found {
   const parent = trials.number("parent", row);
   const from = trials.number("parent_step", row) || 0;
   return {
     id: trials.number("id", row), trial: trials.number("number", row), state: trials.word("state", row) ?? "",
-    parent: Number.isNaN(parent) ? null : parent, parentLane: null, founder,
-    waits: !Number.isNaN(parent) && Number.isNaN(trials.number("parent_step", row)), from,
-    to: Math.max(from, trials.number("step", row) || 0), value: trials.number("value", row), infeasible: trials.word("infeasible", row) === "yes",
-    set: setBy(trials, row, rows.get(parent)),
+    parent: Number.isNaN(parent) ? null : parent, founder, waits: !Number.isNaN(parent) && Number.isNaN(trials.number("parent_step", row)),
+    from, to: Math.max(from, trials.number("step", row) || 0), value: trials.number("value", row),
+    infeasible: trials.word("infeasible", row) === "yes",
   };
 }
 
 /** What a clone has otherwise than its parent. */
-export function setBy(trials: TrialsStore, row: number, parent: number | undefined): [string, number | string][] {
-  if (parent === undefined) return [];
-  const set: [string, number | string][] = [];
+function setBy(trials: TrialsStore, row: number | undefined, parent: number | undefined): Member["set"] {
+  if (row === undefined || parent === undefined) return [];
+  const set: Member["set"] = [];
   for (const name of trials.names()) {
     if (!name.startsWith("p:")) continue;
     const value = trials.cell(name, row);
@@ -105,13 +107,16 @@ export function setBy(trials: TrialsStore, row: number, parent: number | undefin
   return set;
 }
 
-function rankOf(member: Member, sign: number): number {
+function rankOf(member: Found, sign: number): number {
   return Number.isNaN(member.value) || member.infeasible ? Infinity : sign * member.value;
 }
 
-function withLanes(members: readonly Member[]): Member[] {
+function shown(trials: TrialsStore, rows: ReadonlyMap<number, number>, members: readonly Found[]): Member[] {
   const lanes = new Map(members.map((one, lane) => [one.trial, lane]));
-  return members.map((one) => ({...one, parentLane: one.parent === null ? null : lanes.get(one.parent) ?? null}));
+  return members.map((one) => ({
+    ...one, parentLane: one.parent === null ? null : lanes.get(one.parent) ?? null,
+    set: one.parent === null ? [] : setBy(trials, rows.get(one.trial), rows.get(one.parent)),
+  }));
 }
 
 /** The next lane by the keyboard: left to the parent, right to the first clone, up and down by lanes. */
