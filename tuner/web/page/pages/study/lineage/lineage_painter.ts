@@ -24,7 +24,7 @@ export function paintDescent(context: CanvasRenderingContext2D, frame: Frame, st
   members.forEach((member, lane) => paintMember(context, frame, style, member, lane, member.id === best));
 }
 
-/** From the parent's bar down to the clone's, with a ring where it left it. */
+/** From the parent's bar down to the clone's, where it left it. */
 function paintBranch(context: CanvasRenderingContext2D, frame: Frame, color: string, member: Member, lane: number): void {
   const x = frame.x(member.from);
   context.strokeStyle = color;

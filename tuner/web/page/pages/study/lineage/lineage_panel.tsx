@@ -74,7 +74,7 @@ export function LineagePanel({study, row, trials, hovered, onHover, onOpen}: Lin
             ))}
             table={() => ({columns: ["Trial", "Clone of", "From step", "With", "Last step", study.metric ?? "Value", "State"],
                            rows: members.map((one) => [one.trial, one.parent ?? "–", hasBegun(one) ? one.from : "–", setText(one, Infinity), one.to,
-                                                       number(one.value, 4), one.state])})}
+                                                       valueText(one), one.state])})}
           />
         </div>
         <List study={study} members={members} best={best} onHover={onHover} />
@@ -93,7 +93,11 @@ export function described(one: Member): string {
     : `clone of trial ${one.parent} ${one.waits ? "that waits for its checkpoint" : `at step ${count(one.from)}`}`;
   const set = setText(one, MOST_SHOWN);
   return `trial ${one.trial}, ${one.state}: ${origin}${set === "" ? "" : `, with ${set}`}\n${
-    Number.isNaN(one.value) ? "no value yet" : `${number(one.value, 4)} by step ${count(one.to)}`}`;
+    Number.isNaN(one.value) ? "no value yet" : `${valueText(one)} by step ${count(one.to)}`}`;
+}
+
+function valueText(one: Member): string {
+  return number(Number.isNaN(one.value) ? null : one.value, 4);
 }
 
 function setText(one: Member, most: number): string {
@@ -120,7 +124,7 @@ function List({study, members, best, onHover}: {study: Study; members: readonly 
               <td>{one.set.slice(0, MOST_SHOWN).map(([name, value], at) => (
                 <span key={name}>{at > 0 && ", "}<Name of={name} most={30} /> {typeof value === "number" ? number(value, 4) : <Name of={value} most={30} />}</span>
               ))}{one.set.length > MOST_SHOWN && ` and ${one.set.length - MOST_SHOWN} more`}</td>
-              <td className="number">{number(one.value, 4)}</td>
+              <td className="number">{valueText(one)}</td>
               <td><State of={one.state} /></td>
             </tr>
           ))}
