@@ -19,20 +19,21 @@ interface FieldProps {
 export function Field({of, first, text, changed = false, onText}: FieldProps) {
   const id = useId();
   const told = [...(of.kind === "choice" ? [] : [`${wanted(of)}${of.log ? ", logarithmic" : ""}`]), ...(changed ? ["changed"] : [])];
+  const toldBy = told.length > 0 ? `${id}-wanted` : undefined;
   return (
     <div className="enqueue-field">
       <label htmlFor={id}><Name of={of.name} most={40} /></label>
       {of.kind === "choice" ? (
-        <select id={id} autoFocus={first} value={text} aria-describedby={`${id}-wanted`} onChange={(event) => onText(event.target.value)}>
+        <select id={id} autoFocus={first} value={text} aria-describedby={toldBy} onChange={(event) => onText(event.target.value)}>
           <option value={noneOf(of)}>–</option>
           {!isNone(of, text) && !of.choices.includes(text) && <option value={text}>{visible(text)}</option>}
           {of.choices.map((choice) => <option key={choice} value={choice}>{visible(choice)}</option>)}
         </select>
       ) : (
         <input id={id} type="text" inputMode="decimal" autoComplete="off" autoFocus={first} value={text} size={12}
-               aria-describedby={`${id}-wanted`} onChange={(event) => onText(event.target.value)} />
+               aria-describedby={toldBy} onChange={(event) => onText(event.target.value)} />
       )}
-      {told.length > 0 && <span id={`${id}-wanted`} className="muted small">{told.join("; ")}</span>}
+      {toldBy !== undefined && <span id={toldBy} className="muted small">{told.join("; ")}</span>}
     </div>
   );
 }
