@@ -22,7 +22,10 @@ interface CloneProps {
 
 /** Whether it may be cloned is the service's to say: it alone knows of checkpoints. */
 export function Clone({study, trial, parameters, onCloned, onClose}: CloneProps) {
-  const [before] = useState(() => new Map(study.parameters.map((of) => [of.name, fieldText(of, parameters[of.name])])));
+  const [before] = useState(() => {
+    const own = new Map(Object.entries(parameters));
+    return new Map(study.parameters.map((of) => [of.name, fieldText(of, own.get(of.name))]));
+  });
   const [texts, setTexts] = useState<ReadonlyMap<string, string>>(before);
   const [object, setObject] = useState("");
   const [busy, setBusy] = useState(false);

@@ -40,7 +40,7 @@ function From({lineage, to}: {lineage: Lineage; to: (number: number) => React.Re
       {set.map(([name, value], at) => (
         <span key={name}>
           {at > 0 && ", "}<Name of={name} most={40} /> = <bdi>{valueText(value).slice(0, 80)}</bdi>
-          {name in lineage.was && <> (there <bdi>{valueText(lineage.was[name]).slice(0, 80)}</bdi>)</>}
+          {Object.prototype.hasOwnProperty.call(lineage.was, name) && <> (there <bdi>{valueText(lineage.was[name]).slice(0, 80)}</bdi>)</>}
         </span>
       ))}.
       {lineage.founder !== lineage.parent && <> Its line began with {to(lineage.founder)}.</>}

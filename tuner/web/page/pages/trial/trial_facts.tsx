@@ -72,8 +72,9 @@ export function valueText(value: unknown): string {
 }
 
 export function Parameters({trial, study}: {trial: Trial; study: Study}) {
-  const names = [...new Set([...study.parameters.map(({name}) => name).filter((name) => name in trial.parameters),
-                             ...Object.keys(trial.parameters)])];
+  const own = Object.keys(trial.parameters);
+  const given = new Set(own);
+  const names = [...new Set([...study.parameters.map(({name}) => name).filter((name) => given.has(name)), ...own])];
   return (
     <section className="panel" aria-label="Parameters">
       <h2>Parameters</h2>
