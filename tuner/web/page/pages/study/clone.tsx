@@ -1,6 +1,6 @@
 // A trial that goes on from a running one's newest checkpoint with other parameters.
 
-import {type FormEvent, useState} from "react";
+import {type FormEvent, useEffect, useRef, useState} from "react";
 
 import type {Study} from "../../contract";
 import {visible} from "../../format";
@@ -30,6 +30,14 @@ export function Clone({study, trial, parameters, onCloned, onClose}: CloneProps)
   const [object, setObject] = useState("");
   const [busy, setBusy] = useState(false);
   const [wrong, setWrong] = useState<string | null>(null);
+  // Who closes it while the service is asked wants to stay where they are, and still hears what came of it.
+  const open = useRef(true);
+  useEffect(() => {
+    open.current = true;
+    return () => {
+      open.current = false;
+    };
+  }, []);
   const free = study.parameters.length === 0;
   const submit = async (event: FormEvent) => {
     event.preventDefault();
@@ -40,10 +48,16 @@ export function Clone({study, trial, parameters, onCloned, onClose}: CloneProps)
     try {
       const clone = await send<{number: number}>(`/api/trials/${trial.id}/clone`, {parameters: given.parameters});
       say(`Trial ${clone.number} is a clone of trial ${trial.number}`);
+      if (!open.current) return;
       onClose();
       onCloned(clone.number);
     } catch (refused) {
-      setWrong((refused as AnswerError).message);
+      const {message} = refused as AnswerError;
+      if (!open.current) {
+        say(`Trial ${trial.number} was not cloned: ${visible(message)}`);
+        return;
+      }
+      setWrong(message);
       setBusy(false);
     }
   };
