@@ -1,7 +1,7 @@
 import type {Condition} from "../../../../tuner/web/page/table/conditions";
 import {TrialsStore} from "../../../../tuner/web/page/table/trials_store";
 import {type Dimension, brushOf, conditionBetween, numberAt, partOf, partOfNumber, withBrush} from "../../../../tuner/web/page/pages/study/analysis/dimensions";
-import {frontEdge} from "../../../../tuner/web/page/pages/study/analysis/front";
+import {bestFirst, frontEdge} from "../../../../tuner/web/page/pages/study/analysis/front";
 import {placeAt, spreadOf} from "../../../../tuner/web/page/pages/study/analysis/spread";
 import {fieldOf} from "../../../../tuner/web/page/pages/study/analysis/field";
 import {check, equal, test} from "./cases";
@@ -66,6 +66,11 @@ test("the edge of a front turns by the directions", () => {
   // Of a third objective: what others beat in these two is not on the edge.
   equal(corners([[1, 1], [2, 2]], false, false), [[1, 1]]);
   equal(corners([], false, true), []);
+});
+
+test("the best of a front come first, and last those without a number", () => {
+  const front = [[1, null], [2, -3], [3, 5], [4, null], [5, -3]].map(([trial, value]) => ({trial_id: trial!, trial: trial!, values: [value!]}));
+  equal([false, true].map((maximize) => bestFirst(front, maximize).map(({trial}) => trial)), [[2, 5, 3, 1, 4], [3, 2, 5, 1, 4]]);
 });
 
 test("values are spread from the best on", () => {

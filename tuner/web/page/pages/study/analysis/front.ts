@@ -20,8 +20,8 @@ export function frontEdge(points: readonly Place[], maximizeX: boolean, maximize
   return maximizeX ? corners.reverse() : corners;
 }
 
-/** By the first objective. */
+/** By the first objective. JSON has no number for what is infinite or none: that comes last. */
 export function bestFirst(front: Front["trials"], maximize: boolean): Front["trials"] {
-  const sign = maximize ? -1 : 1;
-  return [...front].sort((a, b) => sign * ((a.values[0] ?? 0) - (b.values[0] ?? 0)) || a.trial - b.trial);
+  const rank = ({values}: Front["trials"][number]) => (maximize ? -1 : 1) * (values[0] ?? (maximize ? -Infinity : Infinity));
+  return [...front].sort((a, b) => rank(a) - rank(b) || a.trial - b.trial);
 }
