@@ -57,12 +57,13 @@ export function Tiles({study, row, kept, poolSlots, onCopyBest}: TilesProps) {
 
 function KeptTile({kept, constraints}: {kept: Kept; constraints: readonly string[]}) {
   const more = constraints.length - MOST_CONSTRAINTS;
+  const told = kept.keep + kept.breaks;
   const show = () => setQuery({tab: null, f: formatConditions([{kind: "words", column: "infeasible", words: ["yes"]}])}, "push");
   return (
     <div className="tile">
-      <b>{count(kept.keep)} of {count(kept.keep + kept.breaks)}</b>
+      <b>{told === 0 ? "–" : `${count(kept.keep)} of ${count(told)}`}</b>
       <span>
-        trials keep to {constraints.length === 0 ? "what they have to"
+        {told === 0 ? "no trial has told yet whether it keeps to" : "trials keep to"} {constraints.length === 0 ? "what they have to"
           : constraints.slice(0, MOST_CONSTRAINTS).map((one, at) => <span key={one}>{at > 0 && ", "}<Name of={one} most={40} /></span>)}
         {more > 0 && ` and ${count(more)} more`}
         {kept.breaks > 0 && <>{" "}<button type="button" className="plain" onClick={show}>show the others</button></>}
