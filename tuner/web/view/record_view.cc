@@ -121,7 +121,8 @@ void Put(JsonText& json, const RecordedCurve& recorded) {
 std::vector<RecordedCurve> CurvesOf(const Study& study, const TunerState& state,
                                     const RecordLimits& limits, std::size_t objective) {
   const std::size_t trials = std::max<std::size_t>(1, study.trials.size());
-  const std::size_t most = std::max(limits.least_values, limits.values / trials);
+  const std::size_t all_curves = trials * (1 + study.spec.other_metrics.size());
+  const std::size_t most = std::max(limits.least_values, limits.values / all_curves);
   std::vector<RecordedCurve> curves;
   state.ForEachTrial(study, [&](const Trial& trial) {
     const std::vector<IntermediateValue>& told = CurveOf(trial, objective);
