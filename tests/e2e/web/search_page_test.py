@@ -162,7 +162,7 @@ class Clones(SearchTest):
         self.open(f"/ui/studies/1/trials/{waiting['number']}", "● live")
         self.press("c")
         self.wait_text("Clone trial")
-        self.press(Keys.END, "1", Keys.ENTER)
+        self.press(Keys.END, Keys.BACK_SPACE, Keys.ENTER)
         self.wait_text("has saved no checkpoint yet, with which a clone could begin")
         self.press(Keys.ESCAPE)
         self.wait_no_text("Clone trial")
