@@ -35,10 +35,10 @@ std::vector<std::string> OptionsOfAccelerate(const RankPlace& place) {
                                    absl::StrCat("--main_process_port=", place.port)};
   if (place.nodes() > 1) {
     options.push_back(absl::StrCat("--main_process_ip=", place.address));
-    options.push_back("--same_network");
-    options.push_back("--deepspeed_multinode_launcher=standard");
+    options.emplace_back("--same_network");
+    options.emplace_back("--deepspeed_multinode_launcher=standard");
   }
-  options.push_back("--no_python");
+  options.emplace_back("--no_python");
   return options;
 }
 

@@ -229,7 +229,7 @@ double RemainingSeconds(const Study& study, const TunerState& state, Time now) {
   const double done = study.spec.max_trials > 0 ? state.TallyOf(study).done() : 0;
   if (study.spec.max_trials > 0 && done > 0 && elapsed_s > 0) {
     const std::int64_t beside = study.spec.population.on() ? 0 : study.clones;
-    const double all = static_cast<double>(study.spec.max_trials + beside);
+    const auto all = static_cast<double>(study.spec.max_trials + beside);
     const double left = std::max(0.0, all - done);
     const double by_trials_s = left * elapsed_s / done;
     remaining_s = remaining_s < 0 ? by_trials_s : std::min(remaining_s, by_trials_s);

@@ -32,7 +32,7 @@ auto ReadTrial(Tuner& tuner, std::int64_t id, Look look)
 
 // Has the event handled, and runs `look` on the trial; `reply` is the core's.
 template <typename Look>
-auto PostForTrial(Tuner& tuner, Event event, std::optional<TrialId> id, Reply& reply, Look look)
+auto PostForTrial(Tuner& tuner, Event&& event, std::optional<TrialId> id, Reply& reply, Look look)
     -> absl::StatusOr<decltype(look(std::declval<const Trial&>(), std::declval<const View&>()))> {
   std::optional<decltype(look(std::declval<const Trial&>(), std::declval<const View&>()))> seen;
   reply = tuner.PostAndRead(std::move(event), [&](const Reply& given, const View& view) {

@@ -26,7 +26,7 @@ bool UseChain(SSL_CTX* context, const std::string& pem) {
   if (own == nullptr || SSL_CTX_use_certificate(context, own.get()) != 1) return false;
   while (CertificatePtr next{PEM_read_bio_X509(text.get(), nullptr, nullptr, nullptr)}) {
     if (SSL_CTX_add0_chain_cert(context, next.get()) != 1) return false;
-    next.release();  // it is the context's now
+    static_cast<void>(next.release());  // it is the context's now
   }
   // The text has ended, or goes on with what is no certificate.
   const unsigned long last = ERR_peek_last_error();

@@ -22,7 +22,7 @@ absl::StatusOr<OrderedJson> ParseParameter(const std::string& text) {
     return absl::InvalidArgumentError(
         absl::StrCat("\"parameter\": ", std::string(depth.message())));
   }
-  OrderedJson parameter = ParseJson<OrderedJson>(text);
+  auto parameter = ParseJson<OrderedJson>(text);
   if (parameter.is_object() && parameter.contains("parameters")) return parameter;
   return absl::InvalidArgumentError(
       absl::StrCat("\"parameter\": needs NNI's text of a parameter, such as ", kExample, ", got \"",

@@ -367,7 +367,8 @@ TEST(OptunaStorageFile, ARestartKeepsAllAndNoIdIsUsedTwice) {
 
 TEST_F(OptunaStorage, TooLargeAMessageIsRefused) {
   const std::int64_t id = client_.Trial(client_.Study("s"));
-  const std::string larger(70'000'000, 'x');
+  std::string larger;
+  larger.resize(70'000'000, 'x');
   EXPECT_EQ(client_.SetAttribute(id, "larger", "\"" + larger + "\""), grpc::RESOURCE_EXHAUSTED);
 }
 

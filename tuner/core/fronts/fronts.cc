@@ -388,7 +388,8 @@ double Hypervolume(const Losses& losses, std::span<const double> reference) {
     points.emplace_back(losses[row].begin(), losses[row].end());
   }
   const double volume = VolumeOf(std::move(points), reference, losses.objectives());
-  return std::isfinite(volume) ? volume : kUnbounded;
+  if (!std::isfinite(volume)) return kUnbounded;
+  return volume;
 }
 
 std::vector<std::size_t> HypervolumeSubset(const Losses& losses, std::size_t count,

@@ -87,7 +87,7 @@ class Model {
                       scores_.head(fitted), std::move(kernel));
     }
     process_.emplace(std::move(kernel), seen_, scores_, pending_);
-    const double seen = static_cast<double>(seen_.points.rows());
+    const auto seen = static_cast<double>(seen_.points.rows());
     width_ = std::sqrt(kWidthOffset + std::max(0.0, std::log(kWidthRate * seen)));
   }
 
@@ -100,7 +100,8 @@ class Model {
 
  private:
   double IntervalAt(std::int64_t step) const {
-    return static_cast<double>(step / population_.interval);
+    const std::int64_t interval = step / population_.interval;
+    return static_cast<double>(interval);
   }
   // Of a member's parameters. None: the space does not contain them.
   std::optional<Point> PlaceOf(std::size_t member) const {

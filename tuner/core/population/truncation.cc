@@ -25,7 +25,8 @@ std::optional<double> ValueAt(const Curve& curve, std::int64_t interval, std::in
 
 std::size_t InEachEnd(double quantile, std::size_t compared, bool all) {
   const double wanted = quantile * static_cast<double>(compared);
-  const auto most = static_cast<double>(compared / 2);
+  const std::size_t half = compared / 2;
+  const auto most = static_cast<double>(half);
   return static_cast<std::size_t>(std::min(all ? std::ceil(wanted) : std::floor(wanted), most));
 }
 

@@ -155,11 +155,10 @@ Parameters Mutated(const SearchSpace& space, const Parameters& child, const Bree
     if (!space.IsActive(i, mutated)) continue;
     const auto& [name, distribution, condition] = space.dimensions()[i];
     const ParameterValue* value = ValueOf(space, i, child);
-    if (value == nullptr) {
-      mutated.push_back({name, Draw(distribution, random)});
-    } else if (random.Uniform() >= probability) {
+    if (value != nullptr && random.Uniform() >= probability) {
       mutated.push_back({name, *value});
-    } else if (breeding.mutation == Mutation::kPolynomial && !IsChoice(distribution)) {
+    } else if (value != nullptr && breeding.mutation == Mutation::kPolynomial &&
+               !IsChoice(distribution)) {
       const double moved =
           MutatePolynomially(ToUnit(distribution, *value).Middle(), breeding.mutation_eta, random);
       mutated.push_back({name, FromUnit(distribution, moved)});

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "search_spaces/gaussian.h"
@@ -11,6 +12,8 @@ namespace {
 
 using Eigen::Index;
 using Eigen::VectorXd;
+
+constexpr double kNoLimit = std::numeric_limits<double>::infinity();
 
 // How many standard deviations from the mean a tail of this probability begins. Requires one in
 // (0, 1/2].
@@ -77,8 +80,8 @@ double CmaMargin::CoordinateOf(const CmaEs& cma, std::size_t s, double index,
   const double mean = cma.mean()[at];
   const double deviation = cma.sigma() * std::sqrt(cma.Variances()[at]) * stretch_[s];
   // In stretched standard deviations from the mean.
-  const double low = index > 0 ? (of.Limit(index - 1) - mean) / deviation : -INFINITY;
-  const double high = index < of.count - 1 ? (of.Limit(index) - mean) / deviation : INFINITY;
+  const double low = index > 0 ? (of.Limit(index - 1) - mean) / deviation : -kNoLimit;
+  const double high = index < of.count - 1 ? (of.Limit(index) - mean) / deviation : kNoLimit;
   // On the side where the tail is small, so that its probability keeps its digits.
   const bool mirrored = low > 0;
   const double from = NormalCdf(mirrored ? -high : low);

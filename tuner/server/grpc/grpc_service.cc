@@ -207,9 +207,7 @@ class GrpcServerImpl final : public GrpcServer {
     GrpcDoorOptions door;
     door.certificate = tls;
     door.admits = [this](const CallHead& head) { return Admits(head); };
-    door.let_in = [this](int socket, std::string said) {
-      HandOver(*others_, socket, std::move(said));
-    };
+    door.let_in = [this](int socket, const std::string& said) { HandOver(*others_, socket, said); };
     door.refused = refused;
     ESPALIER_ASSIGN_OR_RETURN(door_, GrpcDoor::Open(std::move(door)));
     ESPALIER_RETURN_IF_ERROR(CheckFree(address));  // which says why not, and what to do
@@ -253,7 +251,7 @@ class GrpcServerImpl final : public GrpcServer {
     return access_.Admit(head.path, shown);
   }
 
-  static void HandOver(Acceptor& acceptor, int socket, std::string said) {
+  static void HandOver(Acceptor& acceptor, int socket, const std::string& said) {
     Acceptor::NewConnectionParameters connection;
     connection.fd = socket;
     if (!said.empty()) {

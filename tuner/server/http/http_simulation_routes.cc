@@ -48,7 +48,7 @@ absl::StatusOr<std::int64_t> NumberIn(const std::string& key, const SimulationBo
 }
 
 absl::StatusOr<SimulationWanted> ReadWanted(const std::string& text) {
-  const SimulationBody body = ParseJson<SimulationBody>(text.empty() ? "{}" : text);
+  const auto body = ParseJson<SimulationBody>(text.empty() ? "{}" : text);
   if (!body.is_object()) {
     return absl::InvalidArgumentError("the body: needs a JSON object with \"policy\"");
   }

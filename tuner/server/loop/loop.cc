@@ -207,8 +207,8 @@ void Loop::Settle(Outcome& outcome) {
   outcome.failed = !Took(name, [&] { Append(core_.Settle(options_.clock()), outcome.all); });
   outcome.plan_asked = outcome.all.plan != nullptr;
   if (outcome.plan_asked) Plan(std::exchange(outcome.all.plan, nullptr));
-  for (auto& request : std::exchange(outcome.all.draws, {})) Draw(std::move(request));
-  for (auto& question : std::exchange(outcome.all.questions, {})) Answer(std::move(question));
+  for (const auto& request : std::exchange(outcome.all.draws, {})) Draw(request);
+  for (const auto& question : std::exchange(outcome.all.questions, {})) Answer(question);
 }
 
 void Loop::Plan(std::shared_ptr<const PlanRequest> request) {
@@ -238,8 +238,8 @@ void Loop::AskOutside(std::shared_ptr<const DrawRequest> request) {
       "its sampler needs a Python with Optuna, which --optuna-python of `tuner serve` names"));
 }
 
-void Loop::Draw(std::shared_ptr<const DrawRequest> request) {
-  if (request->sampler->outside() != nullptr) return AskOutside(std::move(request));
+void Loop::Draw(const std::shared_ptr<const DrawRequest>& request) {
+  if (request->sampler->outside() != nullptr) return AskOutside(request);
   drawing_.Do({[request] {
                  return absl::StrCat("draw of trial ", request->trial_number, " of study \"",
                                      request->study_name, "\", after ", request->ended.size());
@@ -251,7 +251,7 @@ void Loop::Draw(std::shared_ptr<const DrawRequest> request) {
                }});
 }
 
-void Loop::Answer(std::shared_ptr<const TerminatorQuestion> question) {
+void Loop::Answer(const std::shared_ptr<const TerminatorQuestion>& question) {
   drawing_.Do(
       {[question] {
          return absl::StrCat("end of study \"", question->study_name, "\", after ",

@@ -193,9 +193,9 @@ class Loop final : public Tuner {
   };
   void FailAll(std::vector<Item>& batch, const Failure& failure);
   void Plan(std::shared_ptr<const PlanRequest> request);
-  void Draw(std::shared_ptr<const DrawRequest> request);
+  void Draw(const std::shared_ptr<const DrawRequest>& request);
   void AskOutside(std::shared_ptr<const DrawRequest> request);
-  void Answer(std::shared_ptr<const TerminatorQuestion> question);
+  void Answer(const std::shared_ptr<const TerminatorQuestion>& question);
   void AsideFailed(const std::string& what);
 
   const LoopOptions options_;

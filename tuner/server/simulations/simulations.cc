@@ -102,7 +102,7 @@ absl::StatusOr<AnswerJson> ReadResult(const std::string& path) {
     return absl::ResourceExhaustedError(
         absl::StrCat("the simulation's result has more than ", kMaxResult, " bytes"));
   }
-  AnswerJson json = ParseJson<AnswerJson>(TextOfFile(path));
+  auto json = ParseJson<AnswerJson>(TextOfFile(path));
   const bool whole = json.is_object() && json.contains("recorded") && json.contains("runs") &&
                      json["runs"].is_array() && json["runs"].size() == 1 &&
                      json["runs"][0].is_object() && json["runs"][0]["remarks"].is_array();

@@ -16,7 +16,7 @@ constexpr double kLeastCurvature = 1e-12;
 
 }  // namespace
 
-Minimization::Minimization(Vector start, Vector low, Vector high, MinimizationLimits limits)
+Minimization::Minimization(const Vector& start, Vector low, Vector high, MinimizationLimits limits)
     : low_(std::move(low)), high_(std::move(high)), limits_(limits) {
   next_ = start.cwiseMax(low_).cwiseMin(high_);
 }

@@ -22,7 +22,7 @@ class Minimization {
   using Vector = Eigen::VectorXd;
 
   // Requires low <= high.
-  Minimization(Vector start, Vector low, Vector high, MinimizationLimits limits);
+  Minimization(const Vector& start, Vector low, Vector high, MinimizationLimits limits);
 
   bool done() const { return done_; }
   const Vector& next() const { return next_; }  // where the function is to be evaluated

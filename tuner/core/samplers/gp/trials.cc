@@ -90,7 +90,7 @@ std::vector<const Seen*> FrontIn(const std::vector<Seen>& seen) {
   for (const Seen* s : sorted) {
     const bool dominated = std::any_of(front.begin(), front.end(), [s](const Seen* other) {
       return std::equal(s->scores.begin(), s->scores.end(), other->scores.begin(),
-                        std::less_equal<double>());
+                        std::less_equal<>());
     });
     if (!dominated) front.push_back(s);
   }
