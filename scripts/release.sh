@@ -16,7 +16,7 @@ usage() {
   cat <<'TEXT'
 usage: scripts/release.sh [--to DIR] [--torch VERSION]... [--wheel FILE] [--help]
 
-Needs a CUDA toolkit of release 13, 12 GB for what is downloaded to .deps, and as much while it checks.
+Needs a CUDA toolkit of release 13, 12 GB for what is downloaded to .deps, and 8 GB in TMPDIR while it checks.
 
   --to DIR         where the wheel goes (default: dist)
   --wheel FILE     check this one, which scripts/wheel.sh has made, and make none
@@ -43,7 +43,12 @@ while (($#)); do
   shift
 done
 
+need_space "each torch of the check in its turn" "${TMPDIR:-/tmp}" $((DEPS_MB[venv-cuda] * (100 + DOWNLOADED_PERCENT) / 100)) \
+  "TMPDIR=DIR has them in DIR."
 if [[ -z $wheel ]]; then
+  # One is the oldest and the largest; and scripts/setup.sh has another.
+  needed=$((BUILD_MB[wheel] + $(missing_in_deps torch $((${#WHEEL_TORCHES[@]} - 1)))))
+  need_space "the wheel with each torch that it is built with" "$PWD" "$needed" "--wheel FILE checks one that is there."
   [[ -z $(git status --porcelain) ]] ||
     stop_with "the tree has changes that no commit has" "Commit them, or check a wheel that is there: --wheel FILE"
   heading "wheel"

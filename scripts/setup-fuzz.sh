@@ -15,6 +15,7 @@ done
 if ((${#missing[@]})); then
   run=(env DEBIAN_FRONTEND=noninteractive)
   if ((EUID != 0)); then run=(sudo "${run[@]}"); fi
-  "${run[@]}" apt-get -q update && "${run[@]}" apt-get -q -y install --no-install-recommends "${missing[@]}" ||
+  apt() { "${run[@]}" apt-get -q -y "$@"; }
+  apt update && need_space_for_packages apt "${missing[@]}" && apt install --no-install-recommends "${missing[@]}" ||
     stop_with "apt-get could not install ${missing[*]}" "The lines above say why."
 fi

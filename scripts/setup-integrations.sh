@@ -11,6 +11,7 @@ REQUIREMENTS=tests/python/integrations/requirements.txt
 DIR=.deps/integrations
 
 install() {
+  need_space_in_deps "$DIR"
   rm -rf "$DIR"
   pip_of .deps/venv install --no-deps --require-hashes --target "$DIR/site" -r "$REQUIREMENTS"
 }

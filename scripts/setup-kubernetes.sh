@@ -12,6 +12,7 @@ source scripts/steps.sh
 VERSION=1.20.2 # of Debian 12, which has no other
 PACKAGES=(golang-1.19-go golang-1.19-src golang-github-modern-go-reflect2-dev etcd-server kubernetes-client)
 PROGRAMS=(kube-apiserver kube-scheduler)
+BUILD_NEEDS_MB=3300
 CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/espalier
 DIR=$CACHE/kubernetes-$VERSION
 WORK=$DIR.building
@@ -105,6 +106,8 @@ if [[ ! -d $DIR ]]; then
   done
   chmod -R u+w "$WORK" 2>/dev/null || true
   rm -rf "$WORK"
+  need_space "Kubernetes $VERSION, while it is made," "$CACHE" $BUILD_NEEDS_MB \
+    "XDG_CACHE_HOME=DIR makes it in DIR/espalier; tests of the Kubernetes engine run without it, on their small API server."
   mkdir -p "$WORK/bin"
   export GOROOT=$WORK/debian/usr/lib/go-1.19 GOPATH=$WORK/go GOCACHE=$WORK/go-cache GO111MODULE=off CGO_ENABLED=0
   export PATH=$GOROOT/bin:$PATH GOFLAGS=-p=$(build_jobs)

@@ -17,6 +17,7 @@ lock_deps ray
 [[ -x .deps/venv/bin/python3 ]] || stop_with "there is no .deps/venv with torch" "Run scripts/setup.sh before."
 sums=$(cat $REQUIREMENTS $DASHBOARD | sha256sum)
 if ! installed_in "$DIR" "$sums"; then
+  need_space_in_deps "$DIR"
   rm -rf "$DIR"
   pip_of .deps/venv install --no-deps --require-hashes --target "$DIR/site" -r $REQUIREMENTS
   pip_of .deps/venv install --no-deps --require-hashes --target "$DIR/dashboard" -r $DASHBOARD

@@ -3,6 +3,7 @@
 # LibTorch in .deps/venv. Asks nothing; does nothing when all is there.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+source scripts/steps.sh
 
 PACKAGES=(
   # compiler and build
@@ -26,7 +27,6 @@ PACKAGES=(
 # between hosts, with faults; a batch system; a reader of manifests.
 TEST_PACKAGES=(chromium chromium-driver node-typescript clang-tidy iproute2 nftables slurmctld slurmd slurm-client munge
                slurm-wlm-basic-plugins python3-yaml)
-NETWORK_TRIES=3
 VENV=.deps/venv
 STAMP=$VENV/espalier-libtorch-set
 
@@ -44,25 +44,6 @@ TEXT
 }
 
 say() { printf 'setup: %s\n' "$*"; }
-die() {
-  printf 'setup: error: %s\n' "$1" >&2
-  shift
-  if (($#)); then printf '       %s\n' "$@" >&2; fi
-  exit 1
-}
-
-# Networks fail for a moment: a few tries, with a growing pause in between.
-with_retries() {
-  local try
-  for ((try = 1; try <= NETWORK_TRIES; ++try)); do
-    if "$@"; then return 0; fi
-    if ((try < NETWORK_TRIES)); then
-      say "failed (try $try of $NETWORK_TRIES), trying again in $((try * 5)) s: $*"
-      sleep $((try * 5))
-    fi
-  done
-  return 1
-}
 
 missing_packages() {
   dpkg-query -W -f '${db:Status-Status} ${Package}\n' "${PACKAGES[@]}" 2>/dev/null |
@@ -87,7 +68,7 @@ apt() {
 
 install_packages() {
   if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
-    die "this system has no apt-get; setup.sh installs Debian packages" \
+    stop_with "this system has no apt-get; setup.sh installs Debian packages" \
         "Install what these Debian packages hold by your system's own means, then build with cmake:" \
         "${PACKAGES[*]}"
   fi
@@ -99,25 +80,21 @@ install_packages() {
   fi
   local by_hand="apt-get install --no-install-recommends ${missing[*]}"
   if ((EUID != 0)) && ! command -v sudo >/dev/null; then
-    die "Debian packages are missing, and installing them needs root; there is no sudo here" \
+    stop_with "Debian packages are missing, and installing them needs root; there is no sudo here" \
         "Run this script as root, or have somebody run: $by_hand"
   fi
   # Without a terminal sudo must not wait for a password that nobody can type.
   if ((EUID != 0)) && [[ ! -t 0 ]] && ! sudo -n true 2>/dev/null; then
-    die "Debian packages are missing, and sudo here wants a password but there is no terminal" \
+    stop_with "Debian packages are missing, and sudo here wants a password but there is no terminal" \
         "Run this script in a terminal or as root, or have somebody run: $by_hand"
   fi
   say "Debian packages: installing ${missing[*]}"
   with_retries apt update ||
-    die "apt-get update failed" "Check the network and /etc/apt/sources.list, then run this again."
+    stop_with "apt-get update failed" "Check the network and /etc/apt/sources.list, then run this again."
+  need_space_for_packages apt "${missing[@]}"
   with_retries apt install --no-install-recommends "${missing[@]}" ||
-    die "apt-get could not install the missing packages" \
+    stop_with "apt-get could not install the missing packages" \
         "The lines above say why. To see it by hand, as root: $by_hand"
-}
-
-cuda_toolkit() {
-  if [[ ${ESPALIER_CUDA:-} == off ]]; then return 1; fi
-  command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null
 }
 
 # The part of a LibTorch that the build looks for.
@@ -125,7 +102,7 @@ is_libtorch() { [[ -e $1/lib/libtorch_cpu.so && -e $1/include/torch/csrc/api/inc
 
 check_named_libtorch() {
   is_libtorch "$ESPALIER_LIBTORCH" ||
-    die "ESPALIER_LIBTORCH=$ESPALIER_LIBTORCH is not a LibTorch" \
+    stop_with "ESPALIER_LIBTORCH=$ESPALIER_LIBTORCH is not a LibTorch" \
         "It must hold lib/libtorch_cpu.so and include/torch/csrc/api/include/torch/torch.h." \
         "Name such a folder, or unset ESPALIER_LIBTORCH to have one downloaded."
   say "LibTorch: using $ESPALIER_LIBTORCH, as ESPALIER_LIBTORCH says"
@@ -133,10 +110,11 @@ check_named_libtorch() {
 
 # The stamp is written last. So an environment without one is the rest of an interrupted install.
 install_libtorch() {
-  local name=cpu requirements=("${LIBTORCH_CPU_SET[@]}") size="about 1.3 GB on disk" nvcc
+  local name=cpu requirements=("${LIBTORCH_CPU_SET[@]}") row=venv why="" nvcc saves=()
   if nvcc=$(cuda_toolkit); then
-    name=full requirements=("${LIBTORCH_FULL_SET[@]}")
-    size="about 4.7 GB on disk, for the CUDA toolkit of $nvcc; ESPALIER_CUDA=off avoids it"
+    name=full requirements=("${LIBTORCH_FULL_SET[@]}") row=venv-cuda
+    why=", for the CUDA toolkit of $nvcc; ESPALIER_CUDA=off avoids it"
+    saves=("ESPALIER_CUDA=off installs the set without CUDA instead, of ${DEPS_MB[venv]} MB.")
   fi
   local wanted="$name ${requirements[*]}" full="full ${LIBTORCH_FULL_SET[*]}"
   local cpu="cpu ${LIBTORCH_CPU_SET[*]}" have=nothing
@@ -152,22 +130,23 @@ install_libtorch() {
     say "LibTorch: $VENV is of another version, or its install was interrupted; starting afresh"
     rm -rf "$VENV"
   fi
-  say "LibTorch: installing the $name set into $VENV ($size)"
+  say "LibTorch: installing the $name set into $VENV (about ${DEPS_MB[$row]} MB on disk$why)"
+  need_space_in_deps $VENV "$row" "${saves[@]}" "ESPALIER_LIBTORCH=/path/to/libtorch uses one that you have."
   if [[ ! -e $VENV ]]; then
     # Debian's own Python, not one that happens to come first on the path.
-    /usr/bin/python3 -m venv "$VENV" || die "python3 -m venv $VENV failed" "Is python3-venv installed?"
+    /usr/bin/python3 -m venv "$VENV" || stop_with "python3 -m venv $VENV failed" "Is python3-venv installed?"
   fi
   rm -f "$STAMP"
   if [[ $have == "$cpu" ]]; then
     "$VENV/bin/python3" scripts/torch_stubs.py --remove "$(echo $VENV/lib/python3*/site-packages)"
   fi
-  with_retries "$VENV/bin/pip" install --quiet --disable-pip-version-check --no-input \
-      "${requirements[@]}" ||
-    die "pip could not install LibTorch (${requirements[*]})" \
-        "Check the network and the free space here, then run this again." \
+  UNPACKED=$PWD/.deps/libtorch-unpacked
+  with_retries pip_of "$VENV" install "${requirements[@]}" ||
+    stop_with "pip could not install LibTorch (${requirements[*]})" \
+        "Check the network, then run this again." \
         "Or name a LibTorch that you have: ESPALIER_LIBTORCH=/path/to/libtorch"
   is_libtorch "$(echo $VENV/lib/python3*/site-packages/torch)" ||
-    die "pip installed torch, but $VENV/lib/python3*/site-packages/torch is no whole LibTorch" \
+    stop_with "pip installed torch, but $VENV/lib/python3*/site-packages/torch is no whole LibTorch" \
         "Remove .deps and run this again."
   if [[ $name == cpu ]]; then
     "$VENV/bin/python3" scripts/torch_stubs.py "$(echo $VENV/lib/python3*/site-packages)" ||

@@ -20,10 +20,130 @@ build_jobs() {
   echo "$jobs"
 }
 
+# Millions of bytes, as all sizes here: what a preset's build takes when all of it is there; what a folder of .deps takes,
+# by its name without a version (venv: without CUDA); how much of that pip holds meanwhile as what it has downloaded.
+declare -A BUILD_MB=([ci]=1300 [asan]=4600 [release]=600 [fuzz]=500 [wheel]=700)
+declare -A DEPS_MB=([venv]=1400 [venv-cuda]=5000 [adaptdl]=45 [browser]=75 [frameworks]=740 [integrations]=240 [launchers]=80
+  [nni]=660 [notebook]=310 [optuna]=580 [peers]=620 [ray]=330 [release]=60 [sampler-peers]=400 [torch]=1900 [wheel]=40)
+DOWNLOADED_PERCENT=60
+
+# size_mb PATH: what is there already.
+size_mb() { if [[ -e $1 ]]; then du -s -B 1000000 "$1" | cut -f 1; else echo 0; fi; }
+
+# existing PATH: the nearest folder above it that there is.
+existing() {
+  local folder=$1
+  until [[ -d $folder ]]; do folder=$(dirname "$folder"); done
+  printf '%s\n' "$folder"
+}
+
+free_mb() { df -B 1000000 --output=avail "$(existing "$1")" | tail -n 1 | tr -d ' '; }
+
+# need_space WHAT FOLDER MB [ADVICE...]: ends the script where FOLDER, which need not be there yet, has no room for that
+# much, before any of it is written.
+need_space() {
+  local what=$1 folder=$2 mb=$3 free
+  free=$(free_mb "$folder")
+  ((mb <= free)) || stop_with "$what needs $mb MB in $folder, and $free MB are free there" "${@:4}" \
+    "Make room there, then run this again."
+}
+
+# need_space_in_deps DIR [NAME [ADVICE...]]: as need_space, of a folder of .deps that is to be made, in place of what is there
+# now; NAME is its row, where that is not its own name.
+need_space_in_deps() {
+  local dir=$1 row
+  row=$(basename "$dir")
+  row=${2:-${row%%-[0-9]*}}
+  need_space "$dir" .deps $((DEPS_MB[$row] * (100 + DOWNLOADED_PERCENT) / 100 - $(size_mb "$dir"))) "${@:3}"
+}
+
+# Where a build has a CUDA part, the compiler that it is built by.
+cuda_toolkit() {
+  if [[ ${ESPALIER_CUDA:-} == off ]]; then return 1; fi
+  command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null
+}
+
+# missing_in_deps ROW [COUNT]: what is not there yet of so many folders of .deps of that kind. Whole ones differ a little.
+missing_in_deps() {
+  local name=${1%-cuda} whole=$((DEPS_MB[$1] * ${2:-1})) there left
+  there=$({ du -c -s -B 1000000 ".deps/$name" ".deps/$name"-[0-9]* 2>/dev/null || true; } | awk 'END { print $1 + 0 }')
+  left=$((whole - there))
+  echo $((left * 10 > whole ? left : 0))
+}
+
+# need_space_for_tests [BUILD...]: as need_space, of all that setup.sh and install_for_tests are to put into .deps yet, and
+# of these builds.
+need_space_for_tests() {
+  local deps=0 builds=0 row build saves=()
+  for row in adaptdl browser frameworks nni notebook wheel; do deps=$((deps + $(missing_in_deps "$row"))); done
+  deps=$((deps + $(missing_in_deps optuna 2)))
+  if [[ -z ${ESPALIER_LIBTORCH:-} ]]; then
+    for row in integrations launchers ray; do deps=$((deps + $(missing_in_deps "$row"))); done
+    row=venv
+    if cuda_toolkit >/dev/null; then
+      row=venv-cuda
+      saves=("ESPALIER_CUDA=off needs $((DEPS_MB[venv-cuda] - DEPS_MB[venv])) MB less.")
+    fi
+    deps=$((deps + $(missing_in_deps "$row")))
+  fi
+  for build in "$@"; do builds=$((builds + BUILD_MB[$build] - $(size_mb "build/$build"))); done
+  if [[ $(stat -c %d "$(existing .deps)") == $(stat -c %d "$(existing build)") ]]; then
+    need_space "what tests are built and run with" "$PWD" $((deps + builds)) "${saves[@]}"
+  else
+    need_space "what tests run with" .deps "$deps" "${saves[@]}"
+    need_space "what tests are built with" build "$builds"
+  fi
+}
+
+need_space_for_build() {
+  local left=$((BUILD_MB[$1] - $(size_mb "build/$1")))
+  need_space "a build of $1" build "$left" "rm -r build/NAME gives back another build."
+}
+
+# need_space_for_packages APT_GET PACKAGE...: as need_space, of what apt-get, called like that, would download and unpack.
+need_space_for_packages() {
+  local told mb
+  told=$(LC_ALL=C "$1" install --assume-no --no-install-recommends "${@:2}" 2>/dev/null || true)
+  mb=$(awk '
+    function mb(size, unit) {
+      gsub(",", "", size)
+      return size * (unit == "GB" ? 1000 : unit == "MB" ? 1 : unit == "kB" ? 0.001 : 0)
+    }
+    /^Need to get / { split($0, words, /[ \/]/); sum += mb(words[4], words[5]) }
+    /^After this operation, .* additional disk space/ { sum += mb($4, $5) }
+    END { print int(sum + 0.999) }' <<<"$told")
+  need_space "${*:2}" /usr "$mb"
+}
+
+# with_retries COMMAND...: networks fail for a moment: a few tries, with a growing pause in between. What has found the disk
+# full is not tried again, since that lasts.
+NETWORK_TRIES=3
+with_retries() {
+  local try said
+  for ((try = 1; try <= NETWORK_TRIES; ++try)); do
+    if { said=$("$@" 2>&1 >&3 3>&-); } 3>&1; then
+      if [[ -n $said ]]; then printf '%s\n' "$said" >&2; fi
+      return 0
+    fi
+    printf '%s\n' "$said" >&2
+    case ${said,,} in
+      *"no space left on device"* | *"quota exceeded"* | *"enough free space"*)
+        stop_with "the disk is full, as said above: $(free_mb .) MB are free in $PWD, $(free_mb /usr) MB in /usr" \
+          "Make room there, then run this again." ;;
+    esac
+    if ((try < NETWORK_TRIES)); then
+      printf 'failed (try %d of %d), trying again in %d s: %s\n' "$try" "$NETWORK_TRIES" $((try * 5)) "$*"
+      sleep $((try * 5))
+    fi
+  done
+  return 1
+}
+
 # build_preset PRESET [TARGET...]: configures the preset and builds the targets, or everything.
 build_preset() {
   local preset=$1 target targets=()
   shift
+  need_space_for_build "$preset"
   for target in "$@"; do targets+=(--target "$target"); done
   cmake --preset "$preset" || return 1
   cmake --build --preset "$preset" -j "$(build_jobs)" "${targets[@]}"
@@ -34,17 +154,29 @@ lock_deps() {
   mkdir -p .deps
   exec 9>".deps/$1-lock"
   flock 9
+  UNPACKED=$PWD/.deps/$1-unpacked
 }
 
 # installed_in DIR PIN...: whether mark_installed has said so of just these packages.
 installed_in() { [[ $(cat "$1/installed" 2>/dev/null) == "${*:2}" ]]; }
 mark_installed() { printf '%s\n' "${*:2}" >"$1/installed"; }
 
-pip_of() { local venv=$1; shift; "$venv/bin/pip" "$@" --quiet --disable-pip-version-check --no-input >&2; }
+# pip_of VENV ARGUMENT...: what pip downloads it unpacks beside what it installs, so that one file system has to have room,
+# and keeps nowhere: a cache would have it all once more. What one that was killed has left is removed by the next.
+pip_of() {
+  local venv=$1 status=0
+  shift
+  rm -rf "$UNPACKED"
+  mkdir -p "$UNPACKED"
+  TMPDIR=$UNPACKED "$venv/bin/pip" "$@" --quiet --disable-pip-version-check --no-input --no-cache-dir >&2 || status=$?
+  rm -rf "$UNPACKED"
+  return $status
+}
 
 # make_venv DIR PACKAGE...: a new virtual environment DIR/venv with these packages, in place of DIR.
 make_venv() {
   local dir=$1
+  need_space_in_deps "$dir"
   rm -rf "$dir"
   /usr/bin/python3 -m venv "$dir/venv"
   pip_of "$dir/venv" install "${@:2}"

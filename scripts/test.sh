@@ -62,6 +62,9 @@ if ((suites > 1)); then wrong_call "--thorough, --part and --changed exclude one
 if [[ $beside_load == yes && $repeat == no ]]; then wrong_call "--beside-load: want --repeat N with it"; fi
 
 heading "set-up"
+builds=(ci asan)
+if [[ " ${arguments[*]} " =~ " --"(filter|part|changed)" " ]]; then builds=(); fi  # which build some programs of them
+need_space_for_tests "${builds[@]}"
 scripts/setup.sh --tests
 # Too long to build for each run.
 if kubernetes=$(scripts/setup-kubernetes.sh --where 2>/dev/null); then

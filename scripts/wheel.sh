@@ -73,6 +73,7 @@ build_with() {
 
 if ((${#trees[@]} == 0)); then
   scripts/setup.sh >&2
+  need_space_for_build wheel
   if ((${#torches[@]} == 0)); then torches=("${WHEEL_TORCHES[@]}"); fi
   for torch in "${torches[@]}"; do
     heading "torch $torch" >&2

@@ -8,6 +8,7 @@
 # libraries.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../../.."
+source scripts/steps.sh
 source scripts/libtorch-pins.sh
 
 # numpy 1 and an old setuptools: AdaptDL 0.2.11 (2022) uses what newer ones have removed.
@@ -19,12 +20,11 @@ PYTHON=$VENV/bin/python
 STAMP=$VENV/espalier-peers
 WANTED="${REQUIREMENTS[*]} ${LIBTORCH_FULL_SET[*]}"
 
-mkdir -p .deps
-exec 9>.deps/peers.lock
-flock 9
+lock_deps peers
 
 if [[ ! -e $STAMP || $(<"$STAMP") != "$WANTED" ]] || ! "$PYTHON" -c 'import torch' 2>/dev/null; then
   echo "peers: installing ${REQUIREMENTS[*]} into $VENV" >&2
+  need_space_in_deps "$VENV"
   rm -rf "$VENV"
   /usr/bin/python3 -m venv "$VENV"
   site=$(echo $VENV/lib/python3*/site-packages)
@@ -33,10 +33,11 @@ if [[ ! -e $STAMP || $(<"$STAMP") != "$WANTED" ]] || ! "$PYTHON" -c 'import torc
      PYTHONPATH=$wheel /usr/bin/python3 -c 'import torch; assert torch.__version__.startswith("2.11.0")' 2>/dev/null; then
     echo "$wheel" >"$site/libtorch.pth"
   else
-    echo "peers: installing ${LIBTORCH_FULL_SET[*]} as well (several gigabytes)" >&2
+    echo "peers: installing ${LIBTORCH_FULL_SET[*]} as well (${DEPS_MB[venv-cuda]} MB)" >&2
+    need_space_in_deps "$VENV" venv-cuda "The full set of scripts/setup.sh, where a CUDA toolkit is, is used instead."
     REQUIREMENTS+=("${LIBTORCH_FULL_SET[@]}")
   fi
-  "$VENV/bin/pip" install --quiet --disable-pip-version-check --no-input "${REQUIREMENTS[@]}" >&2
+  pip_of "$VENV" install "${REQUIREMENTS[@]}"
   echo "$WANTED" >"$STAMP"
 fi
 echo "$PWD/$PYTHON"
