@@ -1,7 +1,26 @@
 """Debian's Chromium without a window, driven by Selenium, as all tests and benchmarks of pages start it."""
+import os
+import shutil
+import tempfile
+
 from selenium import webdriver
 
 ARGUMENTS = ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage")
+
+
+class Browser(webdriver.Chrome):
+    """Its driver kills it, so that it leaves its files: they are in a folder that is removed with it."""
+
+    def __init__(self, options):
+        self._folder = tempfile.mkdtemp(prefix="espalier-chromium-")
+        service = webdriver.ChromeService("/usr/bin/chromedriver", env=os.environ | {"TMPDIR": self._folder})
+        super().__init__(options=options, service=service)
+
+    def quit(self):
+        try:
+            super().quit()
+        finally:
+            shutil.rmtree(self._folder, ignore_errors=True)
 
 
 def start(patience_s, size="1400,1000", arguments=()):
@@ -11,6 +30,6 @@ def start(patience_s, size="1400,1000", arguments=()):
         options.add_argument(argument)
     options.binary_location = "/usr/bin/chromium"
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    browser = webdriver.Chrome(options=options, service=webdriver.ChromeService("/usr/bin/chromedriver"))
+    browser = Browser(options)
     browser.set_script_timeout(patience_s)
     return browser
