@@ -13,10 +13,10 @@ import {type Key, useKeys} from "./keys";
 import {say, setRegion} from "./spoken";
 import {useLiveness, useOverview} from "./store";
 import {switchTheme, useTheme} from "./theme";
-import {addressOf, go, usePlace} from "./url";
+import {addressOf, go, usePath} from "./url";
 
 export function Shell() {
-  const {path} = usePlace();
+  const path = usePath();
   const trimmed = path.replace(/\/+$/, "");
   const main = useRef<HTMLElement>(null);
   const [help, setHelp] = useState(false);

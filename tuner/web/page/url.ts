@@ -1,11 +1,11 @@
 // The address is the view: which page, and all that was chosen on it. Nothing of a view is kept elsewhere.
 
-import {useSyncExternalStore} from "react";
+import {useMemo, useSyncExternalStore} from "react";
 
 import {at, base} from "./base";
 import {record} from "./record/record";
 
-export interface Place {
+interface Place {
   path: string;
   query: URLSearchParams;
 }
@@ -59,8 +59,15 @@ function subscribe(listener: () => void): () => void {
   return () => listeners.delete(listener);
 }
 
-export function usePlace(): Place {
-  return useSyncExternalStore(subscribe, () => place);
+// Each of these tells of what it is about alone: a table's filter draws no picture anew.
+
+export function usePath(): string {
+  return useSyncExternalStore(subscribe, () => place.path);
+}
+
+/** One text of the query; null: it has none of that name. */
+export function useQueryText(key: string): string | null {
+  return useSyncExternalStore(subscribe, () => place.query.get(key));
 }
 
 /** Another page. */
@@ -86,14 +93,14 @@ export function setQuery(changes: Record<string, string | null>, how: "push" | "
 /** One text of the query, and how to set it; its usual value is not written into the address. */
 export function useQuery(key: string, usual: string, how: "push" | "replace" = "replace"):
     [string, (value: string) => void] {
-  const {query} = usePlace();
-  return [query.get(key) ?? usual, (value) => setQuery({[key]: value === usual ? null : value}, how)];
+  return [useQueryText(key) ?? usual, (value) => setQuery({[key]: value === usual ? null : value}, how)];
 }
 
 /** A range of numbers in the query, "from..to": what a picture is zoomed to. */
 export function useRange(key: string): [[number, number] | null, (range: [number, number] | null) => void] {
-  const {query} = usePlace();
-  return [parseRange(query.get(key)), (range) => setQuery({[key]: range && `${round(range[0])}..${round(range[1])}`})];
+  const text = useQueryText(key);
+  const range = useMemo(() => parseRange(text), [text]);
+  return [range, (to) => setQuery({[key]: to && `${round(to[0])}..${round(to[1])}`})];
 }
 
 function parseRange(text: string | null): [number, number] | null {

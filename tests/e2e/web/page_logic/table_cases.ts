@@ -2,7 +2,7 @@ import {columnsOf, formatColumns, labelOf, objectiveNames, moved, parseColumns, 
 import {type Condition, formatCondition, formatConditions, parseCondition, parseConditions} from "../../../../tuner/web/page/table/conditions";
 import {csv, csvCell} from "../../../../tuner/web/page/table/csv";
 import {keptOf} from "../../../../tuner/web/page/table/kept";
-import {ROW, anchored, rowsWindow, scrolledTo} from "../../../../tuner/web/page/table/rows_window";
+import {ROW, anchored, elementsOf, rowsWindow, scrolledTo} from "../../../../tuner/web/page/table/rows_window";
 import {TrialsStore} from "../../../../tuner/web/page/table/trials_store";
 import {formatSort, nextSort, parseIds, parseSort} from "../../../../tuner/web/page/table/trials_view";
 import {check, equal, test} from "./cases";
@@ -117,16 +117,16 @@ test("filters keep rows that meet all of them", () => {
 test("what is not known is last in both directions", () => {
   const store = filled();
   const sorted = (descending: boolean) =>
-    [...store.sort(store.filter([]), {column: "value", descending})].map((row) => store.number("number", row));
+    [...store.sorted({column: "value", descending})].map((row) => store.number("number", row));
   equal(sorted(false), [0, 2, 1]);
   equal(sorted(true), [0, 2, 1]);
-  equal([...store.sort(store.filter([]), {column: "p:lr", descending: true})].map((row) => store.number("p:lr", row)), [0.1, 0.01, 0.001]);
+  equal([...store.sorted({column: "p:lr", descending: true})].map((row) => store.number("p:lr", row)), [0.1, 0.01, 0.001]);
 });
 
 test("words are sorted as words, numbers among them as numbers", () => {
   const store = new TrialsStore();
   store.merge({columns: {id: [1, 2, 3, 4], number: [1, 2, 3, 4], c: [0, 1, 2, null]}, words: {c: ["10", "9", "a"]}});
-  equal([...store.sort(store.filter([]), {column: "c", descending: false})].map((row) => store.word("c", row)), ["9", "10", "a", null]);
+  equal([...store.sorted({column: "c", descending: false})].map((row) => store.word("c", row)), ["9", "10", "a", null]);
 });
 
 test("figures of running trials change their cells alone", () => {
@@ -204,6 +204,16 @@ test("rows that come in above leave in place what is read", () => {
   equal(anchored(10 * ROW, 10, 15), 15 * ROW);
   equal(anchored(0, 0, 5), 0);
   equal(anchored(7 * ROW, 7, -1), 7 * ROW);
+});
+
+test("rows that come take the elements of those that have gone, in their order", () => {
+  const first = elementsOf([9, 8, 7], new Map(), null);
+  equal([...first.values()], [0, 1, 2]);
+  const second = elementsOf([11, 9, 10, 6], first, null);
+  equal([...second], [[11, 1], [9, 0], [10, 2], [6, 3]]);
+  equal([...elementsOf([9], second, null)], [[9, 0]]);
+  equal(elementsOf([4, 5], second, 9).get(4), 1);
+  equal([...elementsOf([4, 5, 3, 2], second, 9).values()].includes(0), false);
 });
 
 test("the current row is scrolled into sight and no further", () => {

@@ -121,17 +121,17 @@ export class TrialsStore {
     if (changed) ++this.changes;
   }
 
-  /** The rows that meet all conditions. A condition on a column that is not there is met by none. */
-  filter(conditions: readonly Condition[]): Uint32Array {
-    const rows = new Uint32Array(this.count);
-    for (let i = 0; i < rows.length; ++i) rows[i] = i;
+  /** Those of the rows that meet all conditions, in their order. A condition on a column that is not there is met by none. */
+  filter(conditions: readonly Condition[], of: Uint32Array = this.all()): Uint32Array {
+    const rows = of.slice();
     let left = rows.length;
     for (const condition of conditions) left = this.keep(rows, left, condition);
     return rows.subarray(0, left);
   }
 
-  /** Sorts rows in place. What is not known comes last, whatever the direction; where two are equal, the newer trial comes first. */
-  sort(rows: Uint32Array, sort: Sort): Uint32Array {
+  /** All rows. What is not known comes last, whatever the direction; where two are equal, the newer trial comes first. */
+  sorted(sort: Sort): Uint32Array {
+    const rows = this.all();
     const column = this.columns.get(sort.column);
     const numbers = this.columns.get("number");
     const newest = numbers?.kind === "number" ? numbers.values : new Float64Array(this.count);
@@ -139,18 +139,27 @@ export class TrialsStore {
     const sign = sort.descending ? -1 : 1;
     let known = 0;
     const unknown: number[] = [];
-    for (const row of rows) {
+    for (let row = 0; row < this.count; ++row) {
       if (Number.isNaN(keys[row]!)) unknown.push(row);
       else rows[known++] = row;
     }
     const later = (a: number, b: number) => newest[b]! - newest[a]!;
-    rows.subarray(0, known).sort((a, b) => {
+    const order = (a: number, b: number) => {
       const x = keys[a]!;
       const y = keys[b]!;
       if (x === y) return later(a, b);
       return x < y ? -sign : sign;
-    });
+    };
+    const found = rows.subarray(0, known);
+    // As they were read, which is the usual order: a typed array is sorted in full also then.
+    if (!isInOrder(found, order)) found.sort(order);
     rows.set(unknown.sort(later), known);
+    return rows;
+  }
+
+  private all(): Uint32Array {
+    const rows = new Uint32Array(this.count);
+    for (let row = 0; row < rows.length; ++row) rows[row] = row;
     return rows;
   }
 
@@ -212,9 +221,13 @@ export class TrialsStore {
     const column = this.columns.get(condition.column);
     if (column === undefined) return 0;
     if (condition.kind === "range") return keepRange(rows, count, column, condition.low, condition.high);
-    const wanted = wantedWords(column, condition);
-    return wanted === null ? 0 : keepWords(rows, count, column, wanted);
+    return column.kind === "number" ? 0 : keepWords(rows, count, column, wantedWords(column, condition));
   }
+}
+
+function isInOrder(rows: Uint32Array, order: (a: number, b: number) => number): boolean {
+  for (let i = 1; i < rows.length; ++i) if (order(rows[i - 1]!, rows[i]!) > 0) return false;
+  return true;
 }
 
 function filled(capacity: number): Float64Array {
@@ -251,20 +264,27 @@ function compareWords(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0;
 }
 
+// Conditions are met by chance: a row is written in any case, and counts if it meets them, so that no branch is guessed wrongly.
+
 function keepRange(rows: Uint32Array, count: number, column: Column, low: number, high: number): number {
-  const numbers = column.kind === "words" ? Float64Array.from(column.words, Number) : null;
+  if (column.kind === "words") {
+    const wanted = new Uint8Array(column.words.length + 1);
+    column.words.forEach((word, i) => (wanted[i] = Number(word) >= low && Number(word) <= high ? 1 : 0));
+    return keepWords(rows, count, column, wanted);
+  }
+  const {values} = column;
   let left = 0;
   for (let i = 0; i < count; ++i) {
     const row = rows[i]!;
-    const value = numbers === null ? column.values[row]! : numbers[column.values[row]!] ?? NaN;
-    if (value >= low && value <= high) rows[left++] = row;
+    const value = values[row]!;
+    rows[left] = row;
+    left += Number(value >= low) & Number(value <= high);
   }
   return left;
 }
 
 /** Which words of the column meet the condition; the last place stands for rows without a word. */
-function wantedWords(column: Column, condition: Exclude<Condition, {kind: "range"}>): Uint8Array | null {
-  if (column.kind === "number") return null;
+function wantedWords(column: WordColumn, condition: Exclude<Condition, {kind: "range"}>): Uint8Array {
   const wanted = new Uint8Array(column.words.length + 1);
   if (condition.kind === "words") {
     for (const word of condition.words) {
@@ -278,13 +298,15 @@ function wantedWords(column: Column, condition: Exclude<Condition, {kind: "range
   return wanted;
 }
 
-function keepWords(rows: Uint32Array, count: number, column: Column, wanted: Uint8Array): number {
+function keepWords(rows: Uint32Array, count: number, column: WordColumn, wanted: Uint8Array): number {
+  const {values} = column;
   const none = wanted.length - 1;
   let left = 0;
   for (let i = 0; i < count; ++i) {
     const row = rows[i]!;
-    const word = column.values[row]!;
-    if (wanted[word < 0 ? none : word] === 1) rows[left++] = row;
+    const word = values[row]!;
+    rows[left] = row;
+    left += wanted[word < 0 ? none : word]!;
   }
   return left;
 }

@@ -3,7 +3,7 @@
 import {useMemo} from "react";
 
 import type {Direction, Study} from "../contract";
-import {setQuery, usePlace} from "../url";
+import {setQuery, useQueryText} from "../url";
 import {type ColumnChoice, columnsOf, formatColumns, usualColumns} from "./columns";
 import {type Condition, formatConditions, parseConditions} from "./conditions";
 import type {Sort, TrialsStore} from "./trials_store";
@@ -46,11 +46,10 @@ export function parseIds(text: string | null): number[] {
 }
 
 export function useTrialsView(study: Study, kind: "pool" | "ask" | "queue", trials: TrialsStore, version: number): TrialsView {
-  const {query} = usePlace();
-  const filter = query.get("f") ?? "";
-  const order = query.get("sort");
-  const cols = query.get("cols") ?? "";
-  const ids = query.get("chosen");
+  const filter = useQueryText("f") ?? "";
+  const order = useQueryText("sort");
+  const cols = useQueryText("cols") ?? "";
+  const ids = useQueryText("chosen");
   const {conditions, errors} = useMemo(() => parseConditions(filter), [filter]);
   const sort = useMemo(() => parseSort(order), [order]);
   const chosen = useMemo(() => new Set(parseIds(ids)), [ids]);

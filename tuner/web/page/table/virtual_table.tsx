@@ -2,7 +2,7 @@
 import {useCallback, useEffect, useId, useLayoutEffect, useRef, useState} from "react";
 import type {KeyboardEvent, ReactNode, RefObject} from "react";
 
-import {anchored, ROW, rowsWindow, scrolledTo} from "./rows_window";
+import {ROW, anchored, elementsOf, rowsWindow, scrolledTo} from "./rows_window";
 import type {Sort} from "./trials_store";
 
 export interface TableColumn {
@@ -49,6 +49,10 @@ export function VirtualTable(props: VirtualTableProps) {
   const place = props.current === null ? -1 : rows.findIndex((row) => props.idOf(row) === props.current);
   useInSight(box, place, props.current);
   const keys = rowKeys(props, place);
+  const elements = useRef<ReadonlyMap<number, number>>(new Map());
+  const inSight = Array.from(rows.subarray(range.from, range.to), props.idOf);
+  const keyOf = elementsOf(inSight, elements.current, focusedIn(box.current, `${id}-`));
+  elements.current = keyOf;
   const width = columns.reduce((sum, column) => sum + column.width, 0);
   return (
     <div className="table-scroll" ref={box} tabIndex={-1}>
@@ -60,7 +64,7 @@ export function VirtualTable(props: VirtualTableProps) {
         <tbody>
           <Space rows={range.from} columns={columns.length} />
           {Array.from(rows.subarray(range.from, range.to), (row, i) => (
-            <Row key={props.idOf(row)} domId={`${id}-${props.idOf(row)}`} row={row} index={range.from + i} {...props} />
+            <Row key={keyOf.get(props.idOf(row))} domId={`${id}-${props.idOf(row)}`} row={row} index={range.from + i} {...props} />
           ))}
           <Space rows={rows.length - range.to} columns={columns.length} />
         </tbody>
@@ -70,14 +74,24 @@ export function VirtualTable(props: VirtualTableProps) {
   );
 }
 
+/** The trial of the row that has the focus, or holds what has it. */
+function focusedIn(box: HTMLElement | null, prefix: string): number | null {
+  const row = box?.contains(document.activeElement) ? document.activeElement?.closest("tr") : null;
+  return row?.id.startsWith(prefix) ? Number(row.id.slice(prefix.length)) : null;
+}
+
 /** Where the table is scrolled to, and how much of it is seen. Rows that come in above what is read do not push it away. */
 function useScroll(box: RefObject<HTMLDivElement>, rows: Uint32Array, question: string,
                    idOf: (row: number) => number): [number, number] {
   const [seen, setSeen] = useState<[number, number]>([0, 600]);
   const kept = useRef({question, first: -1, index: 0});
+  const top = useRef(0);
   const look = useCallback(() => {
     const element = box.current;
-    if (element !== null) setSeen([element.scrollTop, element.clientHeight]);
+    if (element === null) return;
+    const {scrollTop, clientHeight} = element;
+    top.current = scrollTop;
+    setSeen((before) => (before[0] === scrollTop && before[1] === clientHeight ? before : [scrollTop, clientHeight]));
   }, [box]);
   useEffect(() => {
     const element = box.current;
@@ -92,14 +106,16 @@ function useScroll(box: RefObject<HTMLDivElement>, rows: Uint32Array, question: 
   }, [box, look]);
   useLayoutEffect(() => {
     const element = box.current;
-    if (element === null) return;
-    if (kept.current.question !== question) {
+    const anew = kept.current.question !== question;
+    kept.current.question = question;
+    // At the top it stays there. To ask the element would be to lay the page out, once more than the frame needs.
+    if (element === null || top.current === 0) return;
+    if (anew) {
       element.scrollTop = 0;
     } else if (kept.current.first >= 0) {
       const after = rows.findIndex((row) => idOf(row) === kept.current.first);
-      element.scrollTop = anchored(element.scrollTop, kept.current.index, after);
+      if (after !== kept.current.index) element.scrollTop = anchored(element.scrollTop, kept.current.index, after);
     }
-    kept.current.question = question;
     look();
   }, [box, rows, question, idOf, look]);
   const index = Math.min(rows.length - 1, Math.floor(seen[0] / ROW));

@@ -10,7 +10,7 @@ import {useNow} from "../../parts/now";
 import {Problem} from "../../parts/problem";
 import {Tile} from "../../parts/tile";
 import {useOverview} from "../../store";
-import {addressOf, usePlace} from "../../url";
+import {addressOf, useQueryText} from "../../url";
 import {DrainQuestion, UndoDrain} from "./drain";
 
 export function ClusterPage() {
@@ -53,7 +53,7 @@ function Nodes({overview}: {overview: Overview}) {
 function NodesTable({overview, types}: {overview: Overview; types: readonly string[]}) {
   const [asked, setAsked] = useState<PoolNode | null>(null);
   const now = useNow();
-  const chosen = usePlace().query.get("node");
+  const chosen = useQueryText("node");
   const {nodes} = overview.pool;
   const priced = nodes.some((node) => node.price_per_hour !== null);
   const may = overview.role === "administer";

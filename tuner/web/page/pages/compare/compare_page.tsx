@@ -12,7 +12,7 @@ import {State} from "../../parts/state";
 import {type AnswerError, store, useAnswer} from "../../store";
 import {PartBar, Swatch} from "../../table/cells";
 import {parseIds} from "../../table/trials_view";
-import {addressOf, go, setQuery, usePlace, useQuery, useRange} from "../../url";
+import {addressOf, go, setQuery, useQuery, useQueryText, useRange} from "../../url";
 import {AxisChoice, useAxis} from "../study/axis_choice";
 import {useMetric} from "../study/metric_choice";
 import {canBeLog} from "../study/curve_set";
@@ -26,8 +26,7 @@ import {differencesOf, valueRows} from "./differences";
 const MOST = 20;
 
 export function ComparePage() {
-  const {query} = usePlace();
-  const text = query.get("t");
+  const text = useQueryText("t");
   const ids = useMemo(() => parseIds(text).slice(0, MOST), [text]);
   const [answers, setAnswers] = useState<ReadonlyMap<number, TrialAnswer | AnswerError>>(new Map());
   const take = useCallback((id: number, answer: TrialAnswer | AnswerError) =>

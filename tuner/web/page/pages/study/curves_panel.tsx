@@ -2,11 +2,9 @@
 
 import {useMemo} from "react";
 
-import type {Study, StudyRow} from "../../contract";
 import {Problem} from "../../parts/problem";
 import {parseIds} from "../../table/trials_view";
-import type {Trials} from "../../table/use_trials";
-import {addressOf, go, usePlace, useQuery, useRange} from "../../url";
+import {addressOf, go, useQuery, useQueryText, useRange} from "../../url";
 import {AxisChoice, useAxis} from "./axis_choice";
 import {linksOf} from "./curve_links";
 import {canBeLog} from "./curve_set";
@@ -14,22 +12,13 @@ import {CurvesPlot} from "./curves_plot";
 import {useMetric} from "./metric_choice";
 import {useNewestKeys} from "./newest_keys";
 import {usePictureButton} from "./picture";
+import type {TrialsPicture} from "./trials_picture";
 import {useCurves} from "./use_curves";
 
 const TOPS = ["5", "20", "50"];
 const SMOOTHINGS = ["0", "0.5", "0.8", "0.9", "0.97"];
 
-interface CurvesPanelProps {
-  study: Study;
-  row: StudyRow;
-  trials: Trials;
-  hovered: number | null;
-  onHover: (id: number | null) => void;
-  onOpen: (trial: number) => void;
-}
-
-export function CurvesPanel({study, row, trials, hovered, onHover, onOpen}: CurvesPanelProps) {
-  const {query} = usePlace();
+export function CurvesPanel({study, row, trials, hovered, onHover, onOpen}: TrialsPicture) {
   const [axis, setAxis] = useAxis();
   const metric = useMetric(study);
   const [top, setTop] = useQuery("top", "20");
@@ -38,7 +27,7 @@ export function CurvesPanel({study, row, trials, hovered, onHover, onOpen}: Curv
   const [range, setRange] = useQuery("range", "usual");
   // Over time the curves are zoomed with the lanes.
   const [view, setView] = useRange(axis === "time" ? "t" : "zoom");
-  const ids = query.get("chosen");
+  const ids = useQueryText("chosen");
   const chosen = useMemo(() => new Set(parseIds(ids)), [ids]);
   const xlog = logs.includes("x") && axis !== "time";
   const weight = Math.max(0, Math.min(0.99, Number(smoothing) || 0));

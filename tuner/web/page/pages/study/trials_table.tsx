@@ -118,10 +118,12 @@ function actedOn(trials: TrialsStore, at: number): ActedOn {
 /** What the table shows, in order. */
 function useRows(trials: Trials, view: TrialsView): {rows: Uint32Array; hidden: number} {
   const {store, version} = trials;
+  // Another filter needs no new order.
+  const sorted = useMemo(() => store.sorted(view.sort), [store, version, view.sort]); // eslint-disable-line react-hooks/exhaustive-deps
   return useMemo(() => {
-    const rows = store.sort(store.filter(view.conditions), view.sort);
+    const rows = store.filter(view.conditions, sorted);
     return {rows, hidden: store.rows - rows.length};
-  }, [store, version, view.conditions, view.sort]); // eslint-disable-line react-hooks/exhaustive-deps
+  }, [store, sorted, view.conditions]);
 }
 
 function countText(shown: number, trials: Trials): string {
