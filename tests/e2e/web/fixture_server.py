@@ -62,6 +62,9 @@ class FixtureServer:
         # What each trial's processes have printed.
         self.printed = "".join(f"epoch {epoch} loss {2 / (epoch + 1):.4f}\n" for epoch in range(200)).encode()
         self.lock = threading.Lock()
+        # Answers to writes wait for it.
+        self.answers = threading.Event()
+        self.answers.set()
         self.down = False
         handler = type("Handler", (Handler,), {"fixture": self})
         self.server = Listener(("127.0.0.1", port), handler)
@@ -69,6 +72,7 @@ class FixtureServer:
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
     def close(self):
+        self.answers.set()
         self.end_streams()
         self.server.shutdown()
         self.server.server_close()
@@ -205,7 +209,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         elif self.headers.get("X-Espalier") != "1":
             self.reply(403, {"error": "want X-Espalier: 1", "code": "permission_denied"})
         elif not self.refused(path):
-            self.reply(*self.fixture.write(path, body))
+            status, answer = self.fixture.write(path, body)
+            self.fixture.answers.wait()
+            self.reply(status, answer)
 
     def output(self, query):
         text = self.fixture.printed

@@ -399,6 +399,22 @@ class Actions(StudyTest):
         self.assertEqual(self.said(), f"Trial {number} waits")
         self.row(number)
 
+    def test_what_is_refused_after_the_form_is_closed_is_shown(self):
+        fixture = self.serve()
+        self.open("/ui/studies/3", "● live", "trials")
+        fixture.answers.clear()
+        self.press("n")
+        self.wait_text("a whole number from 1 to 8")
+        self.press("0.05", Keys.TAB, "5", Keys.ENTER)
+        self.wait_for(lambda: fixture.writes, "the question")
+        self.press(Keys.ESCAPE)
+        self.wait_for(lambda: not self.all("dialog"), "no dialog")
+        self.press("n")
+        self.wait_text("a whole number from 1 to 8")
+        fixture.answers.set()
+        self.wait_for(lambda: 'The trial was not enqueued: parameter "layers": 5 is not in the space' in self.one(".undo-bar").text, "the refusal")
+        self.assertTrue(self.all("dialog"), "the other form is still open")
+
     def test_studies_that_draw_for_the_pool_take_no_trials(self):
         self.open_study()
         self.assertEqual([button.text for button in self.all(".study-actions button")], ["Stop"])

@@ -7,6 +7,7 @@ import {Help} from "./parts/help";
 import {Link} from "./parts/link";
 import {Name} from "./parts/name";
 import {Search} from "./parts/search";
+import {UndoBar} from "./parts/undo_bar";
 import {ROUTES} from "./pages/routes";
 import {record} from "./record/record";
 import {type Key, useKeys} from "./keys";
@@ -60,6 +61,7 @@ export function Shell() {
       <main id="main" ref={main} tabIndex={-1}>
         {route ? route.page(groups) : <NoPage path={path} />}
       </main>
+      <UndoBar />
       <div className="unseen" role="status" aria-live="polite" ref={setRegion} />
       {help && <Help onClose={() => setHelp(false)} />}
       {searching && <Search onClose={() => setSearching(false)} />}

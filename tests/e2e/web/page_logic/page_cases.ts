@@ -1,7 +1,7 @@
 import type {Changed, Decision, Lanes, Study, TrialSpan} from "../../../../tuner/web/page/contract";
 import {differencesOf, valueRows} from "../../../../tuner/web/page/pages/compare/differences";
 import {fileName} from "../../../../tuner/web/page/pages/study/download";
-import {changesGiven, fieldText, isChanged, noneOf, objectGiven, parametersGiven, wanted} from "../../../../tuner/web/page/pages/study/enqueue_fields";
+import {changesGiven, choiceText, fieldText, isChanged, noneOf, objectGiven, parametersGiven, wanted} from "../../../../tuner/web/page/pages/study/enqueue_fields";
 import {objectiveOf} from "../../../../tuner/web/page/pages/study/metric_choice";
 import {parametersOf} from "../../../../tuner/web/page/pages/study/parameters";
 import {CloneNews} from "../../../../tuner/web/page/pages/trial/clone_news";
@@ -133,6 +133,10 @@ test("a form is filled with what the trial has, however numbers are written", ()
   equal(fieldText({...width!, choices: ["1e-05", "0.1"]}, 0.00001), "1e-05");
   const small = space({definition: {search_space: {width: {_type: "choice", _value: [0.00001]}}}});
   equal(parametersGiven(small, new Map([["width", "1e-05"]])).parameters, {width: 0.00001});
+});
+
+test("a choice of which nothing would be seen stands in quotes", () => {
+  equal(["", "  ", "a b", "\u202e"].map(choiceText), ['""', '"  "', "a b", "\\u202E"]);
 });
 
 test("of choices of the same number, the one of the same text is meant", () => {

@@ -15,6 +15,11 @@ export function isNone(of: Parameter, text: string): boolean {
   return of.kind === "choice" ? text === NO_CHOICE : text.trim() === "";
 }
 
+/** A choice as the form names it: one of which nothing would be seen stands in quotes. */
+export function choiceText(choice: string): string {
+  return choice.trim() === "" ? JSON.stringify(choice) : visible(choice);
+}
+
 /** How the form shows a value of the trial. */
 export function fieldText(of: Parameter, value: unknown): string {
   if (value === undefined || value === null) return noneOf(of);

@@ -2,7 +2,7 @@
 
 import {useMemo} from "react";
 
-import type {Curve, Curves, Study} from "../../contract";
+import type {Curve, Curves} from "../../contract";
 import {count, number} from "../../format";
 import {Choices} from "../../parts/choices";
 import {Link} from "../../parts/link";
@@ -14,6 +14,7 @@ import {addressOf, useQuery, useRange} from "../../url";
 import {useAnswer} from "../../store";
 import {type ShownCurve, shownCurve} from "./curve_set";
 import {CurvesPlot} from "./curves_plot";
+import type {TrialsPicture} from "./trials_picture";
 
 type Shows = "now" | "promise" | "goodput";
 const ALL: readonly (readonly [Shows, string])[] =
@@ -24,14 +25,6 @@ const MOST_ROWS = 12;
 const MOST_LINES = 30;
 const NONE: ReadonlySet<number> = new Set();
 
-interface PromisePanelProps {
-  study: Study;
-  trials: Trials;
-  hovered: number | null;
-  onHover: (id: number | null) => void;
-  onOpen: (trial: number) => void;
-}
-
 interface Running {
   id: number;
   trial: number;
@@ -41,7 +34,7 @@ interface Running {
   batch: number;
 }
 
-export function PromisePanel(props: PromisePanelProps) {
+export function PromisePanel(props: Omit<TrialsPicture, "row">) {
   const [shows, setShows] = useQuery("pg", record === null ? "now" : "promise");
   const running = useRunning(props.trials);
   return (
@@ -74,7 +67,7 @@ function known(value: number): number | null {
   return Number.isNaN(value) ? null : value;
 }
 
-function Now({study, running, hovered, onHover}: PromisePanelProps & {running: Running[]}) {
+function Now({study, running, hovered, onHover}: Omit<TrialsPicture, "row"> & {running: Running[]}) {
   if (running.length === 0) return <p className="empty">No trial runs now.</p>;
   return (
     <>
@@ -118,7 +111,7 @@ function figureCurve(curve: Curve, of: "promise" | "goodput"): ShownCurve {
   return shownCurve(drawn, "time", 0, undefined);
 }
 
-interface OverTimeProps extends PromisePanelProps {
+interface OverTimeProps extends Omit<TrialsPicture, "row"> {
   running: Running[];
   of: "promise" | "goodput";
 }

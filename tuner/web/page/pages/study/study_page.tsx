@@ -35,7 +35,6 @@ import {StudyActions} from "./study_actions";
 import {Tiles} from "./tiles";
 import {mayAct} from "./trial_actions";
 import {TrialsTable} from "./trials_table";
-import {UndoBar} from "./undo_bar";
 
 const TABS = [["overview", "Overview"], ["analysis", "Analysis"], ["decisions", "Decisions"], ["whatif", "What if"],
               ["definition", "Definition"]] as const;
@@ -101,7 +100,6 @@ function Shown({study, row, overview}: {study: Study; row: StudyRow; overview: O
         : tab === "whatif" && record !== null ? record.comparison && <ComparisonTab of={record.comparison} />
         : tab === "whatif" ? <WhatIfTab row={row} role={overview.role} policy={overview.pool.policy || study.policy} />
           : <OverviewTab study={study} row={row} overview={overview} trials={trials} />}
-      <UndoBar />
     </>
   );
 }

@@ -4,8 +4,8 @@ import {type FormEvent, useState} from "react";
 
 import type {Role} from "../../contract";
 import {Dialog} from "../../parts/dialog";
+import {doUnlessTakenBack} from "../../parts/undo";
 import {send} from "../../store";
-import {doUnlessTakenBack} from "./undo";
 
 export interface ActedOn {
   id: number;

@@ -18,7 +18,6 @@ import {DecisionsTable} from "../study/decisions";
 import {useNewestKeys} from "../study/newest_keys";
 import {Note} from "../study/note";
 import {TrialActions, cancelTrial, isOpen, mayAct} from "../study/trial_actions";
-import {UndoBar} from "../study/undo_bar";
 import {CloneNews} from "./clone_news";
 import {LogPane} from "./log_pane";
 import {Origin} from "./origin";
@@ -145,7 +144,6 @@ function Shown({answer, study, role, slots, onPool, best}: ShownProps) {
         <Clone study={study} trial={trial} parameters={trial.parameters} onClose={() => setCloning(false)}
                onCloned={(number) => go(addressOf.trial(study.id, number))} />
       )}
-      <UndoBar />
     </>
   );
 }

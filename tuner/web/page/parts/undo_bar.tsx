@@ -1,3 +1,4 @@
+import {visible} from "../format";
 import {UNDO_S, takeBack, usePending} from "./undo";
 
 /** What is about to be done, with the button that takes it back. */
@@ -15,7 +16,7 @@ export function UndoBar() {
             </>
           ) : (
             <>
-              {text}: {error} <button type="button" onClick={() => takeBack(key)}>Close</button>
+              {text}: <bdi>{visible(error)}</bdi> <button type="button" onClick={() => takeBack(key)}>Close</button>
             </>
           )}
         </p>

@@ -1,4 +1,4 @@
-// What is done in a few seconds unless it is taken back. A page that is closed meanwhile has done nothing.
+// What is done in a few seconds unless it is taken back, and what was refused meanwhile. A page that is closed before has done nothing.
 
 import {useSyncExternalStore} from "react";
 
@@ -12,6 +12,7 @@ export interface Pending {
 }
 
 let pending: readonly Pending[] = [];
+let refusals = 0;
 const timers = new Map<string, number>();
 const listeners = new Set<() => void>();
 
@@ -31,6 +32,11 @@ export function doUnlessTakenBack(key: string, text: string, run: () => Promise<
       (error: unknown) => set(pending.map((one) => (one.key === key ? {...one, error: String((error as Error).message)} : one))),
     );
   }, UNDO_S * 1000));
+}
+
+/** What was asked for in a form that is closed, and refused. */
+export function showRefused(text: string, error: string): void {
+  set([...pending, {key: `refused ${++refusals}`, text, error}]);
 }
 
 /** Not done, or no longer shown. */
