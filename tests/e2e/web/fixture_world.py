@@ -289,7 +289,7 @@ class World:
             "replicas": [{"node": self.nodes[s["node"]]["name"], "slot": s["slot"], "rank": rank, "pid": 4000 + rank, "slow": 1.8 if rank == 1 else None}
                          for rank, s in enumerate(held)], "ranks": len(held) or None, "log_path": f"/var/log/trial-{id}.log"},
             decisions=[d for d in self.decisions if d["trial_id"] == id][:50],
-            clones=[{"trial_id": one["id"], "trial": one["number"], "step": one["parent"][1]} for one in trial["study"]["trials"]
+            clones=[{"trial_id": one["id"], "trial": one["number"], "state": one["state"], "step": one["parent"][1]} for one in trial["study"]["trials"]
                     if one.get("parent", (None,))[0] is trial])
 
     def lineage(self, trial):

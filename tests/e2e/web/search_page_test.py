@@ -175,6 +175,14 @@ class Clones(SearchTest):
         self.button("Clone…").click()
         self.wait_text(f"Clone trial {parent['number']}")
         self.press(Keys.END, "1", Keys.ENTER)
+    def test_one_that_has_ended_without_its_checkpoint_waits_for_nothing(self):
+        world = World()
+        parent, clone = self.running(world), world.add_trial(1, "pruned", lr=0.02)
+        clone["parent"] = (parent, None)
+        self.serve(world)
+        self.open(f"/ui/studies/1/trials/{clone['number']}", f"Clone of trial {parent['number']} that ended without its checkpoint")
+        self.open(f"/ui/studies/1/trials/{parent['number']}", f"Its clone: trial {clone['number']} (which ended without its checkpoint)")
+
         self.wait_text(f"Clone of trial {parent['number']}")
 
     def test_who_may_only_look_sees_no_form(self):

@@ -471,7 +471,9 @@ TEST_F(KeptViews, ACloneTellsOfItsParentAndItsParentOfIt) {
   const Source source{still, Role::kView};
   const Json first = Shown(TrialJson(source, TrialId(1)));
   EXPECT_TRUE(first["trial"]["lineage"].is_null());
-  EXPECT_EQ(first["clones"], Json::parse(R"json([{"trial_id": 2, "trial": 1, "step": 30}])json"));
+  EXPECT_EQ(
+      first["clones"],
+      Json::parse(R"json([{"trial_id": 2, "trial": 1, "state": "running", "step": 30}])json"));
   const Json second = Shown(TrialJson(source, TrialId(2)));
   EXPECT_TRUE(second["clones"][0]["step"].is_null());
   const Json& lineage = second["trial"]["lineage"];

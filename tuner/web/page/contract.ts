@@ -281,7 +281,7 @@ export interface Lineage {
   /** The first of its line, which began afresh. */
   founder_id: number;
   founder: number;
-  /** Of the checkpoint with which it began; null: it waits for it. */
+  /** Of the checkpoint with which it began; null: it waits for it, or has ended without it. */
   step: number | null;
   fingerprint: string;
   /** Its own parameters where its parent has others, and what these are there. */
@@ -334,7 +334,7 @@ export interface TrialAnswer extends Versioned {
   trial: Trial;
   decisions: Decision[];
   /** Trials that began with a checkpoint of it, by number. */
-  clones: {trial_id: number; trial: number; step: number | null}[];
+  clones: {trial_id: number; trial: number; state: TrialState; step: number | null}[];
 }
 
 // Events of /api/view/events.

@@ -75,7 +75,7 @@ absl::StatusOr<std::vector<ShownClone>> ClonesOf(const Source& source, TrialId p
       slice.Spend(1);
       const Trial& other = state.trials.at(study.trials[*next]);
       if (other.lineage->parent != trial->second.number) continue;
-      ShownClone& clone = clones.emplace_back(ShownClone{other.id, other.number, {}});
+      ShownClone& clone = clones.emplace_back(ShownClone{other.id, other.number, other.state});
       if (!other.lineage->awaited()) clone.step = other.lineage->step;
       if (clones.size() == kClonesOfTrial) return true;
     }

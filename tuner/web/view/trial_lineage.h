@@ -35,7 +35,8 @@ void Put(JsonText& json, const Parameters& parameters);
 struct ShownClone {
   TrialId id;
   std::int64_t number = 0;
-  std::optional<std::int64_t> step;  // of that checkpoint; none: it waits for it
+  TrialState state = TrialState::kWaiting;
+  std::optional<std::int64_t> step{};  // of that checkpoint; none: it has not got it
 };
 
 inline constexpr std::size_t kClonesOfTrial = 1000;  // the oldest ones

@@ -278,6 +278,7 @@ absl::StatusOr<std::string> TrialJson(const Source& source, TrialId id) {
       json.Object([&] {
         json.Member("trial_id", clone.id.value);
         json.Member("trial", clone.number);
+        json.Member("state", WordOf(clone.state));
         json.Member("step", clone.step);
       });
     });

@@ -52,10 +52,17 @@ test("a clone's curve leaves its parent's at the step of the checkpoint", () => 
 
 test("a clone that waits for its checkpoint is told as such, and is joined to nothing", () => {
   const {members} = descentOf(population(), "minimize", 10);
-  equal(members.map(({waits}) => waits), [false, true, false, false, false, false]);
+  equal(members.map(({lacks}) => lacks), [false, true, false, false, false, false]);
   equal(members.slice(1, 4).map((one) => described(one).split("\n")[0]),
         ["trial 6, waiting: clone of trial 1 that waits for its checkpoint, with lr 0.2", "trial 0, pruned: began afresh",
          "trial 4, complete: clone of trial 0 at step 5, with lr 0.2"]);
+});
+
+test("a clone that has ended without its checkpoint waits for nothing", () => {
+  const store = population();
+  store.merge({columns: {id: [16], state: [0]}, words: {state: ["pruned"]}});
+  const clone = descentOf(store, "minimize", 10).members.find(({trial}) => trial === 6)!;
+  equal([clone.lacks, described(clone).split("\n")[0]], [true, "trial 6, pruned: clone of trial 1 that ended without its checkpoint, with lr 0.2"]);
 });
 
 test("a study without clones has no lines", () => {

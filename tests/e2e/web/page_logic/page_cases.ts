@@ -65,12 +65,12 @@ const spans: TrialSpan[] = [
 
 test("a trial's page reads again what may be a clone of it", () => {
   const news = new CloneNews(1, 5);
-  news.show([{trial_id: 17, trial: 7, step: 3}, {trial_id: 18, trial: 8, step: null}]);
+  news.show([{trial_id: 17, trial: 7, state: "running", step: 3}, {trial_id: 18, trial: 8, state: "waiting", step: null}]);
   const takes = (...trials: [number: number, study: number][]) =>
     news.take({trials: trials.map(([number, study_id]) => ({id: 10 + number, study_id, number}))} as unknown as Changed);
   equal([takes([4, 1]), takes([20, 2]), takes([9, 1]), takes([9, 1]), takes([7, 1]), takes([8, 1]), takes([3, 1], [10, 1])],
         [false, false, true, false, false, true, true]);
-  news.show([{trial_id: 18, trial: 8, step: 4}]);
+  news.show([{trial_id: 18, trial: 8, state: "running", step: 4}]);
   equal([takes([8, 1]), takes()], [false, false]);
 });
 

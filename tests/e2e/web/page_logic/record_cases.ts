@@ -61,7 +61,7 @@ test("decisions of a record are paged and filtered", () => {
 test("clones of a trial are found in the table of a record", () => {
   const columns = {...record.trials.columns, parent: [0, null, 0, null], parent_step: [null, null, 5, null]};
   const told = answerOf({...record, trials: {...record.trials, columns}}, "/api/view/trials/11") as TrialAnswer;
-  equal(told.clones, [{trial_id: 12, trial: 1, step: 5}, {trial_id: 14, trial: 3, step: null}]);
+  equal(told.clones, [{trial_id: 12, trial: 1, state: "complete", step: 5}, {trial_id: 14, trial: 3, state: "complete", step: null}]);
   equal(ask<TrialAnswer>("/api/view/trials/11").clones, []);
 });
 

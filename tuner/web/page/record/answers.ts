@@ -64,7 +64,8 @@ function trialOf(record: StudyRecord, id: number): TrialAnswer | undefined {
 function clonesOf(all: TrialColumns, number: number): TrialAnswer["clones"] {
   const {id = [], number: numbers = [], parent = [], parent_step: step = []} = all.columns;
   const places = parent.flatMap((one, at) => (one === number ? [at] : [])).reverse();
-  return places.map((at) => ({trial_id: id[at]!, trial: numbers[at]!, step: step[at] ?? null}));
+  const stateOf = (at: number) => all.words["state"]?.[all.columns["state"]?.[at] ?? -1] ?? "";
+  return places.map((at) => ({trial_id: id[at]!, trial: numbers[at]!, state: stateOf(at), step: step[at] ?? null}));
 }
 
 /** The best first, and last those that break a constraint; those without a number are left out. */

@@ -5,6 +5,7 @@ import {count} from "../../format";
 import {Link} from "../../parts/link";
 import {Name} from "../../parts/name";
 import {addressOf} from "../../url";
+import {withoutCheckpoint} from "../study/lineage/lineage";
 import {valueText} from "./trial_facts";
 
 const MOST_CLONES = 50;
@@ -15,13 +16,13 @@ export function Origin({answer}: {answer: TrialAnswer}) {
   if (trial.lineage === null && clones.length === 0) return null;
   return (
     <section className="note" aria-label="Lineage">
-      {trial.lineage !== null && <From lineage={trial.lineage} to={to} />}
+      {trial.lineage !== null && <From lineage={trial.lineage} state={trial.state} to={to} />}
       {clones.length > 0 && (
         <p>
           {clones.length === 1 ? "Its clone: " : `${count(clones.length)} clones of it: `}
           {clones.slice(0, MOST_CLONES).map((clone, at) => (
             <span key={clone.trial_id}>
-              {at > 0 && ", "}{to(clone.trial)} {clone.step === null ? "(which waits for its checkpoint)" : `from step ${count(clone.step)}`}
+              {at > 0 && ", "}{to(clone.trial)} {clone.step === null ? `(which ${withoutCheckpoint(clone.state)})` : `from step ${count(clone.step)}`}
             </span>
           ))}
           {clones.length > MOST_CLONES && ` and ${count(clones.length - MOST_CLONES)} more`}
@@ -31,11 +32,11 @@ export function Origin({answer}: {answer: TrialAnswer}) {
   );
 }
 
-function From({lineage, to}: {lineage: Lineage; to: (number: number) => React.ReactNode}) {
+function From({lineage, state, to}: {lineage: Lineage; state: string; to: (number: number) => React.ReactNode}) {
   const set = Object.entries(lineage.set);
   return (
     <p>
-      Clone of {to(lineage.parent)} {lineage.step === null ? "that waits for its checkpoint" : `at step ${count(lineage.step)}`}
+      Clone of {to(lineage.parent)} {lineage.step === null ? `that ${withoutCheckpoint(state)}` : `at step ${count(lineage.step)}`}
       {set.length > 0 && ", with "}
       {set.map(([name, value], at) => (
         <span key={name}>

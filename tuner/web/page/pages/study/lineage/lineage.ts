@@ -2,6 +2,7 @@
 
 import type {Direction} from "../../../contract";
 import type {TrialsStore} from "../../../table/trials_store";
+import {isOpen} from "../trial_actions";
 
 export interface Member {
   id: number;
@@ -13,9 +14,9 @@ export interface Member {
   parentLane: number | null;
   /** Of the first trial of its line. */
   founder: number;
-  /** Its parent has no checkpoint yet with which it could begin. */
-  waits: boolean;
-  /** The step at which it began; of one that waits, 0. */
+  /** It is a clone that has not got its parent's checkpoint, and may have ended without it. */
+  lacks: boolean;
+  /** The step at which it began; of one that has no checkpoint, 0. */
   from: number;
   /** The last step that it told. */
   to: number;
@@ -89,7 +90,7 @@ function memberOf(trials: TrialsStore, row: number, founder: number): Found {
   const from = trials.number("parent_step", row) || 0;
   return {
     id: trials.number("id", row), trial: trials.number("number", row), state: trials.word("state", row) ?? "",
-    parent: Number.isNaN(parent) ? null : parent, founder, waits: !Number.isNaN(parent) && Number.isNaN(trials.number("parent_step", row)),
+    parent: Number.isNaN(parent) ? null : parent, founder, lacks: !Number.isNaN(parent) && Number.isNaN(trials.number("parent_step", row)),
     from, to: Math.max(from, trials.number("step", row) || 0), value: trials.number("value", row),
     infeasible: trials.word("infeasible", row) === "yes",
   };
@@ -117,6 +118,11 @@ function shown(trials: TrialsStore, rows: ReadonlyMap<number, number>, members: 
     ...one, parentLane: one.parent === null ? null : lanes.get(one.parent) ?? null,
     set: one.parent === null ? [] : setBy(trials, rows.get(one.trial), rows.get(one.parent)),
   }));
+}
+
+/** What is said of a clone in this state that has not got its parent's checkpoint. */
+export function withoutCheckpoint(state: string): string {
+  return isOpen(state) ? "waits for its checkpoint" : "ended without its checkpoint";
 }
 
 /** The next lane by the keyboard: left to the parent, right to the first clone, up and down by lanes. */

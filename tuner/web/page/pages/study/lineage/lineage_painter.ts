@@ -19,7 +19,7 @@ export function middleOf(lane: number): number {
 export function paintDescent(context: CanvasRenderingContext2D, frame: Frame, style: Style, members: readonly Member[], best: number | null): void {
   members.forEach((member, lane) => {
     const color = seriesColor(style, member.founder);
-    if (member.parentLane !== null && !member.waits) paintBranch(context, frame, color, member, lane);
+    if (member.parentLane !== null && !member.lacks) paintBranch(context, frame, color, member, lane);
   });
   members.forEach((member, lane) => paintMember(context, frame, style, member, lane, member.id === best));
 }

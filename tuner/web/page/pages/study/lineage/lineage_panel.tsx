@@ -2,16 +2,16 @@
 
 import {useCallback, useMemo} from "react";
 
-import type {Study, StudyRow} from "../../../contract";
+import type {Study} from "../../../contract";
 import {count, number, visible} from "../../../format";
 import {Link} from "../../../parts/link";
 import {Name} from "../../../parts/name";
 import {State} from "../../../parts/state";
 import {type Frame, Plot} from "../../../plot/plot";
 import type {Style} from "../../../plot/style";
-import type {Trials} from "../../../table/use_trials";
 import {addressOf, useQuery, useRange} from "../../../url";
-import {type Member, descentOf, nextLane} from "./lineage";
+import type {TrialsPicture} from "../trials_picture";
+import {type Member, descentOf, nextLane, withoutCheckpoint} from "./lineage";
 import {LANE_PX, laneAt, middleOf, paintDescent, paintLane} from "./lineage_painter";
 
 /** So many lanes are drawn, and of more these unless all are asked for. */
@@ -22,16 +22,7 @@ const LEAD_PX = 64;
 /** For the mark at the end of the longest. */
 const ROOM = 1.03;
 
-interface LineagePanelProps {
-  study: Study;
-  row: StudyRow;
-  trials: Trials;
-  hovered: number | null;
-  onHover: (id: number | null) => void;
-  onOpen: (trial: number) => void;
-}
-
-export function LineagePanel({study, row, trials, hovered, onHover, onOpen}: LineagePanelProps) {
+export function LineagePanel({study, row, trials, hovered, onHover, onOpen}: TrialsPicture) {
   const {store, version} = trials;
   const [lines, setLines] = useQuery("lines", "few");
   const {members, all} = useMemo(() => descentOf(store, study.direction, lines === "all" ? MOST : FEW),
@@ -85,12 +76,12 @@ export function LineagePanel({study, row, trials, hovered, onHover, onOpen}: Lin
 
 /** As a clone, at a step of its parent. */
 function hasBegun(one: Member): boolean {
-  return one.parent !== null && !one.waits;
+  return one.parent !== null && !one.lacks;
 }
 
 export function described(one: Member): string {
   const origin = one.parent === null ? "began afresh"
-    : `clone of trial ${one.parent} ${one.waits ? "that waits for its checkpoint" : `at step ${count(one.from)}`}`;
+    : `clone of trial ${one.parent} ${one.lacks ? `that ${withoutCheckpoint(one.state)}` : `at step ${count(one.from)}`}`;
   const set = setText(one, MOST_SHOWN);
   return `trial ${one.trial}, ${one.state}: ${origin}${set === "" ? "" : `, with ${set}`}\n${
     Number.isNaN(one.value) ? "no value yet" : `${valueText(one)} by step ${count(one.to)}`}`;
