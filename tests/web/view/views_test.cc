@@ -523,6 +523,7 @@ TEST_F(Views, EachOfSeveralMetricsHasItsCurvesAndItsOrder) {
   EXPECT_EQ(Shown(TrialJson(source_, TrialId(1)))["trial"]["values"], Json({0.5, 3}));
   EXPECT_THAT(Cells(Shown(TrialsJson(source_, Id("two"), {})), "value"), ElementsAre(0.75, 0.5));
   const Json losses = Shown(CurvesJson(source_, Id("two"), {}));
+  EXPECT_EQ(Shown(TrialJson(source_, TrialId(1)))["trial"]["best_step"], 2) << "of those values";
   EXPECT_EQ(losses["metric"], "loss");
   EXPECT_EQ(losses["curves"][0]["y"], Json({0.25, 0.5}));
   const Json speeds = Shown(CurvesJson(source_, Id("two"), {.objective = 1}));

@@ -17,7 +17,10 @@ BestSoFar BestOf(const Trial& trial, const StudySpec& spec) {
     best.value = trial.value;
   }
   if (spec.directions.size() > 1) {
-    if (!trial.values.empty()) best.value = trial.values.back().value;
+    if (!trial.values.empty()) {
+      best.value = trial.values.back().value;
+      best.step = static_cast<double>(trial.values.back().step);
+    }
     if (trial.value) best.value = trial.value;
   }
   return best;

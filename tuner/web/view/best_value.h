@@ -10,7 +10,8 @@
 namespace espalier::view {
 
 // The value that a trial is ranked by (BestValue in tuner/core), and the step of its best value. Of
-// several metrics the newest values count, so that those of one trial belong together.
+// several metrics the newest values count, and their step, so that those of one trial belong
+// together.
 struct BestSoFar {
   std::optional<double> value;
   std::optional<double> step;
