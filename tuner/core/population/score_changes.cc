@@ -12,35 +12,26 @@ constexpr int kMostIntervals = 1000;  // that are looked at
 
 using Reports = std::span<const IntermediateValue>;
 
-// Behind the newest one at `step` or before.
-std::size_t CountUntil(Reports points, std::int64_t step) {
-  const auto after = std::upper_bound(
-      points.begin(), points.end(), step,
-      [](std::int64_t at, const IntermediateValue& point) { return at < point.step; });
-  return static_cast<std::size_t>(after - points.begin());
-}
-
 std::optional<ScoreChange> ChangeOf(std::span<const PopulationMember> members, std::size_t member,
                                     Direction direction, std::int64_t begin, std::int64_t end) {
   const Reports points = members[member].curve.points;
-  const std::size_t until = CountUntil(points, end);
-  if (until == 0 || points[until - 1].step <= begin) return std::nullopt;
-  const IntermediateValue& last = points[until - 1];
+  const IntermediateValue* last = NewestUntil(points, end);
+  if (last == nullptr || last->step <= begin) return std::nullopt;
   std::optional<IntermediateValue> first;
-  if (const std::size_t before = CountUntil(points, begin); before > 0) {
-    first = points[before - 1];
+  if (const IntermediateValue* before = NewestUntil(points, begin)) {
+    first = *before;
   } else if (members[member].parent) {
     first = ValueAtStep(members, *members[member].parent, points.front().step - 1);
   }
   if (!first) first = points.front();
-  if (first->step >= last.step || !Counts(direction, first->value) || std::isinf(first->value)) {
+  if (first->step >= last->step || !Counts(direction, first->value) || std::isinf(first->value)) {
     return std::nullopt;
   }
   double change = -std::numeric_limits<double>::infinity();
-  if (std::isfinite(last.value)) {
+  if (std::isfinite(last->value)) {
     // Each by itself, so that no difference is beyond what doubles hold.
-    const auto steps = static_cast<double>(last.step - first->step);
-    change = last.value / steps - first->value / steps;
+    const auto steps = static_cast<double>(last->step - first->step);
+    change = last->value / steps - first->value / steps;
     if (direction == Direction::kMinimize) change = -change;
   }
   return ScoreChange{.member = member, .begin = begin, .change = change};
@@ -52,10 +43,8 @@ std::int64_t EndBefore(const PopulationSpec& population, std::span<const Populat
                        std::int64_t step) {
   std::int64_t told = 0;
   for (const PopulationMember& member : members) {
-    const Reports points = member.curve.points;
-    if (const std::size_t until = CountUntil(points, step); until > 0) {
-      told = std::max(told, points[until - 1].step);
-    }
+    const IntermediateValue* newest = NewestUntil(member.curve.points, step);
+    if (newest != nullptr) told = std::max(told, newest->step);
   }
   if (told <= 0) return 0;
   const std::int64_t intervals_back = (step - told) / population.interval;
@@ -68,7 +57,7 @@ std::optional<IntermediateValue> ValueAtStep(std::span<const PopulationMember> m
                                              std::size_t member, std::int64_t step) {
   for (std::optional<std::size_t> at = member; at; at = members[*at].parent) {
     const Reports points = members[*at].curve.points;
-    if (const std::size_t until = CountUntil(points, step); until > 0) return points[until - 1];
+    if (const IntermediateValue* newest = NewestUntil(points, step)) return *newest;
     // Of those before it in its line only that counts which it has gone on from.
     if (!points.empty()) step = std::min(step, points.front().step - 1);
   }

@@ -14,13 +14,9 @@ namespace {
 // None: the member has not come to `step`, or has told nothing in the interval that ends with it.
 std::optional<double> ValueAt(const Curve& curve, std::int64_t interval, std::int64_t step) {
   if (curve.points.empty() || curve.points.back().step < step) return std::nullopt;
-  const auto after = std::upper_bound(
-      curve.points.begin(), curve.points.end(), step,
-      [](std::int64_t at, const IntermediateValue& point) { return at < point.step; });
-  if (after == curve.points.begin()) return std::nullopt;
-  const IntermediateValue& newest = *(after - 1);
-  if (newest.step <= step - interval) return std::nullopt;
-  return newest.value;
+  const IntermediateValue* newest = NewestUntil(curve.points, step);
+  if (newest == nullptr || newest->step <= step - interval) return std::nullopt;
+  return newest->value;
 }
 
 std::size_t InEachEnd(double quantile, std::size_t compared, bool all) {

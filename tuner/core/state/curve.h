@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <span>
@@ -39,6 +40,13 @@ struct IntermediateValue {
 
   friend bool operator==(const IntermediateValue&, const IntermediateValue&) = default;
 };
+
+// The newest of the points, which ascend by step, at `step` or before; null: there is none.
+inline const IntermediateValue* NewestUntil(std::span<const IntermediateValue> points,
+                                            std::int64_t step) {
+  const auto after = std::ranges::upper_bound(points, step, {}, &IntermediateValue::step);
+  return after == points.begin() ? nullptr : &*(after - 1);
+}
 
 // A trial's curve as pruners and the promise model see it. Points ascend by step.
 struct Curve {

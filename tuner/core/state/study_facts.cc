@@ -84,10 +84,8 @@ bool CompleteWithoutValue(const Study& study, const Trial& trial) {
 }
 
 const IntermediateValue* ValueAt(const Trial& trial, std::int64_t step) {
-  const auto at =
-      std::lower_bound(trial.values.begin(), trial.values.end(), step,
-                       [](const IntermediateValue& v, std::int64_t s) { return v.step < s; });
-  return at != trial.values.end() && at->step == step ? &*at : nullptr;
+  const IntermediateValue* newest = NewestUntil(trial.values, step);
+  return newest != nullptr && newest->step == step ? newest : nullptr;
 }
 
 void TakeOtherMetrics(const StudySpec& spec, std::int64_t step, Trial& trial) {
