@@ -19,6 +19,17 @@ constexpr std::chrono::seconds kMostHeldForGpu{5};  // while a driver takes its 
 constexpr std::chrono::seconds kMostLeaving{5};     // for what was killed to be gone
 constexpr std::chrono::seconds kSweepPace{1};
 
+// Of one whose process is still there: it has parked, or is killed.
+v1::ReplicaExited ExitOf(const ReplicaProcess& replica, int killed_by) {
+  v1::ReplicaExited exited;
+  exited.set_replica_id(replica.identity().replica_id());
+  exited.set_trial_id(replica.identity().trial_id());
+  exited.set_exit_code(killed_by == 0 ? 0 : -1);
+  exited.set_signal(killed_by);
+  exited.set_last_output(LastOutput(replica.log_path()));
+  return exited;
+}
+
 }  // namespace
 
 void AgentLoop::StopReplica(const v1::StopReplica& stop) {
@@ -31,21 +42,34 @@ void AgentLoop::StopReplica(const v1::StopReplica& stop) {
   if (replica == running_.end()) return;  // its exit is told, or was never started
   // Most often because the trial has ended. If not, its spares are only an advantage lost.
   spares_.EndTrial(replica->second->identity().trial_id());
-  replica->second->Terminate(stop.grace_s(), Clock::now());
+  ReplicaProcess& process = *replica->second;
+  const bool on_cpus = GpusOf(options_, process.start()).empty();  // else its memory is waited for
+  if (on_cpus && !process.kill_at() && process.EndsAtOnce()) return LeaveToEnd(stop.replica_id());
+  process.Terminate(stop.grace_s(), Clock::now());
+}
+
+void AgentLoop::LeaveToEnd(std::int64_t replica_id) {
+  running_.at(replica_id)->Terminate(0, Clock::now());
+  Hear(replica_id);
+  const auto running = running_.find(replica_id);
+  if (running == running_.end()) return;  // it had parked
+  std::unique_ptr<ReplicaProcess> replica = std::move(running->second);
+  running_.erase(running);
+  LimitLog(*replica);
+  zygotes_.Ended(replica_id);
+  unfinished_[replica_id] = replica->identity();
+  AddExit(ExitOf(*replica, SIGKILL));
+  spares_.AwaitEnd(std::move(replica), Clock::now());
+  knows_orphans_ = true;  // to look soon for what it may have left
 }
 
 void AgentLoop::Park(std::int64_t replica_id, std::int64_t device_bytes) {
   const auto running = running_.find(replica_id);
   std::unique_ptr<ReplicaProcess> replica = std::move(running->second);
   running_.erase(running);
-  v1::ReplicaExited exited;
-  exited.set_replica_id(replica_id);
-  exited.set_trial_id(replica->identity().trial_id());
-  exited.set_exit_code(0);
-  exited.set_last_output(LastOutput(replica->log_path()));
   unfinished_[replica_id] = replica->identity();
   keeper_.folders().Remove(replica_id);
-  AddExit(std::move(exited));
+  AddExit(ExitOf(*replica, 0));
   // One that was to be stopped is not wanted again.
   const bool unwanted = replica->kill_at().has_value();
   const std::int64_t trial_id = replica->identity().trial_id();

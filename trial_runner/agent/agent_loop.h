@@ -147,6 +147,8 @@ class AgentLoop : public Agent {
   // Takes up the results of transfers.
   void TakeCheckpoints();
   void StopReplica(const v1::StopReplica& stop);
+  // Kills the replica, and tells its exit before its process is gone.
+  void LeaveToEnd(std::int64_t replica_id);
   void LookAtFolders(Clock::time_point now);
   void TellSaved(std::int64_t replica_id, std::int64_t trial_id, v1::CheckpointSaved saved);
   // nullptr: it is to wait for its zygote.

@@ -9,12 +9,15 @@
 #include <cerrno>
 #include <iterator>
 #include <limits>
+#include <sstream>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/check.h"
 #include "base/guarded.h"
+#include "base/private_files.h"
 #include "base/protocol.h"
 #include "trial_runner/agent/last_output.h"
 #include "trial_runner/agent/ranks/rank_files.h"
@@ -224,6 +227,27 @@ void ReplicaProcess::KillIfDue(Clock::time_point now) {
   KillGroup();
   // Once is enough: nothing survives SIGKILL, and the deadline would keep the loop awake.
   kill_at_ = Clock::time_point::max();
+}
+
+bool ReplicaProcess::EndsAtOnce() const {
+  const bool elastic = identity_.has_ready() && !start_.has_launch();
+  if (!elastic) return false;
+  std::istringstream status(TextOfFile(absl::StrCat("/proc/", process_.pid, "/status")));
+  constexpr std::uint64_t kTerminate = std::uint64_t{1} << (SIGTERM - 1);
+  int known = 0;
+  std::string name;
+  std::uint64_t mask = 0;
+  for (std::string line; std::getline(status, line);) {
+    // Masks of the signals that it has blocked, ignores and has handlers for.
+    if (!line.starts_with("SigBlk:") && !line.starts_with("SigIgn:") &&
+        !line.starts_with("SigCgt:")) {
+      continue;
+    }
+    std::istringstream fields(line);
+    if (!(fields >> name >> std::hex >> mask) || (mask & kTerminate) != 0) return false;
+    ++known;
+  }
+  return known == 3;
 }
 
 void ReplicaProcess::KillFor(std::string reason) {

@@ -92,6 +92,10 @@ class ReplicaProcess {
   void Terminate(double grace_s, Clock::time_point now);
   std::optional<Clock::time_point> kill_at() const { return kill_at_; }
   void KillIfDue(Clock::time_point now);
+  // Whether it does nothing on SIGTERM but end, and others may do its work before it is gone: it
+  // runs no more, and its trial saves in new files. One that saves by itself may be writing to what
+  // it reads when it is started again.
+  bool EndsAtOnce() const;
 
   // Makes a parked process the replica that `start` asks for.
   void Adopt(v1::StartReplica start);

@@ -63,6 +63,10 @@ void SparePool::Add(std::unique_ptr<ReplicaProcess> spare, Clock::time_point now
   }
 }
 
+void SparePool::AwaitEnd(std::unique_ptr<ReplicaProcess> killed, Clock::time_point now) {
+  spares_.push_back({.process = std::move(killed), .since = now, .ending = true});
+}
+
 std::unique_ptr<ReplicaProcess> SparePool::Take(
     const v1::StartReplica& start, const std::function<bool(const ReplicaProcess&)>& suits) {
   for (auto spare = spares_.rbegin(); spare != spares_.rend(); ++spare) {
@@ -109,7 +113,7 @@ void SparePool::Hear(std::span<const pollfd> fds) {
   for (std::size_t i = 0; i < spares_.size(); ++i) {
     Spare& spare = spares_[i];
     // It has nothing to say but that it runs.
-    if (fds[2 * i].revents != 0 && !spare.process->Read().empty()) {
+    if (fds[2 * i].revents != 0 && !spare.process->Read().empty() && !spare.ending) {
       spdlog::warn("the spare replica with process {} speaks although it has parked: it is ended",
                    spare.process->identity().pid());
       End(spare);

@@ -30,6 +30,9 @@ class SparePool {
   // counts what they say that they hold on their GPUs.
   void Add(std::unique_ptr<ReplicaProcess> spare, Clock::time_point now,
            std::int64_t device_bytes = 0);
+  // Takes one in that is killed, and that nobody is to have: what is left is that the system takes
+  // back its memory.
+  void AwaitEnd(std::unique_ptr<ReplicaProcess> killed, Clock::time_point now);
   // The spare that was parked last among those that were started as `start` asks; nullptr: there is
   // none.
   std::unique_ptr<ReplicaProcess> Take(const v1::StartReplica& start,

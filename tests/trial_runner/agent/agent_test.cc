@@ -414,6 +414,48 @@ TEST_F(AgentTest, StopsPolitelyFirst) {
   EXPECT_THAT(exited.last_output(), HasSubstr("bye\n"));
 }
 
+class StoppedElastic : public AgentTest {
+ protected:
+  void SetUp() override {
+    StartAgent();
+    v1::ReplicaMessage ready;
+    ready.mutable_ready()->set_address("127.0.0.1:1");
+    WriteFrame("ready", ready);
+    WriteFrame("up", ReportOf(1));
+  }
+  // Is told to stop once it has reported.
+  v1::ReplicaExited Stopped(std::int64_t replica_id, const std::string& script) {
+    service_.Start(Shell(replica_id, script));
+    EXPECT_TRUE(AwaitMessage(replica_id));
+    pid_ = AwaitPid(replica_id);
+    service_.Stop(replica_id, 3600);
+    return service_.AwaitExit(replica_id);
+  }
+
+  int pid_ = 0;
+};
+
+TEST_F(StoppedElastic, IsKilledAndItsSlotFreeBeforeTheSystemIsDoneWithIt) {
+  const v1::ReplicaExited exited =
+      Stopped(1, "echo training; cat ready up >&3; while :; do sleep 0.01; done");
+  EXPECT_EQ(exited.signal(), SIGKILL) << "and not the end by SIGTERM, which is waited for";
+  EXPECT_EQ(exited.exit_code(), -1);
+  EXPECT_THAT(exited.last_output(), HasSubstr("training\n"));
+  EXPECT_TRUE(AwaitProcessEnd(pid_));
+  service_.Start(Shell(2, "exit 3"));
+  EXPECT_EQ(service_.AwaitExit(2).exit_code(), 3) << "in its slot";
+}
+
+TEST_F(StoppedElastic, HasItsGraceWhereItDoesSomethingOnSigterm) {
+  EXPECT_EQ(
+      Stopped(1, "trap 'exit 7' TERM; cat ready up >&3; while :; do sleep 0.01; done").exit_code(),
+      7);
+}
+
+TEST_F(StoppedElastic, APlainProgramIsWaitedFor) {
+  EXPECT_EQ(Stopped(1, "cat up >&3; while :; do sleep 0.01; done").signal(), SIGTERM);
+}
+
 TEST_F(AgentTest, KillsWhoIgnoresSigterm) {
   StartAgent();
   WriteFrame("up", ReportOf(1));
