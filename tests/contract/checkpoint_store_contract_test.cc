@@ -184,6 +184,8 @@ TEST_P(CheckpointStoreContract, AnotherTrialsIsTheSameFileWhereItHasAChecksum) {
   ASSERT_TRUE(linked.ok()) << linked.status();
   EXPECT_EQ(*linked, writer_->FolderOf("a/study", 4) + "/step-5.pt");
   EXPECT_TRUE(fs::equivalent(*linked, folder + "/step-5.pt"));
+  EXPECT_EQ(fs::status(*linked).permissions(), fs::perms::owner_read)
+      << "who wrote into it would change both";
   EXPECT_TRUE(TakeSyncedPaths().contains(fs::path(*linked).parent_path().string()));
   fs::remove(folder + "/step-5.pt");
   EXPECT_EQ(Read(*linked), Sealed("learnt")) << "though its parent has removed it";

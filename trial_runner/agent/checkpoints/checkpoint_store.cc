@@ -193,14 +193,16 @@ class StoreBelow : public CheckpointStore {
     return absl::UnavailableError(absl::StrCat(what, ": cannot sync: ", strerror(error)));
   }
   // Makes it another name of the same file. Only of one with a checksum: it is on the disk, and
-  // nobody writes to it again, but a program may to what it has saved by itself. False: it is none,
-  // or is there no more, or the file system cannot.
+  // nobody writes to it again, but a program may to what it has saved by itself. From then on it is
+  // only read: what wrote into it would change what other trials begin with. False: it is none, or
+  // is there no more, or the file system cannot.
   static bool Link(const std::string& source, const std::string& folder, const std::string& name) {
     if (name.empty() || !HasChecksum(source, name) || !MakePrivateFolders(folder).ok()) {
       return false;
     }
-    return link(absl::StrCat(source, "/", name).c_str(), absl::StrCat(folder, "/", name).c_str()) ==
-           0;
+    const std::string from = absl::StrCat(source, "/", name);
+    return chmod(from.c_str(), S_IRUSR) == 0 &&
+           link(from.c_str(), absl::StrCat(folder, "/", name).c_str()) == 0;
   }
   absl::StatusOr<std::string> PutInPlace(const FetchOrder& order, const FetchNote& note) const {
     const std::string folder = FolderOf(order.what.study, order.what.trial_number);
