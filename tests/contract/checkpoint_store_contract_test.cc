@@ -161,8 +161,15 @@ TEST_P(CheckpointStoreContract, AnotherTrialsIsThereForAsLongAsItIs) {
   order.of_trial = 3;
   ASSERT_TRUE(obtain().ok());
   order.of_trial = std::nullopt;
+  TakeSyncedPaths();
   const absl::StatusOr<std::string> path = obtain();
   ASSERT_TRUE(path.ok()) << path.status();
+  EXPECT_FALSE(TakeSyncedPaths().contains(*path));
+  // The agent after this one knows nothing of that, and finds it.
+  writer_ = GetParam().make((root_ / "a").string(), (root_ / "common").string());
+  EXPECT_EQ(obtain().value(), *path);
+  const std::set<std::string> synced = TakeSyncedPaths();
+  EXPECT_TRUE(synced.contains(*path) && synced.contains(fs::path(*path).parent_path().string()));
   fs::remove(*path);
   EXPECT_FALSE(obtain().ok());
 }

@@ -139,7 +139,7 @@ class StoreBelow : public CheckpointStore {
       return found.ok() && (order.fingerprint.empty() || order.fingerprint == found->fingerprint);
     };
     if (is_it(here)) {
-      ESPALIER_RETURN_IF_ERROR(SyncInPlace(folder, *here));
+      ESPALIER_RETURN_IF_ERROR(Settle(folder, order.what.name, *here));
       return path;
     }
     const std::string source = FolderOf(order.what.study, *order.of_trial);
@@ -150,10 +150,14 @@ class StoreBelow : public CheckpointStore {
                                               " is there no more"));
     }
     if (Link(source, folder, order.what.name)) {
-      if (is_it(ReadManifest(folder, order.what.name))) {
-        absl::StatusOr<std::string> placed = PutInPlace(order, note);
+      const absl::StatusOr<CheckpointManifest> linked = ReadManifest(folder, order.what.name);
+      if (is_it(linked)) {
+        absl::Status placed =
+            SetAsideIfDamaged(folder, order.what.name, [&note] { return note(0); });
+        if (placed.ok()) placed = SettleLink(folder, order.what.name, *linked);
+        if (placed.ok()) return path;
         // Damage is set aside. What was not looked through is not to be found here as if it were.
-        if (!placed.ok() && !absl::IsDataLoss(placed.status())) fs::remove(path, error);
+        if (!absl::IsDataLoss(placed)) fs::remove(path, error);
         return placed;
       }
       fs::remove(path, error);
@@ -170,23 +174,24 @@ class StoreBelow : public CheckpointStore {
     return path;
   }
 
-  // Whether the checkpoint is here, and on the disk, because this object has put it in place.
-  bool IsInPlace(const FetchOrder& order) const {
-    const std::string folder = FolderOf(order.what.study, order.what.trial_number);
+  // Waits until a checkpoint that lies in its place would outlast a loss of power. Whoever put it
+  // there may have ended before that, as the agent before this one may have; what this object has
+  // linked there is known to.
+  absl::Status Settle(const std::string& folder, const std::string& name,
+                      const CheckpointManifest& here) const {
     {
       const std::lock_guard lock(mutex_);
-      const auto known = in_place_.find(absl::StrCat(folder, "/", order.what.name));
-      if (known == in_place_.end() || known->second != order.fingerprint) return false;
+      const auto known = linked_.find(absl::StrCat(folder, "/", name));
+      if (known != linked_.end() && known->second == here.fingerprint) return absl::OkStatus();
     }
-    const absl::StatusOr<CheckpointManifest> here = ReadManifest(folder, order.what.name);
-    return here.ok() && here->fingerprint == order.fingerprint;
+    return SyncInPlace(folder, here);
   }
 
   const std::string directory_;
   const FetchLimits limits_;
 
  private:
-  static constexpr std::size_t kMostInPlace = 1024;
+  static constexpr std::size_t kMostLinked = 1024;  // beyond, they are synced again
 
   static absl::Status Synced(const std::string& what, int error) {
     if (error == 0) return absl::OkStatus();
@@ -204,22 +209,20 @@ class StoreBelow : public CheckpointStore {
     return chmod(from.c_str(), S_IRUSR) == 0 &&
            link(from.c_str(), absl::StrCat(folder, "/", name).c_str()) == 0;
   }
-  absl::StatusOr<std::string> PutInPlace(const FetchOrder& order, const FetchNote& note) const {
-    const std::string folder = FolderOf(order.what.study, order.what.trial_number);
-    ESPALIER_RETURN_IF_ERROR(
-        SetAsideIfDamaged(folder, order.what.name, [&note] { return note(0); }));
+  // The file is on the disk; its new name, and the folders that may be new, are not.
+  absl::Status SettleLink(const std::string& folder, const std::string& name,
+                          const CheckpointManifest& linked) const {
     ESPALIER_RETURN_IF_ERROR(Synced(folder, SyncPath(folder)));
     ESPALIER_RETURN_IF_ERROR(Synced(folder, above_.SyncAbove(folder)));
-    std::string path = absl::StrCat(folder, "/", order.what.name);
     const std::lock_guard lock(mutex_);
-    if (in_place_.size() >= kMostInPlace) in_place_.clear();
-    in_place_[path] = order.fingerprint;
-    return path;
+    if (linked_.size() >= kMostLinked) linked_.clear();
+    linked_[absl::StrCat(folder, "/", name)] = linked.fingerprint;
+    return absl::OkStatus();
   }
 
   mutable SyncedFolders above_;
   mutable std::mutex mutex_;
-  mutable std::map<std::string, std::string> in_place_;  // fingerprints, by path
+  mutable std::map<std::string, std::string> linked_;  // fingerprints, by path
 };
 
 class DiskStore final : public StoreBelow {
@@ -240,7 +243,12 @@ class DiskStore final : public StoreBelow {
     };
     const absl::Status here = CheckWhatIsHere(order, folder, note);
     if (!here.ok() && !absl::IsDataLoss(here)) return here;
-    if (here.ok() && IsInPlace(order)) return absl::StrCat(folder, "/", order.what.name);
+    const absl::StatusOr<CheckpointManifest> there = ReadManifest(folder, order.what.name);
+    if (here.ok() && there.ok() && there->fingerprint == order.fingerprint) {
+      ESPALIER_RETURN_IF_ERROR(Settle(folder, order.what.name, *there));
+      RemoveOldCopies(folder);
+      return absl::StrCat(folder, "/", order.what.name);
+    }
     ESPALIER_RETURN_IF_ERROR(Besides(FetchCheckpoint(order, folder, limits_, wait, counted), here));
     // Else it was there before, perhaps as the trial's own.
     if (came > 0) {
@@ -278,7 +286,7 @@ class FolderStore final : public StoreBelow {
       const absl::StatusOr<CheckpointManifest> manifest = ReadManifest(folder, order.what.name);
       if (manifest.ok() &&
           (order.fingerprint.empty() || order.fingerprint == manifest->fingerprint)) {
-        ESPALIER_RETURN_IF_ERROR(SyncInPlace(folder, *manifest));
+        ESPALIER_RETURN_IF_ERROR(Settle(folder, order.what.name, *manifest));
         return absl::StrCat(folder, "/", order.what.name);
       }
       // The source is a node that has a disk of its own.
