@@ -87,8 +87,11 @@ class _Start:
 
     def complete(self, given, folder, seen):
         """The environment that a process would see which is given this one, and started in that folder."""
-        # A program of several slots has the threads of all, and this interpreter has those of one.
+        # A program of several slots has the threads of all, and this interpreter has those of one. It has started in another
+        # folder, and been given what relative paths are in the program's.
         of_given = {b"OMP_NUM_THREADS"} if b"ESPALIER_OWN_THREADS" in given else set()
+        if any(not path.startswith(b"/") for path in given.get(b"PYTHONPATH", b"/").split(b":")):
+            of_given.add(b"PYTHONPATH")
         changed = {name: value for name, value in seen.items() if given.get(name) != value and name not in of_given}
         return given | {name: folder if value == self.folder else value for name, value in changed.items()}
 

@@ -42,7 +42,7 @@ std::optional<ForkableCommand> OfRanks(const LaunchOrder& order,
   rank.command = order.rank_command;
   const auto python = ReadPythonCommand(rank);
   if (!python) return std::nullopt;
-  ForkableCommand forkable = OfPython(rank, *python, modules);
+  ForkableCommand forkable = OfPython(WithWholePaths(rank), *python, modules);
   forkable.runs = kRanksOfZygote;
   forkable.known = true;
   return forkable;
@@ -65,7 +65,9 @@ ForkableCommand OfProgram(const LaunchOrder& order, const NativeCommand& command
 std::optional<ForkableCommand> ReadForkableCommand(const LaunchOrder& order,
                                                    const std::vector<std::string>& modules) {
   if (!order.rank_command.empty()) return OfRanks(order, modules);
-  if (const auto python = ReadPythonCommand(order)) return OfPython(order, *python, modules);
+  if (const auto python = ReadPythonCommand(order)) {
+    return OfPython(WithWholePaths(order), *python, modules);
+  }
   if (const auto program = ReadNativeCommand(order)) return OfProgram(order, *program);
   return std::nullopt;
 }

@@ -3,9 +3,11 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <string_view>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "base/launch_kinds.h"
 #include "base/launcher_variables.h"
@@ -19,11 +21,16 @@ constexpr std::string_view kOurPrefix = "ESPALIER_";
 // Of ours, what is read when espalier.torch is imported.
 constexpr const char* kLibraryVariable = "ESPALIER_TORCH_LIBRARY";
 
-// Relative ones become absolute by the folder in which the interpreter starts.
+constexpr const char* kPathVariable = "PYTHONPATH";
+
+std::vector<std::string> ImportPaths(const LaunchOrder& order) {
+  const auto paths = order.environment.find(kPathVariable);
+  if (paths == order.environment.end() || paths->second.empty()) return {};
+  return absl::StrSplit(paths->second, ':');
+}
+
 bool HasRelativePaths(const LaunchOrder& order) {
-  const auto paths = order.environment.find("PYTHONPATH");
-  if (paths == order.environment.end() || paths->second.empty()) return false;
-  const std::vector<std::string> list = absl::StrSplit(paths->second, ':');
+  const std::vector<std::string> list = ImportPaths(order);
   return std::any_of(list.begin(), list.end(),
                      [](const std::string& path) { return !path.starts_with('/'); });
 }
@@ -56,10 +63,30 @@ std::string ValueInZygote(const LaunchOrder& order, const std::string& variable,
 
 }  // namespace
 
+bool ImportsFromItsOwnFolder(const LaunchOrder& order) {
+  return HasRelativePaths(order) &&
+         std::filesystem::path(order.log_path).parent_path() == order.directory;
+}
+
+LaunchOrder WithWholePaths(LaunchOrder order) {
+  if (!HasRelativePaths(order)) return order;
+  std::vector<std::string> whole;
+  for (const std::string& path : ImportPaths(order)) {
+    std::filesystem::path joined = std::filesystem::path(order.directory) / path;
+    if (joined = joined.lexically_normal(); !joined.has_filename()) joined = joined.parent_path();
+    whole.push_back(joined.string());
+  }
+  order.environment[kPathVariable] = absl::StrJoin(whole, ":");
+  return order;
+}
+
 std::optional<PythonCommand> ReadPythonCommand(const LaunchOrder& order) {
   const std::vector<std::string>& words = order.command;
-  if (words.empty() || !IsPythonInterpreter(words[0]) || HasRelativePaths(order))
+  if (words.empty() || !IsPythonInterpreter(words[0])) return std::nullopt;
+  if (HasRelativePaths(order) &&
+      (ImportsFromItsOwnFolder(order) || !order.directory.starts_with('/'))) {
     return std::nullopt;
+  }
   if (order.environment.contains("PYTHONINSPECT")) return std::nullopt;
   const absl::StatusOr<std::string> found = FindProgram(order);
   if (!found.ok() || !found->starts_with('/')) return std::nullopt;

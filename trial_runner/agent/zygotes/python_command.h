@@ -21,6 +21,15 @@ struct PythonCommand {
 // interpreter of its own. Looks for the script on disk.
 std::optional<PythonCommand> ReadPythonCommand(const LaunchOrder& order);
 
+// Whether modules are looked for in a folder that is the trial's own, which no other trial's
+// process may import from: its PYTHONPATH has relative parts, and its study names no folder to
+// start in.
+bool ImportsFromItsOwnFolder(const LaunchOrder& order);
+
+// The order with the absolute paths that an interpreter makes of relative ones in its PYTHONPATH,
+// by the folder in which it starts: a zygote starts in another.
+LaunchOrder WithWholePaths(LaunchOrder order);
+
 // What an interpreter that imports `modules` has read by the time they are imported, as one text:
 // programs with the same one may be forked from the same zygote. All of the environment counts but
 // what is known to be read by the program itself.

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "trial_runner/agent/processes/left_processes.h"
 #include "trial_runner/agent/zygotes/native_command.h"
+#include "trial_runner/agent/zygotes/python_command.h"
 
 namespace espalier {
 namespace {
@@ -22,7 +23,10 @@ constexpr const char* kNotAgain = "they are started without one from now on";
 std::optional<LaunchedProcess> Zygotes::Fork(std::int64_t replica_id, const LaunchOrder& order,
                                              const std::vector<std::string>& more_modules) {
   std::optional<ForkableCommand> command = Read(order, more_modules);
-  if (!command) return std::nullopt;
+  if (!command) {
+    NoteOwnFolder(order, more_modules);
+    return std::nullopt;
+  }
   const auto kind = kinds_.find(command->key);
   // What is built anew is to be run from now on.
   if (kind != kinds_.end() && command->native() && kind->second.zygote != nullptr &&
@@ -67,6 +71,21 @@ std::optional<ForkableCommand> Zygotes::Read(const LaunchOrder& order,
   if (!order.rank_command.empty()) std::erase(modules, kElasticModule);
   modules.insert(modules.end(), more_modules.begin(), more_modules.end());
   return ReadForkableCommand(order, modules);
+}
+
+// Once: it is so for all trials of such a study.
+void Zygotes::NoteOwnFolder(const LaunchOrder& order,
+                            const std::vector<std::string>& more_modules) {
+  if (said_own_folder_ || !ImportsFromItsOwnFolder(order) ||
+      !Read(WithWholePaths(order), more_modules)) {
+    return;
+  }
+  said_own_folder_ = true;
+  spdlog::warn(
+      "replicas of {} import all anew, each by itself: PYTHONPATH=\"{}\" has relative "
+      "parts, which are of each trial's own folder; they are forked where its paths are "
+      "whole, or the study has a \"directory\"",
+      order.command[0], order.environment.at("PYTHONPATH"));
 }
 
 void Zygotes::Spoke(std::int64_t replica_id, Clock::time_point now, pid_t pid,

@@ -105,6 +105,7 @@ class Zygotes {
 
   std::optional<ForkableCommand> Read(const LaunchOrder& order,
                                       const std::vector<std::string>& more_modules) const;
+  void NoteOwnFolder(const LaunchOrder& order, const std::vector<std::string>& more_modules);
   bool MayStart(const std::string& key) const;
   bool AllArePreparing() const;
   void Start(const ForkableCommand& command, Clock::time_point now);
@@ -116,6 +117,7 @@ class Zygotes {
 
   const ZygoteOptions options_;
   bool news_ = false;
+  bool said_own_folder_ = false;
   std::map<std::string, Kind> kinds_;                     // by key
   std::map<std::int64_t, ForkableCommand> candidates_;    // by replica
   std::vector<std::pair<pid_t, FileDescriptor>> strays_;  // orphans adopted beside a replica

@@ -5,6 +5,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "trial_runner/agent/zygotes/forkable_command.h"
+
 namespace espalier {
 namespace {
 
@@ -73,14 +75,38 @@ TEST_F(PythonCommandTest, LeavesAllElseToTheInterpreter) {
     EXPECT_FALSE(ReadPythonCommand(Order(command)).has_value())
         << (command.empty() ? "" : command.back());
   }
+  LaunchOrder nowhere = Order({"python3", (folder_ / "train.py").string()});
+  EXPECT_TRUE(ReadPythonCommand(nowhere).has_value());
+  nowhere.directory = "/no/such/folder";
+  EXPECT_FALSE(ReadPythonCommand(nowhere).has_value());
+}
+
+TEST_F(PythonCommandTest, RelativePathsAreOfTheFolderInWhichProgramsStart) {
   LaunchOrder relative = Order({"python3", "train.py"});
-  relative.environment["PYTHONPATH"] = "/a:b";
-  EXPECT_FALSE(ReadPythonCommand(relative).has_value());
-  relative.environment["PYTHONPATH"] = "/a:/b";
-  EXPECT_TRUE(ReadPythonCommand(relative).has_value());
-  relative.directory = "/no/such/folder";
-  relative.command[1] = (folder_ / "train.py").string();
-  EXPECT_FALSE(ReadPythonCommand(relative).has_value());
+  relative.log_path = "/agent/study/trial-1/replica-1.log";
+  relative.environment["PYTHONPATH"] = "/a:.:b/../c:";
+  ASSERT_TRUE(ReadPythonCommand(relative).has_value());
+  const std::string folder = folder_.string();
+  const LaunchOrder whole = WithWholePaths(relative);
+  EXPECT_EQ(whole.environment.at("PYTHONPATH"), "/a:" + folder + ":" + folder + "/c:" + folder);
+  EXPECT_EQ(ReadForkableCommand(relative, {})->key, Key(whole));
+  EXPECT_EQ(ReadForkableCommand(relative, {})->zygote.environment.at("PYTHONPATH"),
+            whole.environment.at("PYTHONPATH"));
+  LaunchOrder elsewhere = relative;
+  elsewhere.directory = "/tmp";
+  elsewhere.command[1] = (folder_ / "train.py").string();
+  EXPECT_NE(ReadForkableCommand(elsewhere, {})->key, Key(whole));
+}
+
+TEST_F(PythonCommandTest, NobodyImportsFromATrialsOwnFolderButItself) {
+  LaunchOrder own = Order({"python3", "train.py"});
+  own.log_path = (folder_ / "replica-1.log").string();
+  own.environment["PYTHONPATH"] = "/a:.";
+  EXPECT_TRUE(ImportsFromItsOwnFolder(own));
+  EXPECT_FALSE(ReadPythonCommand(own).has_value());
+  own.environment["PYTHONPATH"] = "/a";
+  EXPECT_FALSE(ImportsFromItsOwnFolder(own));
+  EXPECT_TRUE(ReadPythonCommand(own).has_value());
 }
 
 TEST_F(PythonCommandTest, TellsApartWhatIsReadWhenModulesAreImported) {

@@ -244,6 +244,29 @@ TEST_F(ZygotesTest, VariablesThatImportsSetAreSet) {
   EXPECT_THAT(Read("forked.log"), HasSubstr("\nSET 1\n"));
 }
 
+TEST_F(ZygotesTest, RelativePathsAreThoseOfTheProgramsFolder) {
+  std::filesystem::create_directories(folder_ / "work" / "more");
+  Write("work/imported.py", "import another\n");
+  Write("work/more/another.py", "");
+  Write(
+      "work/program.py",
+      "import imported, os, sys\n"
+      "print(imported.__file__, imported.another.__file__, sys.path, os.environ['PYTHONPATH'])\n");
+  LaunchOrder order = Order({"python3", "program.py"});
+  order.directory = (folder_ / "work").string();
+  order.environment["PYTHONPATH"] += ":.:more";
+  Zygotes zygotes(Options({"imported"}));
+  ASSERT_EQ(AwaitEnd(Fork(zygotes, order).value()), 0);
+  order.log_path = (folder_ / "own.log").string();
+  ASSERT_EQ(AwaitEnd(Launch(order).value()), 0);
+  EXPECT_EQ(Read("forked.log"), Read("own.log"));
+  EXPECT_THAT(Read("forked.log"), HasSubstr("work/more/another.py"));
+
+  order.directory = folder_.string();
+  order.command = {"python3", "work/program.py"};
+  EXPECT_FALSE(zygotes.Fork(kReplica, order, {})) << "where it is the trial's own";
+}
+
 TEST_F(ZygotesTest, TalksOverTheControlSocket) {
   Write("program.py",
         "import os, socket\n"
