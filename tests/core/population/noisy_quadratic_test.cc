@@ -90,10 +90,10 @@ class Population {
   void Compare(std::int64_t step) {
     const std::vector<Curve> before = Curves();
     const Ranking ranking = RankAt(spec_, Direction::kMinimize, before, true, step);
-    for (const std::size_t loser : Losers(ranking, before)) {
+    for (const Ranking::Place& loser : Losers(ranking, before)) {
       const std::vector<Curve> now = Curves();
-      const auto winner = WinnerOver(loser, ranking, Direction::kMinimize, now, step, random_);
-      if (winner) Replace({.loser = loser, .winner = *winner, .step = step}, now);
+      const auto winner = WinnerOver(loser, ranking, Direction::kMinimize, now, random_);
+      if (winner) Replace({.loser = loser.member, .winner = *winner, .step = step}, now);
     }
   }
   std::vector<Curve> Curves() const {

@@ -36,49 +36,51 @@ std::int64_t ComparedAt(const PopulationSpec& population, std::int64_t step) {
 Ranking RankAt(const PopulationSpec& population, Direction direction,
                std::span<const Curve> members, bool all_have_come, std::int64_t step) {
   Ranking ranking;
-  std::vector<double> values(members.size());
   for (std::size_t i = 0; i < members.size(); ++i) {
     const std::optional<double> value = ValueAt(members[i], population.interval, step);
-    if (!value) continue;
-    values[i] = *value;
-    ranking.members.push_back(i);
+    if (value) ranking.places.push_back({i, *value});
   }
-  std::sort(ranking.members.begin(), ranking.members.end(), [&](std::size_t a, std::size_t b) {
-    if (members[a].breaks != members[b].breaks) return members[b].breaks;
-    if (Better(direction, values[a], values[b])) return true;
-    if (Better(direction, values[b], values[a])) return false;
-    return members[a].trial_number < members[b].trial_number;
-  });
-  ranking.end = InEachEnd(population.quantile, ranking.members.size(), all_have_come);
+  const auto before = [&](const Ranking::Place& a, const Ranking::Place& b) {
+    const Curve& one = members[a.member];
+    const Curve& other = members[b.member];
+    if (one.breaks != other.breaks) return other.breaks;
+    if (Better(direction, a.value, b.value)) return true;
+    if (Better(direction, b.value, a.value)) return false;
+    return one.trial_number < other.trial_number;
+  };
+  std::sort(ranking.places.begin(), ranking.places.end(), before);
+  ranking.end = InEachEnd(population.quantile, ranking.places.size(), all_have_come);
   return ranking;
 }
 
-std::vector<std::size_t> Losers(const Ranking& ranking, std::span<const Curve> members) {
-  const auto replaced = std::ranges::count_if(ranking.members, [&](std::size_t member) {
-    return members[member].ended && !members[member].complete;
+std::vector<Ranking::Place> Losers(const Ranking& ranking, std::span<const Curve> members) {
+  const auto replaced = std::ranges::count_if(ranking.places, [&](const Ranking::Place& place) {
+    return members[place.member].ended && !members[place.member].complete;
   });
-  std::vector<std::size_t> losers;
+  std::vector<Ranking::Place> losers;
   for (std::size_t i = 0; i < ranking.end; ++i) {
-    const std::size_t member = ranking.members[ranking.members.size() - 1 - i];
+    const Ranking::Place& place = ranking.places[ranking.places.size() - 1 - i];
     if (std::cmp_less_equal(ranking.end, losers.size() + static_cast<std::size_t>(replaced))) break;
-    if (!members[member].ended) losers.push_back(member);
+    if (!members[place.member].ended) losers.push_back(place);
   }
   return losers;
 }
 
-std::optional<std::size_t> WinnerOver(std::size_t member, const Ranking& ranking,
+std::optional<std::size_t> WinnerOver(const Ranking::Place& loser, const Ranking& ranking,
                                       Direction direction, std::span<const Curve> members,
-                                      std::int64_t step, Random& random) {
-  const auto better = [&](const Curve& other) {
-    if (other.breaks != members[member].breaks) return members[member].breaks;
-    // Both have come to the step, so that an interval as long as it is finds their values.
-    return Better(direction, *ValueAt(other, step, step), *ValueAt(members[member], step, step)) &&
-           Better(direction, other.points.back().value, members[member].points.back().value);
+                                      Random& random) {
+  const Curve& own = members[loser.member];
+  const auto better = [&](const Ranking::Place& place) {
+    const Curve& other = members[place.member];
+    if (other.breaks != own.breaks) return own.breaks;
+    return Better(direction, place.value, loser.value) &&
+           Better(direction, other.points.back().value, own.points.back().value);
   };
   std::vector<std::size_t> winners;
   for (std::size_t i = 0; i < ranking.end; ++i) {
-    const Curve& other = members[ranking.members[i]];
-    if (!other.ended && !other.breaks && better(other)) winners.push_back(ranking.members[i]);
+    const Ranking::Place& place = ranking.places[i];
+    const Curve& other = members[place.member];
+    if (!other.ended && !other.breaks && better(place)) winners.push_back(place.member);
   }
   if (winners.empty()) return std::nullopt;
   return winners[random.Below(winners.size())];

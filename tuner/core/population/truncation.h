@@ -18,7 +18,11 @@ std::int64_t ComparedAt(const PopulationSpec& population, std::int64_t step);
 
 // Members that have come to a step, by what each told last at or before it: the best one first.
 struct Ranking {
-  std::vector<std::size_t> members;  // indices into those given
+  struct Place {
+    std::size_t member = 0;  // index into those given
+    double value = 0;
+  };
+  std::vector<Place> places;
   std::size_t end = 0;  // so many of them at each end are among the best, and the worst
 };
 
@@ -38,12 +42,12 @@ Ranking RankAt(const PopulationSpec& population, Direction direction,
 
 // Of the worst of the ranking those that are to be replaced, the worst one first: they have not
 // ended, and are no more than those that were replaced before leave of them.
-std::vector<std::size_t> Losers(const Ranking& ranking, std::span<const Curve> members);
+std::vector<Ranking::Place> Losers(const Ranking& ranking, std::span<const Curve> members);
 
 // One of the best that train on, each as likely, for a loser to go on from; none
 // if no other is strictly better, at the ranking's step and by what both have told last.
-std::optional<std::size_t> WinnerOver(std::size_t member, const Ranking& ranking,
+std::optional<std::size_t> WinnerOver(const Ranking::Place& loser, const Ranking& ranking,
                                       Direction direction, std::span<const Curve> members,
-                                      std::int64_t step, Random& random);
+                                      Random& random);
 
 }  // namespace espalier

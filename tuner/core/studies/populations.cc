@@ -58,67 +58,86 @@ void Populations::Compare() {
 }
 
 void Populations::CompareAt(const Study& study, std::int64_t step) {
+  std::vector<Exploit> exploits = ExploitsAt(study, step);
+  std::vector<PopulationMember> members;
+  if (!exploits.empty() && study.spec.population.explore == Explore::kPb2) {
+    const std::span<const Curve> curves = curves_.Of(turn_.state(), study);
+    members.reserve(curves.size() + exploits.size());
+    turn_.state().ForEachTrial(study, [&](const Trial& trial) {
+      members.push_back(MemberOf(trial, curves[members.size()]));
+    });
+  }
+  for (Exploit& exploit : exploits) Replace(std::move(exploit), members);
+}
+
+// Who is among the worst is not among the best, so that none of them depends on another.
+std::vector<Populations::Exploit> Populations::ExploitsAt(const Study& study, std::int64_t step) {
   const StudySpec& spec = study.spec;
+  const std::span<const Curve> curves = curves_.Of(turn_.state(), study);
   const Ranking ranking =
-      RankAt(spec.population, spec.direction(), curves_.Of(turn_.state(), study),
-             !OthersMayCome(study, step), step);
-  for (const std::size_t loser : Losers(ranking, curves_.Of(turn_.state(), study))) {
-    const Trial& member = turn_.TrialAt(study.trials[loser]);
+      RankAt(spec.population, spec.direction(), curves, !OthersMayCome(study, step), step);
+  std::vector<Exploit> exploits;
+  for (const Ranking::Place& loser : Losers(ranking, curves)) {
+    const Trial& member = turn_.TrialAt(study.trials[loser.member]);
     if (HasComeToTheEnd(member)) continue;
     const std::uint64_t of_member =
         MixSeed(spec.seed ^ kSeedOfPopulations, static_cast<std::uint64_t>(member.number));
     Random random(MixSeed(of_member, static_cast<std::uint64_t>(step)));
-    const std::optional<std::size_t> winner = WinnerOver(
-        loser, ranking, spec.direction(), curves_.Of(turn_.state(), study), step, random);
-    if (winner) Replace(member, turn_.TrialAt(study.trials[*winner]), step, random);
+    const std::optional<std::size_t> winner =
+        WinnerOver(loser, ranking, spec.direction(), curves, random);
+    if (winner) exploits.push_back({member.id, study.trials[*winner], step, random});
   }
+  return exploits;
 }
 
-void Populations::Replace(const Trial& member, const Trial& winner, std::int64_t step,
-                          Random& random) {
+void Populations::Replace(Exploit exploit, std::vector<PopulationMember>& members) {
+  const Trial& member = turn_.TrialAt(exploit.loser);
+  const Trial& winner = turn_.TrialAt(exploit.winner);
   // Nothing can be taken over from one that saves in files of its own while it runs.
   if (NewestAsFile(winner).name.empty()) return;
   const Study& study = turn_.StudyAt(member.study);
-  Parameters parameters = Explored(member, winner, step, random);
+  Parameters parameters = Explored(exploit, members);
   const std::int64_t clone = std::ssize(study.trials);
   const double value = member.values.back().value;
   PoolState::Predecessor before{member.id, pool_.PlacementOf(member.id)};
-  trials_.EndTrial(member.id, TrialState::kPruned,
-                   absl::StrCat("population: at step ", step, " it is among the worst, and trial ",
-                                winner.number, " among the best: trial ", clone,
-                                " goes on from there in its place"),
-                   value);
+  trials_.EndTrial(
+      member.id, TrialState::kPruned,
+      absl::StrCat("population: at step ", exploit.step, " it is among the worst, and trial ",
+                   winner.number, " among the best: trial ", clone,
+                   " goes on from there in its place"),
+      value);
   const TrialId successor = EmitClone(turn_, winner, std::move(parameters));
   pool_.successors.emplace(successor, std::move(before));
+  if (members.empty()) return;
+  const std::span<const Curve> curves = curves_.Of(turn_.state(), study);
+  members[static_cast<std::size_t>(member.number)].curve =
+      curves[static_cast<std::size_t>(member.number)];
+  members.push_back(MemberOf(turn_.TrialAt(successor), curves.back()));
 }
 
-Parameters Populations::Explored(const Trial& loser, const Trial& winner, std::int64_t step,
-                                 Random& random) {
-  const Study& study = turn_.StudyAt(winner.study);
-  const StudySpec& spec = study.spec;
+Parameters Populations::Explored(Exploit& exploit, std::span<const PopulationMember> members) {
+  const Trial& winner = turn_.TrialAt(exploit.winner);
+  const StudySpec& spec = turn_.StudyAt(winner.study).spec;
   if (spec.population.explore == Explore::kPerturb) {
     Parameters parameters;
     for (int draw = 0; draw < kMostPerturbations; ++draw) {
-      parameters = Perturb(spec.population, spec.space, winner.parameters, random);
+      parameters = Perturb(spec.population, spec.space, winner.parameters, exploit.random);
       if (!IsTrained(winner, parameters)) break;
     }
     return parameters;
   }
-  const std::span<const Curve> curves = curves_.Of(turn_.state(), study);
-  std::vector<PopulationMember> members;
-  members.reserve(curves.size());
-  turn_.state().ForEachTrial(study, [&](const Trial& trial) {
-    PopulationMember& member = members.emplace_back(
-        PopulationMember{.curve = curves[members.size()], .parameters = &trial.parameters});
-    if (trial.lineage->cloned()) {
-      member.parent = static_cast<std::size_t>(trial.lineage->parent);
-    }
-    if (!member.curve.ended) member.step = StepOfMember(turn_.state(), trial);
-  });
-  const Takeover takeover{.loser = static_cast<std::size_t>(loser.number),
+  const Takeover takeover{.loser = static_cast<std::size_t>(turn_.TrialAt(exploit.loser).number),
                           .winner = static_cast<std::size_t>(winner.number),
-                          .step = step};
-  return ExploreByBandit(spec.population, spec.space, spec.direction(), members, takeover, random);
+                          .step = exploit.step};
+  return ExploreByBandit(spec.population, spec.space, spec.direction(), members, takeover,
+                         exploit.random);
+}
+
+PopulationMember Populations::MemberOf(const Trial& trial, const Curve& curve) const {
+  PopulationMember member{.curve = curve, .parameters = &trial.parameters};
+  if (trial.lineage->cloned()) member.parent = static_cast<std::size_t>(trial.lineage->parent);
+  if (!curve.ended) member.step = StepOfMember(turn_.state(), trial);
+  return member;
 }
 
 // Clones have their parent's seed: one of the same parameters trains the same once more.
@@ -150,7 +169,10 @@ bool Populations::OthersWaitBehind(const Study& study, std::int64_t step) const 
   for (const auto& [id, replica] : pool_.replicas) {
     if (!replica.leaving && !replica.stopping) free -= replica.slots();
   }
-  const std::int64_t waiting = WaitingBehind(turn_.state(), pool_, study, step);
+  std::int64_t waiting = 0;
+  for (const auto& [compared, members] : WaitingMembers(turn_.state(), pool_, study)) {
+    if (compared < step) waiting += members;
+  }
   return waiting * study.spec.min_slots > free;
 }
 

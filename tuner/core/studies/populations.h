@@ -2,11 +2,14 @@
 
 #include <cstdint>
 #include <map>
+#include <span>
+#include <vector>
 
 #include "base/random.h"
 #include "tuner/core/checkpoints/checkpoints.h"
 #include "tuner/core/estimates/compared_curves.h"
 #include "tuner/core/pool/pool_state.h"
+#include "tuner/core/population/score_changes.h"
 #include "tuner/core/state/turn.h"
 #include "tuner/core/trials/trials.h"
 
@@ -34,11 +37,23 @@ class Populations {
   void Compare();
 
  private:
+  // A member that takes over from another at a step where they were compared.
+  struct Exploit {
+    TrialId loser;
+    TrialId winner;
+    std::int64_t step = 0;
+    Random random;  // draws what it goes on with
+  };
+
   // Replaces those that are among the worst of all that have come to `step`.
   void CompareAt(const Study& study, std::int64_t step);
-  void Replace(const Trial& member, const Trial& winner, std::int64_t step, Random& random);
-  // What the one that takes over trains with.
-  Parameters Explored(const Trial& loser, const Trial& winner, std::int64_t step, Random& random);
+  std::vector<Exploit> ExploitsAt(const Study& study, std::int64_t step);
+  // `members` are what a bandit learns from, and come to be as they are afterwards; none: nobody
+  // asks it.
+  void Replace(Exploit exploit, std::vector<PopulationMember>& members);
+  // What the clone trains with.
+  Parameters Explored(Exploit& exploit, std::span<const PopulationMember> members);
+  PopulationMember MemberOf(const Trial& trial, const Curve& curve) const;
   // Whether the parent, or a live clone of it, has these parameters.
   bool IsTrained(const Trial& parent, const Parameters& parameters) const;
   bool HasComeToTheEnd(const Trial& member) const;

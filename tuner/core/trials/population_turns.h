@@ -1,7 +1,7 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
+#include <map>
 
 #include "tuner/core/pool/pool_state.h"
 #include "tuner/core/state/change.h"
@@ -12,14 +12,9 @@ namespace espalier {
 // as far as its parent had when it was made.
 std::int64_t StepOfMember(const TunerState& state, const Trial& trial);
 
-// How many members of the study's population have no slots, or are yet to be drawn, and are an
-// interval or more behind `step`.
-std::int64_t WaitingBehind(const TunerState& state, const PoolState& pool, const Study& study,
-                           std::int64_t step);
-
-// Up to which multiple of the interval the one of them has been compared that is furthest behind,
-// however far the others are. None: nobody waits.
-std::optional<std::int64_t> LeastWaiting(const TunerState& state, const PoolState& pool,
-                                         const Study& study);
+// How many members of the study's population have no slots, or are yet to be drawn, by the multiple
+// of the interval up to which they have been compared.
+std::map<std::int64_t, std::int64_t> WaitingMembers(const TunerState& state, const PoolState& pool,
+                                                    const Study& study);
 
 }  // namespace espalier

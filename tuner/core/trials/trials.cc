@@ -447,12 +447,13 @@ void Trials::UpdateHeld(const Study& study) {
 
 // Of those that do not run, the ones that are furthest behind are never held.
 void Trials::AskPopulation(const Study& study) {
-  const std::optional<std::int64_t> least = LeastWaiting(turn_.state(), pool_, study);
+  const std::map<std::int64_t, std::int64_t> waiting = WaitingMembers(turn_.state(), pool_, study);
   for (const auto& [id, live] : pool_.live) {
     const Trial& trial = *live.trial;
     if (trial.study != study.id) continue;
-    if (trial.state == TrialState::kPaused && least &&
-        ComparedAt(study.spec.population, StepOfMember(turn_.state(), trial)) > *least) {
+    if (trial.state == TrialState::kPaused && !waiting.empty() &&
+        ComparedAt(study.spec.population, StepOfMember(turn_.state(), trial)) >
+            waiting.begin()->first) {
       held_for_others_.insert(id);
     } else {
       held_for_others_.erase(id);
