@@ -44,8 +44,12 @@ class BanditTest : public ::testing::Test {
   }
   Parameters Explored(std::uint64_t seed = 1) {
     Random random(seed);
-    return ExploreByBandit(population_, space_, Direction::kMaximize, members_,
-                           {.loser = 0, .winner = 1, .step = 30}, random);
+    return ExploreByBandit(
+        population_, space_, Direction::kMaximize, members_, {.loser = 0, .winner = 1, .step = 30},
+        [&](const Parameters& chosen) {
+          return std::ranges::find(trained_, chosen) != trained_.end();
+        },
+        random);
   }
 
   PopulationSpec population_{
@@ -54,6 +58,7 @@ class BanditTest : public ::testing::Test {
   std::deque<Parameters> parameters_;
   std::deque<std::vector<IntermediateValue>> points_;
   std::vector<PopulationMember> members_;
+  std::vector<Parameters> trained_;
 };
 
 TEST_F(BanditTest, ChoosesWhatHasImprovedOthersAndLeavesTheRest) {
@@ -111,6 +116,19 @@ TEST_F(BanditTest, NeedsNoHistory) {
 TEST_F(BanditTest, WhatDoesNotCountBreaksNothing) {
   for (auto& points : points_) points.back().value = NAN;
   EXPECT_TRUE(space_.Validate(Explored()).ok());
+}
+
+TEST_F(BanditTest, PassesOverWhatIsTrainedIfThereAreOthers) {
+  population_.parameters = {"net"};
+  std::vector<std::string> nets;
+  for (int i = 0; i < 3; ++i) {
+    trained_.push_back(Explored());
+    nets.push_back(std::get<std::string>(*Find(trained_.back(), "net")));
+  }
+  EXPECT_EQ(nets.front(), "wide") << "what has improved others most";
+  std::sort(nets.begin(), nets.end());
+  EXPECT_EQ(nets, (std::vector<std::string>{"deep", "flat", "wide"}));
+  EXPECT_EQ(Explored(), trained_.front()) << "all of them are trained";
 }
 
 TEST_F(BanditTest, AParameterOfOneValueIsLeft) {

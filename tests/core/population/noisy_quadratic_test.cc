@@ -113,7 +113,9 @@ class Population {
     const std::clock_t begun = std::clock();
     Parameters explored =
         spec_.explore == Explore::kPb2
-            ? ExploreByBandit(spec_, space_, Direction::kMinimize, members, takeover, random_)
+            ? ExploreByBandit(
+                  spec_, space_, Direction::kMinimize, members, takeover,
+                  [](const Parameters&) { return false; }, random_)
             : Perturb(spec_, space_, trials_[takeover.winner].parameters, random_);
     slowest_ms_ = std::max(slowest_ms_, 1e3 * static_cast<double>(std::clock() - begun) /
                                             static_cast<double>(CLOCKS_PER_SEC));

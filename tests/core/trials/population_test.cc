@@ -174,6 +174,26 @@ TEST_F(PopulationTest, NoTwoClonesOfOneMemberTrainTheSame) {
   EXPECT_NE(trial(5).parameters, trial(6).parameters);
 }
 
+TEST_F(PopulationTest, NorDoThoseThatABanditHasChosenFor) {
+  StudySpec spec = Population(4);
+  spec.space = *SearchSpace::FromJson(R"json({"x": {"_type": "choice", "_value": [1, 2, 3]}})json");
+  spec.population.quantile = 0.5;
+  spec.population.explore = Explore::kPb2;
+  spec.points = {{{"x", 1.0}}, {{"x", 2.0}}, {{"x", 3.0}}, {{"x", 1.0}}};
+  Begin(spec, 4);
+  // What the best one has is what promises most.
+  for (std::int64_t id = 1; id <= 4; ++id) {
+    Report(id, 1, 1);
+    Report(id, 2, id == 1 ? 0.1 : 0.9);
+  }
+  ASSERT_EQ(Trials(), 6);
+  for (const std::int64_t clone : {5, 6}) {
+    EXPECT_EQ(trial(clone).lineage->parent, 0) << clone;
+    EXPECT_NE(trial(clone).parameters, trial(1).parameters) << clone;
+  }
+  EXPECT_NE(trial(5).parameters, trial(6).parameters);
+}
+
 TEST_F(PopulationTest, WhoHasFailedIsNotWaitedFor) {
   Begin(Population(3), 3);
   Step(CancelTrial{TrialId(3), TrialState::kFail, ""});

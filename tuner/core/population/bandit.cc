@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -170,16 +171,26 @@ class Model {
   std::optional<TimeVaryingProcess> process_;
 };
 
-// The best of candidates all over the space, then of some around it, ever closer.
-Point Best(const GpSpace& space, const Model& model, Random& random) {
+// The best of candidates all over the space, then of some around it, ever closer; of those that are
+// to be passed over only if all over the space there is no other.
+Point Best(const GpSpace& space, const Model& model,
+           const std::function<bool(const Point&)>& pass_over, Random& random) {
   Point best;
-  double most = 0;
+  double most = -std::numeric_limits<double>::infinity();
   const auto look = [&](const Points& candidates) {
-    Eigen::Index at = 0;
-    const double bound = model.BoundsAt(candidates).maxCoeff(&at);
-    if (best.size() > 0 && !(bound > most)) return;
-    most = bound;
-    best = candidates.row(at);
+    Eigen::VectorXd bounds = model.BoundsAt(candidates);
+    for (Eigen::Index looked = 0; looked < bounds.size(); ++looked) {
+      Eigen::Index at = 0;
+      const double bound = bounds.maxCoeff(&at);
+      if (best.size() > 0 && !(bound > most)) return;
+      const Point candidate = candidates.row(at);
+      if (!pass_over(candidate)) {
+        most = bound;
+        best = candidate;
+        return;
+      }
+      bounds[at] = -std::numeric_limits<double>::infinity();
+    }
   };
   Points drawn(kDrawnCandidates, space.axes());
   for (Eigen::Index i = 0; i < drawn.rows(); ++i) {
@@ -188,6 +199,11 @@ Point Best(const GpSpace& space, const Model& model, Random& random) {
     drawn.row(i) = space.FromCube(cube);
   }
   look(drawn);
+  if (best.size() == 0) {
+    Eigen::Index at = 0;
+    model.BoundsAt(drawn).maxCoeff(&at);
+    best = drawn.row(at);
+  }
   double radius = kFirstRadius;
   for (int round = 0; round < kCloserRounds; ++round, radius /= 4) {
     Points near(kNearCandidates, space.axes());
@@ -211,19 +227,24 @@ Point Best(const GpSpace& space, const Model& model, Random& random) {
 
 Parameters ExploreByBandit(const PopulationSpec& population, const SearchSpace& space,
                            Direction direction, std::span<const PopulationMember> members,
-                           const Takeover& takeover, Random& random) {
-  Parameters parameters = *members[takeover.winner].parameters;
+                           const Takeover& takeover,
+                           const std::function<bool(const Parameters&)>& trained, Random& random) {
+  const Parameters& winners = *members[takeover.winner].parameters;
   const SearchSpace explored = ExploredSpace(population, space);
   const GpSpace axes(explored);
-  if (axes.axes() == 0) return parameters;  // each has but one value
+  if (axes.axes() == 0) return winners;  // each has but one value
+  const auto at = [&](const Point& point) {
+    Parameters parameters = winners;
+    for (const Parameter& chosen : axes.ParametersAt(point)) {
+      const auto given = std::ranges::find(parameters, chosen.name, &Parameter::name);
+      ESPALIER_CHECK(given != parameters.end(), "a member has all that is explored");
+      given->value = chosen.value;
+    }
+    return parameters;
+  };
   const Model model(population, axes, direction, members, takeover);
-  for (const Parameter& chosen : axes.ParametersAt(Best(axes, model, random))) {
-    const auto given = std::find_if(parameters.begin(), parameters.end(),
-                                    [&](const Parameter& p) { return p.name == chosen.name; });
-    ESPALIER_CHECK(given != parameters.end(), "a member has all that is explored");
-    given->value = chosen.value;
-  }
-  return parameters;
+  return at(Best(
+      axes, model, [&](const Point& point) { return trained(at(point)); }, random));
 }
 
 }  // namespace espalier

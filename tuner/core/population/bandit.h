@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <span>
 
 #include "base/random.h"
@@ -27,6 +28,9 @@ struct Takeover {
 // time (eq. 5 to 7 there). What other members are in the midst of is pending: it narrows the bound,
 // so that takeovers at one step do not all choose alike.
 //
+// Values with which the clone would train what another trains already, as `trained` says of the
+// whole parameters, are passed over, if there are others.
+//
 // What is explored is placed as the sampler "gp" places it, choices too. Changes count by their
 // rank among those of the same interval, as normal scores (Salinas, Shen and Perrone, A Quantile-
 // based Approach for Hyperparameter Transfer Learning, ICML 2020): of a loss that falls by half in
@@ -35,6 +39,7 @@ struct Takeover {
 // Requires OK of CheckPerturbation. Of the same members and generator the same, on one build.
 Parameters ExploreByBandit(const PopulationSpec& population, const SearchSpace& space,
                            Direction direction, std::span<const PopulationMember> members,
-                           const Takeover& takeover, Random& random);
+                           const Takeover& takeover,
+                           const std::function<bool(const Parameters&)>& trained, Random& random);
 
 }  // namespace espalier

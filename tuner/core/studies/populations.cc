@@ -129,8 +129,9 @@ Parameters Populations::Explored(Exploit& exploit, std::span<const PopulationMem
   const Takeover takeover{.loser = static_cast<std::size_t>(turn_.TrialAt(exploit.loser).number),
                           .winner = static_cast<std::size_t>(winner.number),
                           .step = exploit.step};
-  return ExploreByBandit(spec.population, spec.space, spec.direction(), members, takeover,
-                         exploit.random);
+  return ExploreByBandit(
+      spec.population, spec.space, spec.direction(), members, takeover,
+      [&](const Parameters& chosen) { return IsTrained(winner, chosen); }, exploit.random);
 }
 
 PopulationMember Populations::MemberOf(const Trial& trial, const Curve& curve) const {
