@@ -101,6 +101,7 @@ class Population {
     for (const Trained& trial : trials_) {
       Curve curve{.trial_number = std::ssize(curves), .points = trial.values};
       curve.ended = trial.ended;
+      curve.pruned = trial.ended;
       curves.push_back(curve);
     }
     return curves;

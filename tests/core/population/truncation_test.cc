@@ -28,6 +28,7 @@ class TruncationTest : public ::testing::Test {
     for (std::size_t i = 0; i < points_.size(); ++i) {
       Curve curve{.trial_number = static_cast<std::int64_t>(i), .points = points_[i]};
       curve.ended = ended_[i];
+      curve.pruned = ended_[i] && !failed_.contains(i);
       curve.breaks = breaks_.contains(i);
       curves.push_back(curve);
     }
@@ -56,6 +57,7 @@ class TruncationTest : public ::testing::Test {
   std::vector<Points> points_;
   std::vector<bool> ended_;
   std::set<std::size_t> breaks_;
+  std::set<std::size_t> failed_;  // of those that ended
   bool all_have_come_ = true;
   Random random_{7};
 };
@@ -157,6 +159,16 @@ TEST_F(TruncationTest, NoMoreAreReplacedThanTheEndHas) {
   EXPECT_THAT(LosersNow(), ::testing::ElementsAre(7));
   ended_[7] = true;
   EXPECT_THAT(LosersNow(), ::testing::IsEmpty());
+}
+
+TEST_F(TruncationTest, WhoHasFailedIsNoMember) {
+  for (int i = 0; i < 8; ++i) Add(i);
+  for (const std::size_t failed : {std::size_t{3}, std::size_t{7}}) {
+    ended_[failed] = true;
+    failed_.insert(failed);
+  }
+  ASSERT_EQ(Rank().end, 2U) << "of six";
+  EXPECT_THAT(LosersNow(), ::testing::ElementsAre(6, 5)) << "nobody has taken a place of theirs";
 }
 
 TEST_F(TruncationTest, WhoHasEndedIsNoWinner) {

@@ -202,6 +202,14 @@ TEST_F(PopulationTest, WhoHasFailedIsNotWaitedFor) {
   EXPECT_EQ(trial(2).state, TrialState::kPruned);
 }
 
+TEST_F(PopulationTest, WhoHasFailedTakesNobodysPlaceAmongTheWorst) {
+  Begin(Population(4), 4);
+  for (std::int64_t id = 2; id <= 4; ++id) Report(id, 2, 0.1 * static_cast<double>(id));
+  Step(CancelTrial{TrialId(4), TrialState::kFail, ""});
+  Report(1, 2, 0.1);
+  EXPECT_EQ(trial(3).state, TrialState::kPruned) << "the worst of three";
+}
+
 TEST_F(PopulationTest, WhoHasComeToTheEndIsNotReplaced) {
   StudySpec spec = Population(2);
   spec.max_step = 4;

@@ -40,6 +40,7 @@ std::span<Curve> ComparedCurves::Of(const TunerState& state, const Study& study)
                   .points = trial.values,
                   .ended = Ended(trial.state),
                   .complete = trial.state == TrialState::kComplete && !diverged && !breaks,
+                  .pruned = trial.state == TrialState::kPruned,
                   .value = trial.value.value_or(std::nan("")),
                   .ended_at = trial.ended,
                   .others = *trial.other_curves,

@@ -11,6 +11,8 @@ namespace espalier {
 
 namespace {
 
+bool IsOrWasMember(const Curve& curve) { return !curve.ended || curve.pruned || curve.complete; }
+
 // None: the member has not come to `step`, or has told nothing in the interval that ends with it.
 std::optional<double> ValueAt(const Curve& curve, std::int64_t interval, std::int64_t step) {
   if (curve.points.empty() || curve.points.back().step < step) return std::nullopt;
@@ -37,6 +39,7 @@ Ranking RankAt(const PopulationSpec& population, Direction direction,
                std::span<const Curve> members, bool all_have_come, std::int64_t step) {
   Ranking ranking;
   for (std::size_t i = 0; i < members.size(); ++i) {
+    if (!IsOrWasMember(members[i])) continue;
     const std::optional<double> value = ValueAt(members[i], population.interval, step);
     if (value) ranking.places.push_back({i, *value});
   }
@@ -54,9 +57,8 @@ Ranking RankAt(const PopulationSpec& population, Direction direction,
 }
 
 std::vector<Ranking::Place> Losers(const Ranking& ranking, std::span<const Curve> members) {
-  const auto replaced = std::ranges::count_if(ranking.places, [&](const Ranking::Place& place) {
-    return members[place.member].ended && !members[place.member].complete;
-  });
+  const auto replaced = std::ranges::count_if(
+      ranking.places, [&](const Ranking::Place& place) { return members[place.member].pruned; });
   std::vector<Ranking::Place> losers;
   for (std::size_t i = 0; i < ranking.end; ++i) {
     const Ranking::Place& place = ranking.places[ranking.places.size() - 1 - i];

@@ -30,10 +30,11 @@ struct Ranking {
 // quantiles of Ray Tune, at equal steps. `step` is a multiple of the interval.
 //
 // A member has come to `step` if it has told a value there or further on, and one since the
-// interval before: who waited for a slot is neither ahead nor behind. Those that have ended since
-// then count too, so that nobody comes to be among the worst in the place of one that was replaced.
-// Members that break a constraint are behind all that do not, and what does not count
-// is worse than all that does; equal values are ordered by trial number.
+// interval before: who waited for a slot is neither ahead nor behind. Those that were replaced
+// since then (PRUNED) count too, so that nobody comes to be among the worst in their place, and
+// those that have completed; those that failed do not, nor those whose end does not count: they are
+// members no more. Members that break a constraint are behind all that do not, and what does not
+// count is worse than all that does; equal values are ordered by trial number.
 //
 // With a quantile q of n members an end has ceil(q n) of them once `all_have_come`, and floor(q n)
 // until then, when the others may be worse or better; never more than half.

@@ -54,6 +54,7 @@ struct Curve {
   std::span<const IntermediateValue> points;  // of the first objective
   bool ended = false;                         // COMPLETE, PRUNED or FAIL: nothing will be added
   bool complete = false;  // COMPLETE, with values that count: ran its whole length
+  bool pruned = false;    // PRUNED: ended for what it had told
   double value = std::numeric_limits<double>::quiet_NaN();  // final; NaN: none
   Time ended_at{};                                          // zero: it has not, or it is not known
   // Of further objectives, one after the other; they may lack some of the steps of the first.
