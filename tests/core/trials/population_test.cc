@@ -254,6 +254,28 @@ TEST_F(PopulationTest, MembersGoForwardTogetherWhereTheyAreMoreThanSlots) {
   EXPECT_EQ(trial(1).state, TrialState::kPaused);
 }
 
+// Eight on four slots, of which the fourth is the worst: its clone would begin at step 2, and some
+// have not begun.
+TEST_F(PopulationTest, ACloneLeavesTheMembersSlotsToThoseThatAreBehind) {
+  Begin(Population(8), 4);
+  for (std::int64_t id = 1; id <= 3; ++id) {
+    Report(id, 2, 0.1 * static_cast<double>(id));
+    Exit(id);
+    TrainThoseThatStart();
+  }
+  ASSERT_TRUE(replicas_.contains(7)) << "those that waited have their slots";
+  Report(4, 2, 0.9);
+  ASSERT_EQ(trial(4).state, TrialState::kPruned);
+  const std::int64_t clone = Trials();
+  ASSERT_TRUE(trial(clone).lineage->cloned());
+  Bring(clone);
+  Exit(4);
+  ASSERT_EQ(starts_.size(), 1u);
+  EXPECT_FALSE(trial(starts_[0].trial.value).lineage->cloned()) << "the eighth member";
+  TrainThoseThatStart();
+  EXPECT_EQ(trial(clone).state, TrialState::kWaiting);
+}
+
 TEST_F(PopulationTest, WhoIsPausedAmongTheWorstIsReplaced) {
   Begin(Population(2), 1);
   Report(1, 2, 0.4);

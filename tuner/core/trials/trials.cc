@@ -451,7 +451,7 @@ void Trials::AskPopulation(const Study& study) {
   for (const auto& [id, live] : pool_.live) {
     const Trial& trial = *live.trial;
     if (trial.study != study.id) continue;
-    if (trial.state == TrialState::kPaused && !waiting.empty() &&
+    if (trial.state != TrialState::kRunning && !pool_.groups.contains(id) && !waiting.empty() &&
         ComparedAt(study.spec.population, StepOfMember(turn_.state(), trial)) >
             waiting.begin()->first) {
       held_for_others_.insert(id);
