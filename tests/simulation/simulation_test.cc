@@ -1,9 +1,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
+#include <string>
 
 #include "tests/simulation/simulated_pool.h"
 #include "tests/simulation/simulation_checks.h"
+#include "tuner/core/population/truncation.h"
 
 namespace espalier {
 namespace {
@@ -158,6 +161,75 @@ TEST(Simulation, WhoIsSlowIsNotTakenForOutOfReach) {
   EXPECT_EQ(pool.state().trials.begin()->second.state, TrialState::kComplete);
   EXPECT_EQ(CountReasons(pool.state(), "cannot reach"), 0);
   EXPECT_EQ(CountReasons(pool.state(), "hangs"), 0);
+}
+
+// ---- Populations --------------------------------------------------------------------------------
+
+StudySpec PopulationIn(const SimulatedPool& pool, std::int64_t members) {
+  StudySpec spec = pool.MakeStudy("a", /*elastic=*/true);
+  spec.max_trials = members;
+  spec.pruner = {"none", {}};
+  spec.population.interval = 3;
+  spec.population.parameters = {"x"};
+  return spec;
+}
+
+TEST(Simulation, MembersOfAPopulationTakeOverWhateverIsLost) {
+  int replaced = 0;
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    const Faults faults{.kill_replica = 0.005,
+                        .break_stream = 0.005,
+                        .lose_node = 0.001,
+                        .crash_service = 0.005,
+                        .profiles = true};
+    SimulatedPool pool(seed, 2, 2, faults, 30);
+    ASSERT_TRUE(pool.Client(CreateStudy{PopulationIn(pool, 6), false}).status.ok());
+    pool.Run(200);
+    pool.StopFaults();
+    pool.Run(2000);
+    ExpectAllEnded(pool, seed);
+    int clones = 0;
+    for (const auto& [id, trial] : pool.state().trials) clones += trial.lineage->cloned() ? 1 : 0;
+    EXPECT_EQ(CountReasons(pool.state(), "goes on from there in its place"), clones)
+        << "seed " << seed;
+    replaced += clones;
+  }
+  EXPECT_GT(replaced, 60);
+}
+
+// More slots than members, so that all may grow.
+TEST(Simulation, MembersThatWillBeReplacedDoNotGrow) {
+  int grown = 0;
+  int noted = 0;
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+    SimulatedPool pool(seed, 1, 16, {.profiles = true}, 60);
+    ASSERT_TRUE(pool.Client(CreateStudy{PopulationIn(pool, 4), false}).status.ok());
+    pool.Run(2000);
+    ExpectAllEnded(pool, seed);
+    const Study& study = pool.state().studies.begin()->second;
+    std::map<std::int64_t, std::int64_t> barred;  // by trial, until which step
+    for (const Decision& decision : study.decisions) {
+      if (decision.trial_number < 0) continue;
+      const Trial& trial =
+          pool.state().trials.at(study.trials[static_cast<std::size_t>(decision.trial_number)]);
+      std::int64_t step = 0;
+      for (const IntermediateValue& value : trial.values) {
+        if (value.at <= decision.at) step = value.step;
+      }
+      if (decision.reason.find("it gets no more slots until") != std::string::npos) {
+        ++noted;
+        barred[trial.number] = ComparedAt(study.spec.population, step) + 3;
+      }
+      if (decision.kind != DecisionKind::kGrow) continue;
+      ++grown;
+      const bool is_replaced = trial.reason.find("in its place") != std::string::npos &&
+                               trial.values.back().step == barred[trial.number];
+      EXPECT_FALSE(is_replaced && step < barred[trial.number])
+          << "seed " << seed << ": trial " << trial.number << " at step " << step;
+    }
+  }
+  EXPECT_GT(grown, 20);
+  EXPECT_GT(noted, 5);
 }
 
 // ---- Checkpoints, one kind of fault at a time ---------------------------------------------------

@@ -152,8 +152,8 @@ class Core::Impl {
                       trials_, checkpoints_, speeds_, promises_, failed_starts_};
   espalier::Nodes nodes_{turn_,     pool_,   options_,     copies_,       joins_, groups_,
                          launched_, trials_, checkpoints_, client_slots_, watch_};
-  PoolView view_{turn_,    pool_,   joins_,  speeds_,      promises_,
-                 plugins_, limits_, trials_, checkpoints_, client_slots_};
+  PoolView view_{turn_,   pool_,   joins_,       speeds_,      promises_,    plugins_,
+                 limits_, trials_, checkpoints_, populations_, client_slots_};
   Reconciler reconciler_{turn_, pool_, copies_, joins_, groups_, launched_, checkpoints_, nodes_};
   Scheduler scheduler_{turn_,
                        {.options = options_,

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 
 #include "absl/strings/str_cat.h"
@@ -332,6 +333,44 @@ TEST_F(PopulationTest, WhatABanditChoosesFollowsFromWhatIsStored) {
     EXPECT_NE(*NumberOf(trial(5).parameters.front().value),
               factor * *NumberOf(trial(1).parameters.front().value))
         << "it is not perturbed from " << parent;
+  }
+}
+
+TEST_F(PopulationTest, WhoWillBeReplacedGetsNoMoreSlots) {
+  StudySpec spec = Population(2);
+  spec.max_slots = 2;
+  Begin(spec, 2);
+  Report(1, 1, 0.1);
+  Report(2, 1, 0.9);
+  EXPECT_EQ(study().decisions.back().reason,
+            "population: at step 1 it is among the worst, so that it gets no more slots until "
+            "members are compared at step 2");
+  EXPECT_EQ(study().decisions.back().trial_number, 1);
+  Join("another", 4);
+  const auto has_grown = [this](std::int64_t number) {
+    return std::ranges::any_of(study().decisions, [number](const Decision& decision) {
+      return decision.trial_number == number && decision.kind == DecisionKind::kGrow;
+    });
+  };
+  for (int i = 0; i < 4; ++i) Wait(3);
+  EXPECT_TRUE(has_grown(0));
+  EXPECT_FALSE(has_grown(1));
+  Report(1, 2, 0.2);
+  Report(2, 2, 0.2);  // nobody is replaced
+  ASSERT_EQ(Trials(), 2);
+  for (int i = 0; i < 4; ++i) Wait(3);
+  EXPECT_TRUE(has_grown(1));
+}
+
+TEST_F(PopulationTest, NobodyIsReplacedAtTheEndAndSoAllMayGrow) {
+  StudySpec spec = Population(2);
+  spec.max_slots = 2;
+  spec.max_step = 2;
+  Begin(spec, 2);
+  Report(1, 1, 0.1);
+  Report(2, 1, 0.9);
+  for (const Decision& decision : study().decisions) {
+    EXPECT_THAT(decision.reason, Not(HasSubstr("no more slots")));
   }
 }
 

@@ -169,6 +169,9 @@ void PoolView::DescribeSizes(const Study& study, const Trial& trial, const JobLi
   if (const std::optional<int> own = limits.most_on_gpus_of_its_own) {
     job.max_slots = std::min(job.max_slots, std::max(*own, study.spec.min_slots));
   }
+  if (populations_.WillBeReplaced(trial.id)) {
+    job.max_slots = std::min(job.max_slots, TotalSlots(job.current));
+  }
   job.max_slots = std::max(job.max_slots, job.min_slots);
   if (job.pinned_slots > 0 && !study.spec.HasSize(job.pinned_slots)) {
     // As many as join, and these are between two of its sizes.

@@ -16,6 +16,7 @@
 #include "tuner/core/pool/pool_state.h"
 #include "tuner/core/scheduling/plan.h"
 #include "tuner/core/state/turn.h"
+#include "tuner/core/studies/populations.h"
 #include "tuner/core/trials/limits.h"
 #include "tuner/core/trials/study_plugins.h"
 #include "tuner/core/trials/trials.h"
@@ -28,7 +29,8 @@ class PoolView {
  public:
   PoolView(Turn& turn, const PoolState& pool, const Joins& joins, Speeds& speeds,
            const Promises& promises, PluginsOfStudies& plugins, const Limits& limits,
-           const Trials& trials, const Checkpoints& checkpoints, const ClientSlotDesk& client_slots)
+           const Trials& trials, const Checkpoints& checkpoints, const Populations& populations,
+           const ClientSlotDesk& client_slots)
       : turn_(turn),
         pool_(pool),
         joins_(joins),
@@ -38,6 +40,7 @@ class PoolView {
         limits_(limits),
         trials_(trials),
         checkpoints_(checkpoints),
+        populations_(populations),
         client_slots_(client_slots) {}
 
   Pool MakePool();
@@ -97,6 +100,7 @@ class PoolView {
   const Limits& limits_;
   const Trials& trials_;
   const Checkpoints& checkpoints_;
+  const Populations& populations_;
   const ClientSlotDesk& client_slots_;
 };
 

@@ -23,20 +23,31 @@ namespace {
 constexpr std::uint64_t kSeedOfPopulations = 0x706f70756c617465;  // unlike those of draws
 constexpr int kMostPerturbations = 20;  // of one takeover, until they are not trained already
 
+std::int64_t NextComparison(const PopulationSpec& population, std::int64_t step) {
+  return ComparedAt(population, step) + population.interval;
+}
+
 }  // namespace
 
 void Populations::Observe(const Change& change) {
-  if (const auto ended = TrialEndedBy(change)) reported_.erase(*ended);
+  if (const auto ended = TrialEndedBy(change)) {
+    reported_.erase(*ended);
+    will_be_replaced_.erase(*ended);
+    noted_.erase(*ended);
+  }
+  if (const auto ended = StudyEndedBy(change)) changed_.erase(*ended);
   if (std::holds_alternative<StudyDeleted>(change)) {
-    std::erase_if(reported_, [this](const auto& entry) {
-      return !turn_.state().trials.contains(entry.first);
-    });
+    const auto is_gone = [this](TrialId id) { return !turn_.state().trials.contains(id); };
+    std::erase_if(reported_, [&](const auto& entry) { return is_gone(entry.first); });
+    std::erase_if(will_be_replaced_, is_gone);
+    std::erase_if(noted_, [&](const auto& entry) { return is_gone(entry.first); });
   }
   const auto* reported = std::get_if<ValueReported>(&change);
   if (reported == nullptr) return;
   const Trial& trial = turn_.TrialAt(reported->id);
   const PopulationSpec& population = turn_.StudyAt(trial.study).spec.population;
   if (!population.on() || trial.values.back().step != reported->value.step) return;
+  changed_.insert(trial.study);
   const std::int64_t before = trial.values.size() > 1 ? trial.values.rbegin()[1].step : 0;
   reported_.emplace(trial.id, ComparedAt(population, before));
 }
@@ -54,6 +65,11 @@ void Populations::Compare() {
       trials_.PauseTrial(id, absl::StrCat("population: has come to step ", step,
                                           ", and others that wait have not"));
     }
+  }
+  if (!std::exchange(looked_, true)) changed_ = pool_.studies;
+  for (const StudyId id : std::exchange(changed_, {})) {
+    const Study& study = turn_.StudyAt(id);
+    if (study.spec.population.on() && study.state == StudyState::kRunning) LookAhead(study);
   }
 }
 
@@ -151,6 +167,59 @@ bool Populations::IsTrained(const Trial& parent, const Parameters& parameters) c
     return trial.study == parent.study && trial.lineage->parent == parent.number &&
            trial.parameters == parameters;
   });
+}
+
+// By the step to which half of the members have come, for those that are behind it by their own:
+// fewer would say little of who is among the worst.
+void Populations::LookAhead(const Study& study) {
+  const StudySpec& spec = study.spec;
+  if (spec.max_slots == spec.min_slots) return;  // none can grow
+  std::vector<const Trial*> members;
+  std::vector<std::int64_t> steps;
+  for (const auto& [id, live] : pool_.live) {
+    if (live.study != &study) continue;
+    will_be_replaced_.erase(id);
+    members.push_back(live.trial);
+    steps.push_back(live.trial->values.empty() ? 0 : live.trial->values.back().step);
+  }
+  std::ranges::sort(steps);
+  const std::int64_t common = steps.empty() ? 0 : steps[steps.size() / 2];
+  const std::span<const Curve> curves = curves_.Of(turn_.state(), study);
+  std::map<std::int64_t, Ranking> rankings;
+  const std::int64_t last = pool_.LastStepOf(study);
+  for (const Trial* member : members) {
+    if (member->values.empty()) continue;
+    const std::int64_t step = std::min(common, member->values.back().step);
+    if (last > 0 && NextComparison(spec.population, step) >= last) continue;
+    const auto [known, is_new] = rankings.try_emplace(step);
+    if (is_new) {
+      known->second =
+          RankAt(spec.population, spec.direction(), curves, !OthersMayCome(study, step), step);
+    }
+    const std::vector<Ranking::Place> losers = Losers(known->second, curves);
+    const auto own = std::ranges::find(losers, static_cast<std::size_t>(member->number),
+                                       &Ranking::Place::member);
+    Random any(0);  // somebody is enough
+    if (own == losers.end() || !WinnerOver(*own, known->second, spec.direction(), curves, any)) {
+      continue;
+    }
+    will_be_replaced_.insert(member->id);
+    NoteThatWillBeReplaced(*member, step);
+  }
+}
+
+// Once from one comparison to the next.
+void Populations::NoteThatWillBeReplaced(const Trial& member, std::int64_t step) {
+  const StudySpec& spec = turn_.StudyAt(member.study).spec;
+  const bool may_grow = spec.resize_by_restart || !trials_.IsOfPlainProgram(member.id);
+  if (member.state != TrialState::kRunning || !may_grow) return;
+  const std::int64_t next = NextComparison(spec.population, step);
+  if (std::exchange(noted_[member.id], next) == next) return;
+  const int held = pool_.SlotsHeldBy(member.id);
+  turn_.Decide(
+      member, DecisionKind::kStudy, held, held,
+      absl::StrCat("population: at step ", step, " it is among the worst, so that it gets ",
+                   "no more slots until members are compared at step ", next));
 }
 
 // Who has come to the end has nothing to gain from another.

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <span>
 #include <vector>
 
@@ -26,15 +27,18 @@ namespace espalier {
 // also while it is paused. What is drawn follows from the study's seed, the member, the step and
 // those that had come, and with PB2 from what all had told by then. Where there are more members
 // than slots, one that is compared, and stays, gives its slots to those that wait and are an
-// interval behind: members go forward together. One owner.
+// interval behind: members go forward together. So do clones. One owner.
 class Populations {
  public:
   Populations(Turn& turn, PoolState& pool, CurvesOfStudies& curves, Trials& trials)
       : turn_(turn), pool_(pool), curves_(curves), trials_(trials) {}
 
   void Observe(const Change& change);
-  // Compares those that have reported since the last time.
+  // Compares those that have reported since the last time, and looks who is to be replaced next.
   void Compare();
+  // Whether the member is among the worst that have come as far, so that it would be replaced if
+  // all were compared now. Slots that it does not have yet would be spent on what is thrown away.
+  bool WillBeReplaced(TrialId id) const { return will_be_replaced_.contains(id); }
 
  private:
   // A member that takes over from another at a step where they were compared.
@@ -57,6 +61,8 @@ class Populations {
   // Whether the parent, or a live clone of it, has these parameters.
   bool IsTrained(const Trial& parent, const Parameters& parameters) const;
   bool HasComeToTheEnd(const Trial& member) const;
+  void LookAhead(const Study& study);
+  void NoteThatWillBeReplaced(const Trial& member, std::int64_t step);
   // Whether members are behind the step that may come there.
   bool OthersMayCome(const Study& study, std::int64_t step) const;
   // Whether more members wait, an interval behind `step`, than slots are free for.
@@ -67,6 +73,11 @@ class Populations {
   CurvesOfStudies& curves_;
   Trials& trials_;
   std::map<TrialId, std::int64_t> reported_;  // and where each had been compared before
+  // Follows from what is durable, and is looked up for a study when one of its values has come.
+  std::set<TrialId> will_be_replaced_;
+  std::set<StudyId> changed_;
+  bool looked_ = false;                    // at all studies, since the service began
+  std::map<TrialId, std::int64_t> noted_;  // before which step it is on record that it will be
 };
 
 }  // namespace espalier
