@@ -165,8 +165,9 @@ TEST(Simulation, WhoIsSlowIsNotTakenForOutOfReach) {
 
 // ---- Populations --------------------------------------------------------------------------------
 
-StudySpec PopulationIn(const SimulatedPool& pool, std::int64_t members) {
-  StudySpec spec = pool.MakeStudy("a", /*elastic=*/true);
+StudySpec PopulationIn(const SimulatedPool& pool, std::int64_t members,
+                       BatchMode mode = BatchMode::kFixed) {
+  StudySpec spec = pool.MakeStudy("a", /*elastic=*/true, mode);
   spec.max_trials = members;
   spec.pruner = {"none", {}};
   spec.population.interval = 3;
@@ -183,7 +184,8 @@ TEST(Simulation, MembersOfAPopulationTakeOverWhateverIsLost) {
                         .crash_service = 0.005,
                         .profiles = true};
     SimulatedPool pool(seed, 2, 2, faults, 30);
-    ASSERT_TRUE(pool.Client(CreateStudy{PopulationIn(pool, 6), false}).status.ok());
+    const BatchMode mode = seed % 2 == 0 ? BatchMode::kFixed : BatchMode::kAdaptive;
+    ASSERT_TRUE(pool.Client(CreateStudy{PopulationIn(pool, 6, mode), false}).status.ok());
     pool.Run(200);
     pool.StopFaults();
     pool.Run(2000);

@@ -18,7 +18,8 @@ Reliability PromiseReliability(const StudySpec& spec, const std::vector<Trial>& 
   std::vector<PastTrial> past;
   for (const Trial& trial : trials) {
     const std::span<const IntermediateValue> points =
-        adaptive ? equal.Points(trial) : std::span<const IntermediateValue>(trial.values);
+        adaptive ? equal.Points(trial, Ended(trial.state))
+                 : std::span<const IntermediateValue>(trial.values);
     past.push_back({points, trial.created, trial.ended, trial.state == TrialState::kComplete});
   }
   return MeasureReliability(ReplayPromise(spec.direction(), past, {spec.best_k, spec.max_step}));

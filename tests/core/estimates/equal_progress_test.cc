@@ -94,7 +94,7 @@ TEST(EqualProgress, WithoutProgressCurvesAreLeftAlone) {
   EqualProgress curves;
   const Trial plain = TrialWith(1, values);
   curves.Take(plain);
-  const auto points = curves.Points(plain);
+  const auto points = curves.Points(plain, /*ended=*/false);
   EXPECT_EQ(std::vector(points.begin(), points.end()), values);
 }
 
@@ -102,11 +102,11 @@ TEST(EqualProgress, TheUnitIsTheMostAnyTrialMakesInAStep) {
   EqualProgress curves;
   const Trial large = TrialWith(1, Reported({50, 100, 150}));
   curves.Take(large);
-  EXPECT_EQ(curves.Points(large).size(), 3u) << "nobody is known to make more";
+  EXPECT_EQ(curves.Points(large, /*ended=*/false).size(), 3u) << "nobody is known to make more";
   const Trial base = TrialWith(2, Reported({100}));
   curves.Take(base);
-  EXPECT_EQ(curves.Points(large).size(), 1u);
-  EXPECT_EQ(curves.Points(base).size(), 1u);
+  EXPECT_EQ(curves.Points(large, /*ended=*/false).size(), 1u);
+  EXPECT_EQ(curves.Points(base, /*ended=*/false).size(), 1u);
 }
 
 TEST(EqualProgress, OtherMetricsAreComparedThereToo) {
@@ -116,7 +116,7 @@ TEST(EqualProgress, OtherMetricsAreComparedThereToo) {
   Trial trial = TrialWith(2, Reported({50, 100, 150, 200}));
   trial.other_curves.edit() = {trial.values, {trial.values[1], trial.values[3]}};
   curves.Take(trial);
-  const auto others = curves.Others(trial);
+  const auto others = curves.Others(trial, /*ended=*/false);
   ASSERT_EQ(others.size(), 2u);
   EXPECT_EQ(others[0], AtEqualProgress(trial.values, false, 100));
   EXPECT_EQ(others[1], others[0]) << "what is told in each second step is told at each multiple";
@@ -128,12 +128,13 @@ TEST(EqualProgress, CountsWhatTheNewestValueAdds) {
   curves.Take(base);
   Trial trial = TrialWith(2, Reported({80, 160}));
   curves.Take(trial);
-  EXPECT_EQ(curves.PointsBeforeNewest(trial), 0u);
-  EXPECT_EQ(curves.Points(trial).size(), 1u);
+  EXPECT_EQ(curves.PointsOfFirst(trial, 1).size(), 0u);
+  EXPECT_EQ(curves.Points(trial, /*ended=*/false).size(), 1u);
   trial = TrialWith(2, Reported({80, 160, 190}));
   curves.Take(trial);
-  EXPECT_EQ(curves.PointsBeforeNewest(trial), 1u);
-  EXPECT_EQ(curves.Points(trial).size(), 1u) << "the newest has not come to the next";
+  EXPECT_EQ(curves.PointsOfFirst(trial, 2).size(), 1u);
+  EXPECT_EQ(curves.Points(trial, /*ended=*/false).size(), 1u)
+      << "the newest has not come to the next";
 }
 
 // Two trials on two slots; the second's batch has grown, so that a step is worth half as much.

@@ -374,6 +374,67 @@ TEST_F(PopulationTest, NobodyIsReplacedAtTheEndAndSoAllMayGrow) {
   }
 }
 
+class AdaptivePopulationTest : public PopulationTest {
+ protected:
+  StudySpec Adaptive(std::int64_t members) {
+    StudySpec spec = Population(members);
+    spec.batch_mode = BatchMode::kAdaptive;
+    return spec;
+  }
+  // With a progress of so much in each step.
+  void ReportUntil(std::int64_t id, std::int64_t last, double each, double value) {
+    const Trial& told = trial(id);
+    for (std::int64_t step = told.values.empty() ? 1 : told.values.back().step + 1; step <= last;
+         ++step) {
+      Step(FromReplica{replicas_.at(id),
+                       ReplicaReport{step, value, each * static_cast<double>(step)}});
+    }
+  }
+};
+
+TEST_F(AdaptivePopulationTest, MembersAreComparedAtEqualProgress) {
+  Begin(Adaptive(2), 2);
+  ReportUntil(1, 2, 100, 0.1);
+  ReportUntil(2, 3, 50, 0.9);  // its batch has grown
+  EXPECT_EQ(trial(2).state, TrialState::kRunning) << "it has come to step 1";
+  EXPECT_EQ(trial(1).state, TrialState::kRunning);
+  ReportUntil(2, 4, 50, 0.9);
+  EXPECT_EQ(trial(2).state, TrialState::kPruned);
+  EXPECT_THAT(trial(2).reason, HasSubstr("at step 2 it is among the worst"));
+  EXPECT_THAT(trial(2).reason, HasSubstr("(steps at equal progress)"));
+}
+
+TEST_F(AdaptivePopulationTest, WhoIsBehindByProgressHasToComeForwardFirst) {
+  Begin(Adaptive(2), 1);
+  ReportUntil(1, 2, 100, 0.4);
+  Exit(1);
+  ASSERT_EQ(trial(1).state, TrialState::kPaused);
+  TrainThoseThatStart();
+  ReportUntil(2, 3, 50, 0.4);
+  for (int i = 0; i < 3; ++i) Wait(3);
+  EXPECT_EQ(trial(2).state, TrialState::kRunning);
+  EXPECT_EQ(trial(1).state, TrialState::kPaused);
+  ReportUntil(2, 4, 50, 0.4);
+  EXPECT_EQ(trial(2).state, TrialState::kRunning) << "nobody who waits is behind it";
+}
+
+// It has begun a step that it did not come to, and is not taken to have come there.
+TEST_F(AdaptivePopulationTest, WhoWasReplacedCountsWhereItWasCompared) {
+  StudySpec spec = Adaptive(3);
+  spec.population.interval = 1;
+  Begin(spec, 3);
+  for (const std::int64_t id : {1, 2}) ReportUntil(id, 1, 100, 0.1 * static_cast<double>(id));
+  ReportUntil(3, 2, 60, 0.9);
+  ASSERT_EQ(trial(3).state, TrialState::kPruned);
+  for (const std::int64_t id : {1, 2}) ReportUntil(id, 2, 100, 0.1 * static_cast<double>(id));
+  const std::int64_t clone = 4;
+  Bring(clone);
+  Exit(3);
+  TrainThoseThatStart();
+  Step(FromReplica{replicas_.at(clone), ReplicaReport{2, 0.8, 200}});
+  EXPECT_EQ(trial(clone).state, TrialState::kPruned) << "the worst of three at step 2";
+}
+
 TEST_F(PopulationTest, WhatCannotBeOneIsRefusedByName) {
   const auto refusal = [](const StudySpec& spec) { return std::string(Validate(spec).message()); };
   StudySpec spec = Population(4);
@@ -382,9 +443,6 @@ TEST_F(PopulationTest, WhatCannotBeOneIsRefusedByName) {
   EXPECT_THAT(refusal(spec), HasSubstr("leave out \"pruner\", got \"median\""));
   spec = Population(1);
   EXPECT_THAT(refusal(spec), HasSubstr("\"trials\""));
-  spec = Population(4);
-  spec.batch_mode = BatchMode::kAdaptive;
-  EXPECT_THAT(refusal(spec), HasSubstr("needs \"batch_mode\": \"fixed\""));
   spec = Population(4);
   spec.population.parameters = {"y"};
   EXPECT_THAT(refusal(spec), HasSubstr("\"population\": parameter \"y\""));

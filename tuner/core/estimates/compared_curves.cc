@@ -46,8 +46,10 @@ std::span<Curve> ComparedCurves::Of(const TunerState& state, const Study& study)
                   .others = *trial.other_curves,
                   .breaks = breaks};
     if (!adaptive_) return;
-    curves_[n].points = equal_progress_.Points(trial);
-    curves_[n].others = equal_progress_.Others(trial);
+    // A member of a population that was replaced has come no further than where it was compared.
+    const bool ended = curves_[n].ended && !(study.spec.population.on() && curves_[n].pruned);
+    curves_[n].points = equal_progress_.Points(trial, ended);
+    curves_[n].others = equal_progress_.Others(trial, ended);
   };
   if (adaptive_) {
     for (const std::int64_t n : stale_) {
@@ -65,8 +67,16 @@ std::span<Curve> ComparedCurves::Of(const TunerState& state, const Study& study)
 }
 
 std::size_t ComparedCurves::PointsBeforeNewest(const Trial& trial) {
-  if (adaptive_) return equal_progress_.PointsBeforeNewest(trial);
-  return trial.values.size() - 1;
+  if (trial.values.empty()) return 0;
+  const std::size_t before = trial.values.size() - 1;
+  return adaptive_ ? equal_progress_.PointsOfFirst(trial, before).size() : before;
+}
+
+std::int64_t ComparedCurves::StepWith(const Trial& trial, std::size_t values) const {
+  if (values == 0) return 0;
+  if (!adaptive_) return trial.values[values - 1].step;
+  const std::vector<IntermediateValue> points = equal_progress_.PointsOfFirst(trial, values);
+  return points.empty() ? 0 : points.back().step;
 }
 
 void CurvesOfStudies::Observe(const TunerState& state, const Change& change) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <set>
 #include <span>
@@ -30,6 +31,9 @@ class ComparedCurves {
   // How many of its curve's points there were before the trial's newest value came. Requires a
   // curve of the last Of, and a value.
   std::size_t PointsBeforeNewest(const Trial& trial);
+  // The step to which its curve had come by the first `values` of its values; 0: there was no point
+  // yet. Requires a curve of the last Of, and so many values.
+  std::int64_t StepWith(const Trial& trial, std::size_t values) const;
 
  private:
   std::vector<Curve> curves_;
@@ -48,6 +52,9 @@ class CurvesOfStudies {
   }
   std::size_t PointsBeforeNewest(const Trial& trial) {
     return studies_.at(trial.study).PointsBeforeNewest(trial);
+  }
+  std::int64_t StepWith(const Trial& trial, std::size_t values) const {
+    return studies_.at(trial.study).StepWith(trial, values);
   }
   // After it has been applied.
   void Observe(const TunerState& state, const Change& change);

@@ -89,9 +89,8 @@ void EqualProgress::Take(const Trial& trial) {
   if (unit > unit_ * (1 + kSameUnit)) unit_ = unit;
 }
 
-const EqualProgress::Known& EqualProgress::KnownOf(const Trial& trial) {
+const EqualProgress::Known& EqualProgress::KnownOf(const Trial& trial, bool ended) {
   Known& known = known_[trial.id];
-  const bool ended = Ended(trial.state);
   if (known.values == trial.values.size() && known.ended == ended && known.unit == unit_) {
     return known;
   }
@@ -103,18 +102,18 @@ const EqualProgress::Known& EqualProgress::KnownOf(const Trial& trial) {
   return known;
 }
 
-std::span<const IntermediateValue> EqualProgress::Points(const Trial& trial) {
-  return KnownOf(trial).points;
+std::span<const IntermediateValue> EqualProgress::Points(const Trial& trial, bool ended) {
+  return KnownOf(trial, ended).points;
 }
 
-std::span<const std::vector<IntermediateValue>> EqualProgress::Others(const Trial& trial) {
-  return KnownOf(trial).others;
+std::span<const std::vector<IntermediateValue>> EqualProgress::Others(const Trial& trial,
+                                                                      bool ended) {
+  return KnownOf(trial, ended).others;
 }
 
-std::size_t EqualProgress::PointsBeforeNewest(const Trial& trial) {
-  if (trial.values.empty()) return 0;
-  const std::span<const IntermediateValue> values = trial.values;
-  return AtEqualProgress(values.first(values.size() - 1), /*ended=*/false, unit_).size();
+std::vector<IntermediateValue> EqualProgress::PointsOfFirst(const Trial& trial,
+                                                            std::size_t values) const {
+  return AtEqualProgress(std::span(trial.values).first(values), /*ended=*/false, unit_);
 }
 
 }  // namespace espalier

@@ -34,13 +34,14 @@ class EqualProgress {
   // before the first Points.
   void Take(const Trial& trial);
 
-  std::span<const IntermediateValue> Points(const Trial& trial);
+  // `ended`: so that its last value stands at once, as above.
+  std::span<const IntermediateValue> Points(const Trial& trial, bool ended);
   // The curves of its other metrics, likewise.
-  std::span<const std::vector<IntermediateValue>> Others(const Trial& trial);
+  std::span<const std::vector<IntermediateValue>> Others(const Trial& trial, bool ended);
   // Progress that counts as one step at present; 0: none has been reported.
   double unit() const { return unit_; }
-  // How many of Points were there before the newest value of the trial came.
-  std::size_t PointsBeforeNewest(const Trial& trial);
+  // The points of a trial that has not ended by the first `values` of its values alone.
+  std::vector<IntermediateValue> PointsOfFirst(const Trial& trial, std::size_t values) const;
 
  private:
   struct Known {
@@ -50,7 +51,7 @@ class EqualProgress {
     std::vector<IntermediateValue> points{};
     std::vector<std::vector<IntermediateValue>> others{};
   };
-  const Known& KnownOf(const Trial& trial);
+  const Known& KnownOf(const Trial& trial, bool ended);
 
   double unit_ = 0;  // progress of one step at the initial batch; 0: none reported
   std::map<TrialId, std::size_t> taken_;

@@ -45,11 +45,10 @@ void Populations::Observe(const Change& change) {
   const auto* reported = std::get_if<ValueReported>(&change);
   if (reported == nullptr) return;
   const Trial& trial = turn_.TrialAt(reported->id);
-  const PopulationSpec& population = turn_.StudyAt(trial.study).spec.population;
-  if (!population.on() || trial.values.back().step != reported->value.step) return;
+  const bool is_newest = trial.values.back().step == reported->value.step;
+  if (!is_newest || !turn_.StudyAt(trial.study).spec.population.on()) return;
   changed_.insert(trial.study);
-  const std::int64_t before = trial.values.size() > 1 ? trial.values.rbegin()[1].step : 0;
-  reported_.emplace(trial.id, ComparedAt(population, before));
+  reported_.emplace(trial.id, trial.values.size() - 1);
 }
 
 void Populations::Compare() {
@@ -57,8 +56,8 @@ void Populations::Compare() {
     const Trial& member = turn_.TrialAt(id);
     const Study& study = turn_.StudyAt(member.study);
     if (member.state != TrialState::kRunning || study.state != StudyState::kRunning) continue;
-    const std::int64_t step = ComparedAt(study.spec.population, member.values.back().step);
-    if (step <= before) continue;
+    const std::int64_t step = ComparedAt(study.spec.population, StepOf(member));
+    if (step <= ComparedAt(study.spec.population, curves_.StepWith(member, before))) continue;
     CompareAt(study, step);
     if (member.state != TrialState::kRunning || HasComeToTheEnd(member)) continue;
     if (OthersWaitBehind(study, step)) {
@@ -120,9 +119,10 @@ void Populations::Replace(Exploit exploit, std::vector<PopulationMember>& member
   PoolState::Predecessor before{member.id, pool_.PlacementOf(member.id)};
   trials_.EndTrial(
       member.id, TrialState::kPruned,
-      absl::StrCat("population: at step ", exploit.step, " it is among the worst, and trial ",
-                   winner.number, " among the best: trial ", clone,
-                   " goes on from there in its place"),
+      absl::StrCat(
+          "population: at step ", exploit.step, " it is among the worst, and trial ", winner.number,
+          " among the best: trial ", clone, " goes on from there in its place",
+          study.spec.batch_mode == BatchMode::kAdaptive ? " (steps at equal progress)" : ""),
       value);
   const TrialId successor = EmitClone(turn_, winner, std::move(parameters));
   if (for_the_clone) pool_.successors.emplace(successor, std::move(before));
@@ -152,10 +152,10 @@ Parameters Populations::Explored(Exploit& exploit, std::span<const PopulationMem
       [&](const Parameters& chosen) { return IsTrained(winner, chosen); }, exploit.random);
 }
 
-PopulationMember Populations::MemberOf(const Trial& trial, const Curve& curve) const {
+PopulationMember Populations::MemberOf(const Trial& trial, const Curve& curve) {
   PopulationMember member{.curve = curve, .parameters = &trial.parameters};
   if (trial.lineage->cloned()) member.parent = static_cast<std::size_t>(trial.lineage->parent);
-  if (!curve.ended) member.step = StepOfMember(turn_.state(), trial);
+  if (!curve.ended) member.step = StepOf(trial);
   return member;
 }
 
@@ -174,23 +174,26 @@ bool Populations::IsTrained(const Trial& parent, const Parameters& parameters) c
 void Populations::LookAhead(const Study& study) {
   const StudySpec& spec = study.spec;
   if (spec.max_slots == spec.min_slots) return;  // none can grow
+  const std::span<const Curve> curves = curves_.Of(turn_.state(), study);
+  const auto newest = [&](const Trial& member) -> std::int64_t {
+    const Curve& curve = curves[static_cast<std::size_t>(member.number)];
+    return curve.points.empty() ? 0 : curve.points.back().step;
+  };
   std::vector<const Trial*> members;
   std::vector<std::int64_t> steps;
   for (const auto& [id, live] : pool_.live) {
     if (live.study != &study) continue;
     will_be_replaced_.erase(id);
     members.push_back(live.trial);
-    steps.push_back(live.trial->values.empty() ? 0 : live.trial->values.back().step);
+    steps.push_back(newest(*live.trial));
   }
   std::ranges::sort(steps);
   const std::int64_t common = steps.empty() ? 0 : steps[steps.size() / 2];
-  const std::span<const Curve> curves = curves_.Of(turn_.state(), study);
   std::map<std::int64_t, Ranking> rankings;
   const std::int64_t last = pool_.LastStepOf(study);
   for (const Trial* member : members) {
-    if (member->values.empty()) continue;
-    const std::int64_t step = std::min(common, member->values.back().step);
-    if (last > 0 && NextComparison(spec.population, step) >= last) continue;
+    const std::int64_t step = std::min(common, newest(*member));
+    if (step == 0 || (last > 0 && NextComparison(spec.population, step) >= last)) continue;
     const auto [known, is_new] = rankings.try_emplace(step);
     if (is_new) {
       known->second =
@@ -228,21 +231,27 @@ bool Populations::HasComeToTheEnd(const Trial& member) const {
   return last > 0 && member.values.back().step >= last;
 }
 
-bool Populations::OthersMayCome(const Study& study, std::int64_t step) const {
+std::int64_t Populations::StepOf(const Trial& member) {
+  const std::span<const Curve> curves = curves_.Of(turn_.state(), turn_.StudyAt(member.study));
+  return StepOfMember(turn_.state(), curves, member);
+}
+
+bool Populations::OthersMayCome(const Study& study, std::int64_t step) {
   if (study.counted() < study.spec.max_trials) return true;
   return std::ranges::any_of(pool_.live, [&](const auto& entry) {
     const Trial& trial = *entry.second.trial;
-    return trial.study == study.id && StepOfMember(turn_.state(), trial) < step;
+    return trial.study == study.id && StepOf(trial) < step;
   });
 }
 
-bool Populations::OthersWaitBehind(const Study& study, std::int64_t step) const {
+bool Populations::OthersWaitBehind(const Study& study, std::int64_t step) {
   int free = pool_.SlotsTotal();
   for (const auto& [id, replica] : pool_.replicas) {
     if (!replica.leaving && !replica.stopping) free -= replica.slots();
   }
   std::int64_t waiting = 0;
-  for (const auto& [compared, members] : WaitingMembers(turn_.state(), pool_, study)) {
+  for (const auto& [compared, members] :
+       WaitingMembers(turn_.state(), curves_.Of(turn_.state(), study), pool_, study)) {
     if (compared < step) waiting += members;
   }
   return waiting * study.spec.min_slots > free;

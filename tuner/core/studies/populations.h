@@ -57,22 +57,23 @@ class Populations {
   void Replace(Exploit exploit, std::vector<PopulationMember>& members);
   // What the clone trains with.
   Parameters Explored(Exploit& exploit, std::span<const PopulationMember> members);
-  PopulationMember MemberOf(const Trial& trial, const Curve& curve) const;
+  PopulationMember MemberOf(const Trial& trial, const Curve& curve);
   // Whether the parent, or a live clone of it, has these parameters.
   bool IsTrained(const Trial& parent, const Parameters& parameters) const;
   bool HasComeToTheEnd(const Trial& member) const;
+  std::int64_t StepOf(const Trial& member);
   void LookAhead(const Study& study);
   void NoteThatWillBeReplaced(const Trial& member, std::int64_t step);
   // Whether members are behind the step that may come there.
-  bool OthersMayCome(const Study& study, std::int64_t step) const;
+  bool OthersMayCome(const Study& study, std::int64_t step);
   // Whether more members wait, an interval behind `step`, than slots are free for.
-  bool OthersWaitBehind(const Study& study, std::int64_t step) const;
+  bool OthersWaitBehind(const Study& study, std::int64_t step);
 
   Turn& turn_;
   PoolState& pool_;
   CurvesOfStudies& curves_;
   Trials& trials_;
-  std::map<TrialId, std::int64_t> reported_;  // and where each had been compared before
+  std::map<TrialId, std::size_t> reported_;  // and how many values each had told before
   // Follows from what is durable, and is looked up for a study when one of its values has come.
   std::set<TrialId> will_be_replaced_;
   std::set<StudyId> changed_;

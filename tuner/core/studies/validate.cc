@@ -222,7 +222,7 @@ absl::Status ValidateConstraints(const StudySpec& spec, const Sampler& sampler) 
                                     SamplersThat(&Sampler::takes_constraints)));
 }
 
-// Members are compared by one value that they report, step by step, and take over from one another.
+// Members are compared by one value that they report, and take over from one another.
 absl::Status ValidatePopulation(const StudySpec& spec) {
   if (!spec.population.on()) return absl::OkStatus();
   const auto refuse = [](const auto&... parts) {
@@ -233,9 +233,6 @@ absl::Status ValidatePopulation(const StudySpec& spec) {
   if (!spec.has_metric) return refuse("needs a \"metric\", by which its members are compared");
   if (spec.directions.size() > 1) {
     return refuse("compares its members by one metric, got ", spec.directions.size());
-  }
-  if (spec.batch_mode == BatchMode::kAdaptive) {
-    return refuse("compares its members step by step: it needs \"batch_mode\": \"fixed\"");
   }
   if (spec.pruner.name != "none") {
     return refuse("ends its worst members itself: leave out \"pruner\", got \"", spec.pruner.name,

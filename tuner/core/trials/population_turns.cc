@@ -4,21 +4,24 @@
 
 namespace espalier {
 
-std::int64_t StepOfMember(const TunerState& state, const Trial& trial) {
-  if (!trial.values.empty()) return trial.values.back().step;
+std::int64_t StepOfMember(const TunerState& state, std::span<const Curve> curves,
+                          const Trial& trial) {
+  const Curve& own = curves[static_cast<std::size_t>(trial.number)];
+  if (!own.points.empty()) return own.points.back().step;
   if (!trial.lineage->cloned()) return 0;
-  const Study& study = state.studies.at(trial.study);
-  const Trial& parent =
-      state.trials.at(study.trials.at(static_cast<std::size_t>(trial.lineage->parent)));
+  const auto parent = static_cast<std::size_t>(trial.lineage->parent);
   std::int64_t step = 0;
-  for (const IntermediateValue& value : parent.values) {
-    if (value.at <= trial.created) step = value.step;
+  for (const IntermediateValue& point : curves[parent].points) {
+    if (point.at <= trial.created) step = point.step;
   }
-  return step > 0 ? step : StepOfMember(state, parent);
+  if (step > 0) return step;
+  const Study& study = state.studies.at(trial.study);
+  return StepOfMember(state, curves, state.trials.at(study.trials.at(parent)));
 }
 
-std::map<std::int64_t, std::int64_t> WaitingMembers(const TunerState& state, const PoolState& pool,
-                                                    const Study& study) {
+std::map<std::int64_t, std::int64_t> WaitingMembers(const TunerState& state,
+                                                    std::span<const Curve> curves,
+                                                    const PoolState& pool, const Study& study) {
   std::map<std::int64_t, std::int64_t> waiting;
   const std::int64_t drawn = study.counted();
   if (drawn < study.spec.max_trials) waiting[0] = study.spec.max_trials - drawn;
@@ -26,7 +29,7 @@ std::map<std::int64_t, std::int64_t> WaitingMembers(const TunerState& state, con
     const Trial& trial = *live.trial;
     if (trial.study != study.id || trial.state == TrialState::kRunning) continue;
     if (pool.groups.contains(id)) continue;  // it is about to start
-    ++waiting[ComparedAt(study.spec.population, StepOfMember(state, trial))];
+    ++waiting[ComparedAt(study.spec.population, StepOfMember(state, curves, trial))];
   }
   return waiting;
 }

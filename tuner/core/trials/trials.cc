@@ -447,12 +447,14 @@ void Trials::UpdateHeld(const Study& study) {
 
 // Of those that do not run, the ones that are furthest behind are never held.
 void Trials::AskPopulation(const Study& study) {
-  const std::map<std::int64_t, std::int64_t> waiting = WaitingMembers(turn_.state(), pool_, study);
+  const std::span<const Curve> curves = curves_.Of(turn_.state(), study);
+  const std::map<std::int64_t, std::int64_t> waiting =
+      WaitingMembers(turn_.state(), curves, pool_, study);
   for (const auto& [id, live] : pool_.live) {
     const Trial& trial = *live.trial;
     if (trial.study != study.id) continue;
     if (trial.state != TrialState::kRunning && !pool_.groups.contains(id) && !waiting.empty() &&
-        ComparedAt(study.spec.population, StepOfMember(turn_.state(), trial)) >
+        ComparedAt(study.spec.population, StepOfMember(turn_.state(), curves, trial)) >
             waiting.begin()->first) {
       held_for_others_.insert(id);
     } else {
