@@ -277,6 +277,22 @@ TEST_F(PopulationTest, ACloneLeavesTheMembersSlotsToThoseThatAreBehind) {
   EXPECT_EQ(trial(clone).state, TrialState::kWaiting);
 }
 
+TEST_F(PopulationTest, NobodyWaitsForMembersThatAreNeverDrawn) {
+  StudySpec spec = Population(4);
+  spec.space = *SearchSpace::FromJson(R"json({"x": {"_type": "choice", "_value": [1, 2]}})json");
+  spec.sampler = {"grid", {}};
+  Begin(spec, 1);
+  Report(1, 2, 0.4);
+  Exit(1);
+  TrainThoseThatStart();
+  Report(2, 2, 0.4);
+  Exit(2);  // where the others' turn would be
+  for (int i = 0; i < 4 && starts_.empty(); ++i) Wait(3);
+  EXPECT_EQ(study().state, StudyState::kRunning);
+  ASSERT_EQ(starts_.size(), 1u);
+  EXPECT_EQ(starts_[0].trial, TrialId(1));
+}
+
 TEST_F(PopulationTest, WhoIsPausedAmongTheWorstIsReplaced) {
   Begin(Population(2), 1);
   Report(1, 2, 0.4);

@@ -237,7 +237,7 @@ std::int64_t Populations::StepOf(const Trial& member) {
 }
 
 bool Populations::OthersMayCome(const Study& study, std::int64_t step) {
-  if (study.counted() < study.spec.max_trials) return true;
+  if (YetToBeDrawn(study, plugins_) > 0) return true;
   return std::ranges::any_of(pool_.live, [&](const auto& entry) {
     const Trial& trial = *entry.second.trial;
     return trial.study == study.id && StepOf(trial) < step;
@@ -251,7 +251,7 @@ bool Populations::OthersWaitBehind(const Study& study, std::int64_t step) {
   }
   std::int64_t waiting = 0;
   for (const auto& [compared, members] :
-       WaitingMembers(turn_.state(), curves_.Of(turn_.state(), study), pool_, study)) {
+       WaitingMembers(turn_.state(), curves_.Of(turn_.state(), study), pool_, study, plugins_)) {
     if (compared < step) waiting += members;
   }
   return waiting * study.spec.min_slots > free;

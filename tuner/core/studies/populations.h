@@ -12,6 +12,7 @@
 #include "tuner/core/pool/pool_state.h"
 #include "tuner/core/population/score_changes.h"
 #include "tuner/core/state/turn.h"
+#include "tuner/core/trials/study_plugins.h"
 #include "tuner/core/trials/trials.h"
 
 namespace espalier {
@@ -30,8 +31,9 @@ namespace espalier {
 // interval behind: members go forward together. So do clones. One owner.
 class Populations {
  public:
-  Populations(Turn& turn, PoolState& pool, CurvesOfStudies& curves, Trials& trials)
-      : turn_(turn), pool_(pool), curves_(curves), trials_(trials) {}
+  Populations(Turn& turn, PoolState& pool, PluginsOfStudies& plugins, CurvesOfStudies& curves,
+              Trials& trials)
+      : turn_(turn), pool_(pool), plugins_(plugins), curves_(curves), trials_(trials) {}
 
   void Observe(const Change& change);
   // Compares those that have reported since the last time, and looks who is to be replaced next.
@@ -71,6 +73,7 @@ class Populations {
 
   Turn& turn_;
   PoolState& pool_;
+  PluginsOfStudies& plugins_;
   CurvesOfStudies& curves_;
   Trials& trials_;
   std::map<TrialId, std::size_t> reported_;  // and how many values each had told before

@@ -19,12 +19,17 @@ std::int64_t StepOfMember(const TunerState& state, std::span<const Curve> curves
   return StepOfMember(state, curves, state.trials.at(study.trials.at(parent)));
 }
 
+std::int64_t YetToBeDrawn(const Study& study, PluginsOfStudies& plugins) {
+  const std::int64_t missing = study.spec.max_trials - study.counted();
+  return missing > 0 && plugins.MayDraw(study) ? missing : 0;
+}
+
 std::map<std::int64_t, std::int64_t> WaitingMembers(const TunerState& state,
                                                     std::span<const Curve> curves,
-                                                    const PoolState& pool, const Study& study) {
+                                                    const PoolState& pool, const Study& study,
+                                                    PluginsOfStudies& plugins) {
   std::map<std::int64_t, std::int64_t> waiting;
-  const std::int64_t drawn = study.counted();
-  if (drawn < study.spec.max_trials) waiting[0] = study.spec.max_trials - drawn;
+  if (const std::int64_t missing = YetToBeDrawn(study, plugins); missing > 0) waiting[0] = missing;
   for (const auto& [id, live] : pool.live) {
     const Trial& trial = *live.trial;
     if (trial.study != study.id || trial.state == TrialState::kRunning) continue;

@@ -449,7 +449,7 @@ void Trials::UpdateHeld(const Study& study) {
 void Trials::AskPopulation(const Study& study) {
   const std::span<const Curve> curves = curves_.Of(turn_.state(), study);
   const std::map<std::int64_t, std::int64_t> waiting =
-      WaitingMembers(turn_.state(), curves, pool_, study);
+      WaitingMembers(turn_.state(), curves, pool_, study, plugins_);
   for (const auto& [id, live] : pool_.live) {
     const Trial& trial = *live.trial;
     if (trial.study != study.id) continue;
