@@ -277,6 +277,19 @@ TEST_F(PopulationTest, ACloneLeavesTheMembersSlotsToThoseThatAreBehind) {
   EXPECT_EQ(trial(clone).state, TrialState::kWaiting);
 }
 
+// It would begin anew.
+TEST_F(PopulationTest, APlainProgramIsNotPausedForOthers) {
+  Step(CreateStudy{Population(2), false});
+  Join(1);
+  const ReplicaId plain = starts_.at(0).replica;
+  CoreTest::Report(plain, 1, 0.5);
+  CoreTest::Report(plain, 2, 0.4);
+  EXPECT_TRUE(stops_.empty());
+  Wait(3);
+  EXPECT_TRUE(stops_.empty());
+  EXPECT_EQ(trial(1).state, TrialState::kRunning);
+}
+
 TEST_F(PopulationTest, NobodyWaitsForMembersThatAreNeverDrawn) {
   StudySpec spec = Population(4);
   spec.space = *SearchSpace::FromJson(R"json({"x": {"_type": "choice", "_value": [1, 2]}})json");

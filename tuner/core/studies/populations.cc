@@ -60,7 +60,7 @@ void Populations::Compare() {
     if (step <= ComparedAt(study.spec.population, curves_.StepWith(member, before))) continue;
     CompareAt(study, step);
     if (member.state != TrialState::kRunning || HasComeToTheEnd(member)) continue;
-    if (OthersWaitBehind(study, step)) {
+    if (trials_.MayPause(id) && OthersWaitBehind(study, step)) {
       trials_.PauseTrial(id, absl::StrCat("population: has come to step ", step,
                                           ", and others that wait have not"));
     }

@@ -58,6 +58,8 @@ class Trials {
 
   // Whether a program runs the trial that is not elastic, as far as is known.
   bool IsOfPlainProgram(TrialId id) const;
+  // Whether its program takes checkpoints when it is told to pause, so that it loses nothing by it.
+  bool MayPause(TrialId id) const;
   // Whether its process is to end so that the trial goes on elsewhere or later.
   bool IsSeenOff(TrialId id) const;
 
@@ -81,7 +83,6 @@ class Trials {
   void JudgeTrial(TrialId id);
   // By its newest value; where that brought several points, by the first that does not keep it.
   PruneVerdict JudgeNewest(const Trial& trial);
-  bool MayPause(TrialId id) const;
   int ConsecutiveFailures(const Study& study) const;
   void AskPruner(const Study& study);
   void AskClients(const Study& study);
