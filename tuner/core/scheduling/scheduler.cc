@@ -155,7 +155,7 @@ void Scheduler::StartAgainWhoCannotFillUp() {
 // A clone that takes a member's place goes on in the slots that this one leaves, as soon as it has
 // its checkpoint and they are free. They are as many, and of the same study, so that there is
 // nothing to plan; if others have them by then, or studies share the pool, it waits for a plan as
-// any trial.
+// any trial. While members that are behind wait for slots it is held back, and these are theirs.
 void Scheduler::StartSuccessors() {
   for (auto next = pool_.successors.begin(); next != pool_.successors.end();) {
     const auto at = next++;

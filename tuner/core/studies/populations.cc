@@ -114,8 +114,6 @@ void Populations::Replace(Exploit exploit, std::vector<PopulationMember>& member
   Parameters parameters = Explored(exploit, members);
   const std::int64_t clone = std::ssize(study.trials);
   const double value = member.values.back().value;
-  // Members go forward together: where others wait that are behind, its slots are theirs.
-  const bool for_the_clone = !OthersWaitBehind(study, exploit.step);
   PoolState::Predecessor before{member.id, pool_.PlacementOf(member.id)};
   trials_.EndTrial(
       member.id, TrialState::kPruned,
@@ -125,7 +123,7 @@ void Populations::Replace(Exploit exploit, std::vector<PopulationMember>& member
           study.spec.batch_mode == BatchMode::kAdaptive ? " (steps at equal progress)" : ""),
       value);
   const TrialId successor = EmitClone(turn_, winner, std::move(parameters));
-  if (for_the_clone) pool_.successors.emplace(successor, std::move(before));
+  pool_.successors.emplace(successor, std::move(before));
   if (members.empty()) return;
   const std::span<const Curve> curves = curves_.Of(turn_.state(), study);
   members[static_cast<std::size_t>(member.number)].curve =
