@@ -116,7 +116,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   shutdown(client.get(), SHUT_WR);
   if (head == HttpConnection::Head::kGoesOn) head = connection.TakeHead();
   while (head == HttpConnection::Head::kWhole) {
-    const bool goes_on = server.ServeOne(connection);
+    HttpRequestServer::NoAnswer none;
+    const bool goes_on = server.ServeOne(connection, none);
     const std::string answers = Answers(client.get());
     ESPALIER_CHECK(answers.empty() || answers.starts_with("HTTP/1.1 "), "an answer is one");
     if (!goes_on) break;

@@ -101,8 +101,8 @@ class Tuner {
 
   // Whether a sampler that another process would ask (Sampler::outside) takes the study, which is
   // valid otherwise: InvalidArgument where it refuses, as it would be the first suggestion. OK,
-  // with why not, where nobody could tell. Waits for some seconds at the most. Must not be called
-  // on the owner's thread.
+  // with why not, where nobody could tell. ResourceExhausted: too many are being checked. Waits for
+  // half a minute at the most. Must not be called on the owner's thread.
   virtual absl::StatusOr<std::string> CheckSampler(const StudySpec& /*spec*/) { return ""; }
 
   // The hash of the certificate by which the service is known, which new tokens end with; empty: it

@@ -15,43 +15,12 @@
 
 #include "gtest/gtest.h"
 #include "httplib.h"
+#include "tests/server/http/raw_connection.h"
 #include "tests/server/running_service.h"
 #include "tuner/server/http/http_routes.h"
 
 namespace espalier {
 namespace {
-
-// A connection that says nothing by itself.
-class RawConnection {
- public:
-  explicit RawConnection(int port) : socket_(::socket(AF_INET, SOCK_STREAM, 0)) {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_port = htons(static_cast<std::uint16_t>(port));
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    EXPECT_EQ(::connect(socket_, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
-  }
-  ~RawConnection() { ::close(socket_); }
-  RawConnection(const RawConnection&) = delete;
-  RawConnection& operator=(const RawConnection&) = delete;
-
-  int socket() const { return socket_; }
-
-  void Send(const std::string& text) {
-    EXPECT_EQ(::send(socket_, text.data(), text.size(), MSG_NOSIGNAL),
-              static_cast<ssize_t>(text.size()));
-  }
-  // Up to the end of what `last` ends, or of the connection.
-  std::string ReadUntil(const std::string& last) {
-    std::string text;
-    char c = 0;
-    while (!text.ends_with(last) && ::recv(socket_, &c, 1, 0) == 1) text += c;
-    return text;
-  }
-
- private:
-  int socket_;
-};
 
 TEST(HttpConnections, OneServesManyRequests) {
   RunningService running;
@@ -374,12 +343,12 @@ TEST(HttpConnections, CallsThatWaitForOthersKeepNoCallWaiting) {
   }
 }
 
-TEST(HttpConnections, WhatWaitsAreAsksAndWhatAgentsAreAskedFor) {
+TEST(HttpConnections, WhatWaitsIsWhatAgentsAreAskedFor) {
   std::set<std::string> waits;
   for (const HttpRoute& route : OwnRoutes("", nullptr)) {
     if (route.waits) waits.insert(route.operation);
   }
-  EXPECT_EQ(waits, (std::set<std::string>{"Ask", "GetTrialOutput"}));
+  EXPECT_EQ(waits, (std::set<std::string>{"GetTrialOutput"}));
 }
 
 // What has a secret in its path, as the channel of NNI's trials.

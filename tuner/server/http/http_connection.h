@@ -124,29 +124,32 @@ class HttpConnection final : public httplib::Stream {
 
   // Sends the answer. Whether the connection may be used for another request.
   bool FinishRequest() {
-    std::string_view answer = out_;
-    // That the body may come is no answer yet.
-    while (answer.starts_with("HTTP/1.1 1")) {
-      answer.remove_prefix(std::min(answer.size(), answer.find("\r\n\r\n") + 4));
-    }
-    const std::string_view head = answer.substr(0, answer.find("\r\n\r\n"));
-    const bool goes_on =
-        !long_ && !refused_ && head.find("\r\nConnection: close") == std::string_view::npos;
+    const bool goes_on = !long_ && !refused_ &&
+                         HeadOfAnswer().find("\r\nConnection: close") == std::string_view::npos;
     long_ = false;
     return Flush() && goes_on;
   }
 
-  // The value of kStreamHeader in the answer, which is not sent then.
-  std::string TakeStreamName() {
-    static const std::string kHeader = std::string("\r\n") + kStreamHeader + ": ";
-    const std::string_view answer = out_;
-    const std::string_view head = answer.substr(0, answer.find("\r\n\r\n"));
-    const std::size_t at = head.find(kHeader);
+  // The value of a header in the answer, which is not sent then; empty: the answer has none.
+  std::string TakeNamed(const char* header) {
+    const std::string line = std::string("\r\n") + header + ": ";
+    const std::string_view head = HeadOfAnswer();
+    const std::size_t at = head.find(line);
     if (at == std::string_view::npos) return "";
-    const std::string_view rest = head.substr(at + kHeader.size());
+    const std::string_view rest = head.substr(at + line.size());
     std::string name(rest.substr(0, rest.find("\r\n")));
     out_.clear();
     return name;
+  }
+
+  // Keeps the head of the request that comes next, so that it can be read once more.
+  void KeepHead() {
+    const std::size_t end = in_.find("\r\n\r\n", at_);
+    head_ = end == std::string::npos ? "" : in_.substr(at_, end + 4 - at_);
+  }
+  void ReadHeadAgain() {
+    in_.replace(0, at_, head_);
+    at_ = 0;
   }
 
   // Sends what fits; -1 with EAGAIN: nothing does. See StreamConnection for what comes next.
@@ -207,6 +210,15 @@ class HttpConnection final : public httplib::Stream {
  private:
   static constexpr std::size_t kBuffer = 16 << 10;
   static constexpr std::size_t kMaxBuffered = 64 << 20;
+
+  // Of the answer, up to its last line; that the body may come is no answer yet.
+  std::string_view HeadOfAnswer() const {
+    std::string_view answer = out_;
+    while (answer.starts_with("HTTP/1.1 1")) {
+      answer.remove_prefix(std::min(answer.size(), answer.find("\r\n\r\n") + 4));
+    }
+    return answer.substr(0, answer.find("\r\n\r\n"));
+  }
 
   // As a client's that begins TLS here, which is answered before it waits.
   bool IsRequest() const {
@@ -334,6 +346,7 @@ class HttpConnection final : public httplib::Stream {
       SIZE_MAX;  // bytes of the request's head, then of its body, that are still taken
   std::string peer_ip_;
   int peer_port_ = 0;
+  std::string head_;  // see KeepHead
   std::string in_;
   std::size_t at_ = 0;  // of in_: what is read already
   std::string out_;

@@ -11,6 +11,7 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <ctime>
 #include <functional>
@@ -231,6 +232,33 @@ class Guesses {
   ProcessorShare share_;
 };
 
+// Connections whose answers come later, which keep no thread. Any number of threads.
+class OpenLaters {
+ public:
+  // False: none is taken any more.
+  bool Begin() {
+    const std::lock_guard lock(mutex_);
+    if (!ending_) ++open_;
+    return !ending_;
+  }
+  void End() {
+    const std::lock_guard lock(mutex_);
+    if (--open_ == 0) none_.notify_all();
+  }
+  // Takes no more, and waits for those that have begun.
+  void Stop() {
+    std::unique_lock lock(mutex_);
+    ending_ = true;
+    none_.wait(lock, [this] { return open_ == 0; });
+  }
+
+ private:
+  std::mutex mutex_;  // guards what follows
+  std::condition_variable none_;
+  std::size_t open_ = 0;
+  bool ending_ = false;
+};
+
 class KeepAliveServer final : public HttpRequestServer {
  public:
   KeepAliveServer(TlsContextPtr tls, HttpDoor door)
@@ -280,6 +308,16 @@ class KeepAliveServer final : public HttpRequestServer {
       });
     }
     void Park(ConnectionPtr connection) { idle_.Park(std::move(connection)); }
+    void ServeLater(const std::string& name, ConnectionPtr connection) {
+      if (!later_.Begin()) return;
+      const auto answered = [this, name, connection = std::move(connection)]() mutable {
+        clients_.enqueue([this, name, connection = std::move(connection)]() mutable {
+          Try([&] { server_.ServeLater(name, std::move(connection), clients_); });
+        });
+        later_.End();
+      };
+      server_.door_.later(name, answered);
+    }
     // Of a client, for the request whose head has come.
     httplib::ThreadPool& ThreadsFor(const HttpConnection& connection) {
       if (!server_.door_.waits) return clients_;
@@ -296,6 +334,7 @@ class KeepAliveServer final : public HttpRequestServer {
     void shutdown() override {
       stopping_ = true;
       idle_.Stop();
+      later_.Stop();
       strangers_.shutdown();
       clients_.shutdown();
       waiting_.shutdown();
@@ -308,6 +347,7 @@ class KeepAliveServer final : public HttpRequestServer {
     httplib::ThreadPool strangers_;
     std::atomic<std::size_t> strangers_waiting_ = 0;
     std::atomic<bool> stopping_ = false;
+    OpenLaters later_;
     IdleConnections idle_;
   };
 
@@ -328,27 +368,37 @@ class KeepAliveServer final : public HttpRequestServer {
     return cookies.empty() || !door_.session ? "" : door_.session(cookies);
   }
 
-  // As ServeOne; a connection whose answer goes on is handed over.
+  // As ServeOne; a connection whose answer goes on, or comes later, is handed over.
   bool Answer(ConnectionPtr& connection) {
-    std::string stream;
-    if (ServeOne(*connection, &stream)) return true;
-    if (!stream.empty() && door_.streams) {
-      door_.streams(stream, std::make_unique<HandedConnection>(std::move(connection)));
+    NoAnswer none;
+    if (ServeOne(*connection, none)) return true;
+    if (!none.stream.empty() && door_.streams) {
+      door_.streams(none.stream, std::make_unique<HandedConnection>(std::move(connection)));
+    } else if (!none.later.empty() && door_.later) {
+      threads_->ServeLater(none.later, std::move(connection));
     }
     return false;
   }
 
+  // The answer of this name is there. What a client waits for is told also where the server stops.
+  void ServeLater(const std::string& name, ConnectionPtr connection,
+                  const httplib::ThreadPool& own) {
+    if (HttpRequestServer::ServeLater(*connection, name)) GoOn(std::move(connection), own);
+  }
+
   // On one of these threads, which is kept as long as what comes next is for them, too.
   void Serve(ConnectionPtr connection, const httplib::ThreadPool& own) {
-    auto head = HttpConnection::Head::kWhole;
-    while (head == HttpConnection::Head::kWhole && !threads_->stopping()) {
-      if (!Answer(connection)) return;
-      head = connection->TakeHead();
-      if (head != HttpConnection::Head::kWhole) break;
+    if (!threads_->stopping() && Answer(connection)) GoOn(std::move(connection), own);
+  }
+  void GoOn(ConnectionPtr connection, const httplib::ThreadPool& own) {
+    auto head = connection->TakeHead();
+    while (head == HttpConnection::Head::kWhole) {
       if (&threads_->ThreadsFor(*connection) != &own) {
         threads_->Serve(std::move(connection));
         return;
       }
+      if (threads_->stopping() || !Answer(connection)) return;
+      head = connection->TakeHead();
     }
     if (head == HttpConnection::Head::kGoesOn) threads_->Park(std::move(connection));
   }

@@ -45,6 +45,12 @@ inline constexpr char kBySessionHeader[] = "Espalier-By-Session";
 // HttpDoor::streams finds who goes on with it. No client sees it, nor the answer.
 inline constexpr char kStreamHeader[] = "Espalier-Stream";
 
+// The header of an answer by which a handler says that the answer comes later, and under which name
+// HttpDoor::later begins what it waits for. No client sees it, nor the answer. Once it is there the
+// request is handed to the handler again, with this header and without a body. A header of this
+// name that a client sends is removed.
+inline constexpr char kLaterHeader[] = "Espalier-Later";
+
 // The request's header "Accept-Encoding", under a name that the library does not know: it would
 // pack answers far too hard (http_packing.h).
 inline constexpr char kAcceptEncodingHeader[] = "Espalier-Accept-Encoding";
@@ -55,6 +61,10 @@ using OfRequest = std::function<bool(std::string_view method, std::string_view t
 // Takes a connection whose answer goes on, by the value of kStreamHeader in the answer.
 using HandStream =
     std::function<void(const std::string& name, std::unique_ptr<StreamConnection> connection)>;
+
+// Begins what the answer waits for that has this value of kLaterHeader, and calls `answered` once
+// it is there, from any thread. No thread waits meanwhile.
+using BeginLater = std::function<void(const std::string& name, std::function<void()> answered)>;
 
 // How a connection is found to be a client's. Until then it is a stranger's: its requests are
 // answered by threads of their own, which take no body and wait for nothing, neither for what it
@@ -72,6 +82,8 @@ struct HttpDoor {
   // too.
   OfRequest waits{};
   HandStream streams{};
+  // What it begins has to come to its end before the server does, which waits for it.
+  BeginLater later{};
   // The token of the session in the value of a request's header "Cookie"; empty: there is none. It
   // is then taken for the request's own. Quick, too.
   std::function<std::string(std::string_view cookies)> session{};

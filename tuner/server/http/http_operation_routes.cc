@@ -5,6 +5,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/numbers.h"
@@ -151,19 +152,35 @@ QueryKeys QueryOf(std::string_view operation) {
   return found == keys->end() ? QueryKeys() : found->second;
 }
 
+// Keeps no thread while it waits.
+template <typename Request, typename Response>
+HttpAnswer StartedLater(const api::Operation<Request, Response>& row, Tuner& tuner,
+                        Request request) {
+  HttpAnswer answer;
+  answer.later = [&row, &tuner,
+                  request = std::move(request)](std::function<void(HttpAnswer)> done) {
+    row.start(tuner, request, [done = std::move(done)](const absl::StatusOr<Response>& response) {
+      done(ToAnswer(response));
+    });
+  };
+  return answer;
+}
+
 template <typename Request, typename Response>
 HttpRoute RouteOf(const api::Operation<Request, Response>& row) {
   const std::string_view http = row.http;
   const std::size_t space = http.find(' ');
   HttpRoute route{http.substr(0, space), http.substr(space + 1), row.name, nullptr};
   route.query = QueryOf(row.name);
-  route.waits = row.waits;
+  route.waits = row.waits && row.start == nullptr;
   if (const auto own = OwnAnswers().find(row.name); own != OwnAnswers().end()) {
     route.answer = own->second;
   } else {
     route.answer = [&row](const HttpCall& call) {
       Request request;
       const absl::Status read = ReadRequest(call, request);
+      if (read.ok() && row.start != nullptr)
+        return StartedLater(row, call.tuner, std::move(request));
       return read.ok() ? ToAnswer(row.run(call.tuner, request)) : ToAnswer(read);
     };
   }

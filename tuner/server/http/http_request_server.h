@@ -27,27 +27,21 @@ class HttpRequestServer : public LibraryServer {
     });
   }
 
-  // Whether the connection may be used for another request. False with a `stream`: it is to be
-  // handed over.
-  bool ServeOne(HttpConnection& connection, std::string* stream = nullptr) {
-    connection.BeginRequest();
-    bool closed = false;
-    const bool answered =
-        ProcessRequest(connection, closed, [this, &connection](httplib::Request& request) {
-          request.headers.erase(kOwnUserHeader);
-          request.headers.erase(kBySessionHeader);
-          if (connection.own_user()) request.headers.emplace(kOwnUserHeader, "1");
-          if (!connection.own_user()) ShowSession(request);
-          BeginBody(request, connection);
-          TakeNoRanges(request);
-          TakeNoForms(request);
-          RenameAcceptEncoding(request);
-        });
-    if (std::string name = connection.TakeStreamName(); !name.empty()) {
-      if (stream != nullptr) *stream = std::move(name);
-      return false;
-    }
-    return connection.FinishRequest() && answered && !closed;
+  // What an answer says instead of being one, by name: see kStreamHeader and kLaterHeader.
+  struct NoAnswer {
+    std::string stream;
+    std::string later;
+  };
+
+  // Whether the connection may be used for another request. False where there is no answer yet.
+  bool ServeOne(HttpConnection& connection, NoAnswer& none) {
+    connection.KeepHead();
+    return ServeNext(connection, "", &none);
+  }
+  // The same request once more, when its answer of this name is there.
+  bool ServeLater(HttpConnection& connection, const std::string& later) {
+    connection.ReadHeadAgain();
+    return ServeNext(connection, later, nullptr);
   }
 
  protected:
@@ -57,6 +51,38 @@ class HttpRequestServer : public LibraryServer {
   virtual std::string SessionOf(std::string_view /*cookies*/) const { return ""; }
 
  private:
+  bool ServeNext(HttpConnection& connection, const std::string& later, NoAnswer* none) {
+    connection.BeginRequest();
+    bool closed = false;
+    const bool answered =
+        ProcessRequest(connection, closed, [this, &connection, &later](httplib::Request& request) {
+          request.headers.erase(kOwnUserHeader);
+          request.headers.erase(kBySessionHeader);
+          request.headers.erase(kLaterHeader);
+          if (!later.empty()) NameAnswer(later, request);
+          if (connection.own_user()) request.headers.emplace(kOwnUserHeader, "1");
+          if (!connection.own_user()) ShowSession(request);
+          BeginBody(request, connection);
+          TakeNoRanges(request);
+          TakeNoForms(request);
+          RenameAcceptEncoding(request);
+        });
+    if (none != nullptr) {
+      none->stream = connection.TakeNamed(kStreamHeader);
+      none->later = connection.TakeNamed(kLaterHeader);
+      if (!none->stream.empty() || !none->later.empty()) return false;
+    }
+    return connection.FinishRequest() && answered && !closed;
+  }
+
+  // Its body has been read.
+  static void NameAnswer(const std::string& later, httplib::Request& request) {
+    for (const char* of_body : {"Content-Length", "Transfer-Encoding", "Expect"}) {
+      request.headers.erase(of_body);
+    }
+    request.headers.emplace(kLaterHeader, later);
+  }
+
   void ShowSession(httplib::Request& request) const {
     if (request.has_header("Authorization")) return;
     const std::string token = SessionOf(request.get_header_value("Cookie"));

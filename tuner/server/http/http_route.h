@@ -41,6 +41,10 @@ struct HttpAnswer {
   std::vector<std::pair<std::string, std::string>> headers{};  // besides the usual ones
   // Not null: goes on with the answer, whose head it sends too; the rest here says nothing.
   TakeStream stream{};
+  // Not null: begins what the answer has to wait for, and calls `done` with the answer itself, once
+  // and from any thread; no thread is kept meanwhile. The rest here says nothing. Outlives the
+  // call.
+  std::function<void(std::function<void(HttpAnswer)> done)> later{};
 };
 
 // What a query may say: "?from=1" has the key "from".
@@ -63,7 +67,8 @@ struct HttpRoute {
   bool below = false;
   // A code that `tuner open` has handed to a browser lets in, too, as what it stands for.
   bool begins_session = false;
-  // Its answer may take long, whatever the service does: such calls have threads of their own.
+  // Its answer may take long, whatever the service does, and keeps a thread (HttpAnswer::later does
+  // not): such calls have threads of their own.
   bool waits = false;
 };
 

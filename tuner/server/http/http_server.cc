@@ -19,6 +19,7 @@
 #include "tuner/server/access/trial_tokens.h"
 #include "tuner/server/http/http_listener.h"
 #include "tuner/server/http/http_routes.h"
+#include "tuner/server/http/later_answers.h"
 
 namespace espalier {
 
@@ -109,6 +110,9 @@ class HttpServerImpl final : public HttpServer {
     door.streams = [this](const std::string& name, std::unique_ptr<StreamConnection> connection) {
       HandOver(name, std::move(connection));
     };
+    door.later = [this](const std::string& name, std::function<void()> answered) {
+      later_.Begin(name, std::move(answered));
+    };
     if (sessions_ != nullptr) {
       door.session = [this](std::string_view cookies) { return sessions_->TokenOf(cookies); };
     }
@@ -118,9 +122,10 @@ class HttpServerImpl final : public HttpServer {
   void Configure() {
     server_.set_pre_routing_handler(
         [this](const httplib::Request& request, httplib::Response& response) {
+          if (request.has_header(kLaterHeader)) return httplib::Server::HandlerResponse::Unhandled;
           const absl::Status status = Admit(request);
           if (status.ok()) return httplib::Server::HandlerResponse::Unhandled;
-          Answer("refused", {status, ""}, response);
+          Answer("refused", request, {status, ""}, response);
           // The body is not read, and would be taken for the next request.
           response.set_header("Connection", "close");
           return httplib::Server::HandlerResponse::Handled;
@@ -157,6 +162,11 @@ class HttpServerImpl final : public HttpServer {
   }
 
   void Route(const httplib::Request& request, httplib::Response& response) {
+    if (request.has_header(kLaterHeader)) {
+      const LaterAnswers::Named named = later_.Take(request.get_header_value(kLaterHeader));
+      if (named.closes) response.set_header("Connection", "close");
+      return Answer(named.operation, request, named.answer, response);
+    }
     // Where no body is expected none is read, and it would be taken for the next request.
     const bool announced = request.has_header("Transfer-Encoding") ||
                            request.get_header_value("Content-Length") != "0";
@@ -165,7 +175,7 @@ class HttpServerImpl final : public HttpServer {
     if (found.route == nullptr) {
       const bool other_method = !found.allowed.empty();
       const std::string what = absl::StrCat(request.method, " ", request.path);
-      Answer("none",
+      Answer("none", request,
              {other_method
                   ? absl::UnimplementedError(absl::StrCat("no ", what, ", only ", found.allowed))
                   : absl::NotFoundError(absl::StrCat("no page ", what)),
@@ -199,9 +209,13 @@ class HttpServerImpl final : public HttpServer {
     if (answer.status.ok() && answer.stream && request.method == "GET") {
       BeginStream(*found.route, request, std::move(answer.stream), response);
     }
-    if (proxied_.Stripped(request.path).starts_with("/api"))
-      response.set_header("Cache-Control", "no-store");
-    Answer(found.route->operation, answer, response);
+    if (answer.status.ok() && answer.later) {
+      const absl::StatusOr<std::string> name = later_.Add(
+          found.route->operation, response.has_header("Connection"), std::move(answer.later));
+      if (name.ok()) return response.set_header(kLaterHeader, *name);
+      answer = {name.status(), ""};
+    }
+    Answer(found.route->operation, request, answer, response);
   }
 
   // The connection is handed over as soon as the library has done its part.
@@ -238,7 +252,10 @@ class HttpServerImpl final : public HttpServer {
     return scheme_ + (host.empty() ? listener_.address() : host);
   }
 
-  void Answer(const char* operation, const HttpAnswer& answer, httplib::Response& response) {
+  void Answer(const char* operation, const httplib::Request& request, const HttpAnswer& answer,
+              httplib::Response& response) {
+    if (proxied_.Stripped(request.path).starts_with("/api"))
+      response.set_header("Cache-Control", "no-store");
     metrics_.CountRequest("http", operation, absl::StatusCodeToString(answer.status.code()));
     if (answer.status.ok()) {
       response.status = answer.code;
@@ -309,6 +326,7 @@ class HttpServerImpl final : public HttpServer {
   std::mutex streams_mutex_;  // guards what follows
   std::map<std::string, std::function<void(std::unique_ptr<StreamConnection>)>> streams_;
   std::int64_t last_stream_ = 0;
+  LaterAnswers later_{kMaxHttpLater};
   HttpListener listener_;
   httplib::Server& server_ = listener_.server();
 };

@@ -18,6 +18,7 @@
 namespace espalier {
 
 inline constexpr std::size_t kMaxHttpBody = 1 << 20;  // bytes
+inline constexpr std::size_t kMaxHttpLater = 1024;    // calls whose answers come later
 
 // HTTP by a table of routes: the service's own, which are health, metrics, and JSON of the public
 // messages through the same operations as gRPC (http_routes.h; docs/http.md tells users about

@@ -209,6 +209,12 @@ absl::StatusOr<std::string> OptunaSamplers::Check(const StudySpec& spec) {
   request.other_directions.assign(others.begin(), others.end());
   request.seed = DrawSeed(spec, 0);
   request.study_seed = spec.seed;
+  const absl::Cleanup gone = [this] { --checked_; };
+  if (++checked_ > kMostChecked) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("busy: the samplers of ", kMostChecked,
+                     " new studies are being checked, the most that may; try again"));
+  }
   const auto until = std::chrono::steady_clock::now() + kCheckFor;
   if (!checks_.try_acquire_until(until)) {
     return absl::StrCat("as many studies as may be are checked, ", kMostChecks);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <semaphore>
@@ -15,6 +16,10 @@
 
 namespace espalier {
 
+// New studies whose samplers are checked at a time, or wait for it. Each keeps the thread of a
+// call, of which HTTP has kHttpThreads.
+inline constexpr int kMostChecked = 16;
+
 class OptunaProcess;
 
 // Asks samplers of Optuna's, each in a Python process of its study, which has no network, none of
@@ -27,7 +32,8 @@ class OptunaSamplers {
   explicit OptunaSamplers(OptunaOptions options);
   ~OptunaSamplers();  // stops
 
-  // See Tuner::CheckSampler. Any thread.
+  // See Tuner::CheckSampler. Any thread, which it keeps. ResourceExhausted: so many do that already
+  // that further ones would be missed elsewhere.
   absl::StatusOr<std::string> Check(const StudySpec& spec);
 
   // Returns at once. Errors say why there will be no suggestion; Cancelled: its study was stopped.
@@ -42,6 +48,7 @@ class OptunaSamplers {
 
   const OptunaOptions options_;
   std::counting_semaphore<> checks_;
+  std::atomic<int> checked_ = 0;  // now, or as soon as there is room
   std::map<StudyId, std::shared_ptr<OfStudy>> studies_;
   AsideThread ending_;  // waits for processes to end
 };
