@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-# bench: web - the pages in headless Chromium: first load, studies of 1,000 and 100,000 trials, filter, sort, zoom, memory, and what viewers cost the service
+# bench: web - the pages in headless Chromium: loads, filters, zoom, memory, from a report to its pixel, what viewers cost the service; optuna-dashboard beside
 # builds: tuner bench_fill_database bench_optuna_load
 """A pool study of finished trials of ten values each, from a database that is filled beforehand, on loopback; each load with
-an empty cache, medians unless the key says p95. `usable` is when the curves are drawn and the table's first rows are there."""
+an empty cache, medians unless the key says p95. `usable` is when the curves are drawn and the table's first rows are there.
+web_live.py has pages while trials report, and optuna-dashboard on the same 10,000 trials. With --long, which takes ten minutes more, it
+tells as well how much a tab grows by an hour's events. `loop_s` is the machine's speed (docs/testing.md)."""
 import concurrent.futures
 import contextlib
 import glob
@@ -14,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import urllib.request
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "e2e" / "web"))
@@ -25,9 +28,11 @@ if __name__ == "__main__":
 from selenium.webdriver.support.wait import WebDriverWait  # noqa: E402
 
 import chromium  # noqa: E402
-from bench_run import BIN, optuna_load, quantile, resident_mb, serve, start_service, told_address, usual_or_smoke  # noqa: E402
+from bench_run import BIN, SMOKE, optuna_load, quantile, resident_mb, serve, start_service, told_address, usual_or_smoke  # noqa: E402
+from web_live import (barriers, growth_in_an_hour, later_code_kb, list_of_dashboard, longest_looks_ms,  # noqa: E402
+                      report_to_pixel)
 
-SMALL, LARGE, VALUES = *usual_or_smoke((1_000, 100_000), (20, 100)), 10
+SMALL, MIDDLE, LARGE, VALUES = *usual_or_smoke((1_000, 10_000, 100_000), (20, 50, 100)), 10
 LOADS = usual_or_smoke(5, 1)
 GESTURES = usual_or_smoke(30, 2)
 VIEWERS = 10
@@ -61,7 +66,8 @@ requestAnimationFrame(() => setTimeout(() => done([performance.now() - begun, do
 """
 ZOOM = """
 const done = arguments[arguments.length - 1];
-const place = document.querySelector('section[aria-label="Curves"] [tabindex="0"].plot-overlay, section[aria-label="Curves"] .plot [tabindex="0"]');
+const place = document.querySelector(`section[aria-label="${arguments[1]}"] .plot-overlay`);
+place.scrollIntoView({block: "center"});
 const box = place.getBoundingClientRect();
 const frames = [];
 let before = performance.now(), left = arguments[0];
@@ -129,9 +135,10 @@ def gestures(browser):
         change("")
         sorts.append(change(f"?sort={'-' if i % 2 else ''}slot_seconds")[0])
     change("?top=200")
-    frames = browser.execute_async_script(ZOOM, GESTURES)
+    # Of 200 curves, and of the slots that 100,000 spans were held of.
+    zoomed = [quantile(browser.execute_async_script(ZOOM, GESTURES, picture), 0.95) for picture in ("Curves", "Slots of this study")]
     return {"filter_ms": round(statistics.median(filters), 1), "sort_ms": round(statistics.median(sorts), 1),
-            "zoom_p95_ms": round(quantile(frames, 0.95), 1)}
+            "zoom_p95_ms": round(zoomed[0], 1), "zoom_spans_p95_ms": round(zoomed[1], 1)}
 
 
 class Viewer(threading.Thread):
@@ -154,7 +161,7 @@ class Viewer(threading.Thread):
 
 
 def viewers_cost(database):
-    """MB more with viewers who have all read the study."""
+    """MB more with viewers who have all read the study, and for how long looks at it kept everything else waiting."""
     with start_service(database) as (process, _, http):
         base = f"http://{http}"
         read = lambda: urllib.request.urlopen(f"{base}/api/view/studies/1/trials", timeout=PATIENCE_S).read()
@@ -164,9 +171,10 @@ def viewers_cost(database):
         with concurrent.futures.ThreadPoolExecutor(VIEWERS) as pool:
             list(pool.map(lambda _: read(), range(VIEWERS)))
         more = resident_mb(process.pid) - before
+        held = longest_looks_ms(http)
         for viewer in viewers:
             viewer.close()
-        return more
+        return {"service_extra_mb": round(more, 1), "owner_held_p99_ms": held}
 
 
 def capacity_ratio(folder):
@@ -195,24 +203,63 @@ def assets_kb():
     return round(sum(os.path.getsize(path) for path in packed) / 1000, 1)
 
 
+def of_databases(databases):
+    """What is seen of studies that have ended."""
+    figures = {}
+    with browsing() as browser:
+        with start_service(databases[SMALL]) as (_, _, http):
+            small = of_study(browser, f"http://{http}", SMALL)
+            figures |= barriers(browser, f"http://{http}") | {"analysis_kb": later_code_kb(browser, f"http://{http}")}
+        with start_service(databases[LARGE]) as (_, _, http):
+            large = of_study(browser, f"http://{http}", LARGE)
+            figures |= {"first_load_kb": median(small, "kb"), "first_paint_ms": median(small, "paint"),
+                        f"study_{SMALL}_ms": median(small, "usable"), f"study_{LARGE}_ms": median(large, "usable"),
+                        "all_columns_ms": median(large, "all"), "tab_mb": round(heap_mb(browser), 1)}
+            figures |= gestures(browser)
+    return figures
+
+
+def of_reports(folder, long):
+    """What is seen while trials report."""
+    figures = {}
+    with browsing() as browser, start_service(os.path.join(folder, "live.db")) as (_, _, http):
+        figures |= report_to_pixel(browser, http)
+        if long:
+            figures |= growth_in_an_hour(browser, http, heap_mb)
+    return figures
+
+
+def beside_dashboard(database, folder):
+    """Of the same trials: until all of them can be scrolled to."""
+    with browsing() as browser:
+        with start_service(database) as (_, _, http):
+            ours = load(browser, f"http://{http}/ui/studies/1", MIDDLE)
+        figures = {f"study_{MIDDLE}_ms": round(ours["usable"], 1), f"study_{MIDDLE}_all_ms": round(ours["all"], 1)}
+        if not SMOKE:
+            figures["optuna_dashboard_list_ms"] = list_of_dashboard(browser, database, folder)
+        return figures
+
+
+def loop_s():
+    """As the suite's: the least of five processor times of ten million additions."""
+    def once():
+        begun, total = time.process_time(), 0
+        for i in range(10_000_000):
+            total += i
+        return time.process_time() - begun
+    return round(min(once() for _ in range(usual_or_smoke(5, 1))), 3)
+
+
 def main():
+    long = "--long" in sys.argv
     with tempfile.TemporaryDirectory() as folder:
         databases = {}
-        for trials in (SMALL, LARGE):
+        for trials in (SMALL, MIDDLE, LARGE):
             databases[trials] = os.path.join(folder, f"{trials}.db")
             subprocess.run([os.path.join(BIN, "bench_fill_database"), "pool", databases[trials], str(trials), str(VALUES)], check=True)
-        figures = {}
-        with browsing() as browser:
-            with start_service(databases[SMALL]) as (_, _, http):
-                small = of_study(browser, f"http://{http}", SMALL)
-            with start_service(databases[LARGE]) as (_, _, http):
-                large = of_study(browser, f"http://{http}", LARGE)
-                figures |= {"first_load_kb": median(small, "kb"), "first_paint_ms": median(small, "paint"),
-                            f"study_{SMALL}_ms": median(small, "usable"), f"study_{LARGE}_ms": median(large, "usable"),
-                            "all_columns_ms": median(large, "all"), "tab_mb": round(heap_mb(browser), 1)}
-                figures |= gestures(browser)
-        figures |= {"service_extra_mb": round(viewers_cost(databases[LARGE]), 1), "optuna_capacity_ratio": capacity_ratio(folder),
-                    "tuner_growth_kb": assets_kb()}
+        figures = {"loop_s": loop_s()} | of_databases(databases) | of_reports(folder, long)
+        figures |= viewers_cost(databases[LARGE]) | {"optuna_capacity_ratio": capacity_ratio(folder), "tuner_growth_kb": assets_kb()}
+        figures |= beside_dashboard(databases[MIDDLE], folder)
     print(json.dumps(figures))
 
 
