@@ -1,5 +1,6 @@
-"""What docs/openapi.json says of answers, as types of TypeScript. null is left out everywhere: there are fewer places where it
-means something than the schemas allow."""
+"""What docs/openapi.json says of answers, as types of TypeScript. Any number of a kind that JSON does not have (NaN, an infinity) is null
+there, which the schemas allow wherever there is a number, and so null is left out of numbers. Of what the schemas say no more
+than that it is an object, anything may be."""
 import json
 
 INDENT = "  "
@@ -26,19 +27,19 @@ class Types:
             self.needed.append(name)
             return name
         if "enum" in schema:
-            return " | ".join(json.dumps(value) for value in schema["enum"] if value is not None)
+            return " | ".join(json.dumps(value) for value in schema["enum"])
         for key in ("anyOf", "oneOf"):
             if key in schema:
-                return " | ".join(self._type(one, level) for one in schema[key] if one != {"type": "null"})
+                return " | ".join(self._type(one, level) for one in schema[key])
         kinds = schema.get("type", [])
-        kinds = [kinds] if isinstance(kinds, str) else kinds
-        if not kinds:
-            return "unknown"
-        return " | ".join(self._of_kind(kind, schema, level) for kind in kinds if kind != "null") or "never"
+        kinds = [kinds] if isinstance(kinds, str) else [kind for kind in kinds if kind != "null" or "number" not in kinds]
+        return " | ".join(self._of_kind(kind, schema, level) for kind in kinds) or "unknown"
 
     def _of_kind(self, kind, schema, level):
         if kind == "array":
             return f"({self._type(schema.get('items', {}), level)})[]"
+        if kind == "object" and not {"properties", "additionalProperties"} & schema.keys():
+            return "any"
         if kind == "object":
             return self._object(schema, level)
         return "number" if kind == "integer" else kind

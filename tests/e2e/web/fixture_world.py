@@ -90,7 +90,8 @@ class World:
             other = self.random.choice(self.trials)
             figures = {"promise": round(self.random.uniform(0.3, 0.9), 3), "speedup_before": 1.0,
                        "speedup_after": round(1 + 0.4 * after, 2), "gain": round(self.random.uniform(0.1, 1), 3), "resize_cost_s": 0.4,
-                       "from": [{"trial_id": other["id"], "trial": other["number"], "slots": after - before, "promise": 0.07}]}
+                       "from": [{"trial_id": other["id"], "trial": other["number"], "study_id": other["study"]["id"],
+                                 "slots": after - before, "promise": 0.07}]}
         self.decisions.append({
             "at": at, "study_id": trial["study"]["id"], "study": trial["study"]["name"], "trial_id": trial["id"], "trial": trial["number"],
             "kind": kind, "from_slots": before, "to_slots": after, "figures": figures,

@@ -235,7 +235,8 @@ export interface DecisionFigures {
   speedup_after: number | null;
   gain: number | null;
   resize_cost_s: number | null;
-  from: {trial_id: number; trial: number; study_id?: number; slots: number; promise: number | null}[];
+  /** Of trials that are there no more, the number and the study are null. */
+  from: {trial_id: number; trial: number | null; study_id: number | null; slots: number; promise: number | null}[];
 }
 
 export interface Decision {
@@ -327,7 +328,8 @@ export interface Trial {
   spans: TrialSpan[];
   replicas: Replica[];
   ranks: number | null;
-  log_path: string;
+  /** null: not known. */
+  log_path: string | null;
 }
 
 export interface TrialAnswer extends Versioned {

@@ -7,6 +7,7 @@ import {useAnswer} from "../store";
 import {addressOf} from "../url";
 import {Link} from "./link";
 import {Name} from "./name";
+import {OtherTrial} from "./other_trial";
 import {Problem} from "./problem";
 
 const LIMIT = 500;
@@ -61,8 +62,7 @@ function Told({decision, now}: {decision: Decision; now: number}) {
                 {figures.from.map((other, at) => (
                   <span key={other.trial_id}>
                     {at > 0 && ", "}
-                    {other.study_id === undefined ? `trial ${other.trial}`
-                      : <Link to={addressOf.trial(other.study_id, other.trial)}>trial {other.trial}</Link>}{" "}
+                    <OtherTrial of={other} />{" "}
                     ({other.slots} {other.slots === 1 ? "slot" : "slots"}{other.promise === null ? "" : `, promise ${number(other.promise)}`})
                   </span>
                 ))}

@@ -5,6 +5,7 @@ import {useEffect, useRef, useState} from "react";
 import type {Decision, Decisions as Answer} from "../../contract";
 import {duration, number, time, visible} from "../../format";
 import {Link} from "../../parts/link";
+import {OtherTrial} from "../../parts/other_trial";
 import {Problem} from "../../parts/problem";
 import {AnswerError, ask, store, useAnswer} from "../../store";
 import {PartBar} from "../../table/cells";
@@ -143,8 +144,7 @@ function Row({decision, ofTrial, measured, now}: RowProps) {
       <td>
         {(figures?.from ?? []).map((from) => (
           <span className="from" key={from.trial_id}>
-            {from.study_id === undefined ? `trial ${from.trial}`
-              : <Link to={addressOf.trial(from.study_id, from.trial)}>trial {from.trial}</Link>} ({from.slots}
+            <OtherTrial of={from} /> ({from.slots}
             {from.promise === null ? "" : `, promise ${number(from.promise, 2)}`})
           </span>
         ))}

@@ -14,7 +14,8 @@ interface LogPaneProps {
   ended: boolean;
   /** Where a launcher starts several ranks. */
   ranks: number | null;
-  path: string;
+  /** On the machine of its first slot; null: not known. */
+  path: string | null;
 }
 
 export function LogPane({trial, ended, ranks, path}: LogPaneProps) {
@@ -47,11 +48,11 @@ export function LogPane({trial, ended, ranks, path}: LogPaneProps) {
         <label>
           <input type="checkbox" checked={follows} onChange={(event) => setFollows(event.target.checked)} /> follow
         </label>
-        {path !== "" && <bdi className="muted path" title="on the machine of its first slot">{path}</bdi>}
+        {path !== null && <bdi className="muted path" title="on the machine of its first slot">{path}</bdi>}
       </header>
       {output.error !== null && <p className="problem" role="status">{output.error}</p>}
       {output.skipped > 0 && <p className="muted">The first {count(output.skipped)} bytes are left out here.</p>}
-      <pre ref={box} onScroll={scrolled} tabIndex={0} aria-label="output">
+      <pre ref={box} onScroll={scrolled} tabIndex={0} role="region" aria-label="output">
         {text !== "" ? text : output.read ? "Nothing has been printed." : output.error === null ? "Reading …" : ""}
       </pre>
     </section>

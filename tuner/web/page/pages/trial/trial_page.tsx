@@ -163,7 +163,7 @@ function Why({trial}: {trial: Trial}) {
     <div className={failed ? "problem" : "note"}>
       <p><b>{failed ? "Why it failed: " : ""}</b><bdi>{visible(trial.reason === "" ? "no reason was told" : trial.reason)}</bdi></p>
       {failed && trial.last_output !== "" && (
-        <pre className="last-output" tabIndex={0} aria-label="the last it printed">{visible(trial.last_output, true)}</pre>
+        <pre className="last-output" tabIndex={0} role="region" aria-label="the last it printed">{visible(trial.last_output, true)}</pre>
       )}
     </div>
   );
