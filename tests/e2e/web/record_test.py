@@ -10,10 +10,11 @@ import pathlib
 import subprocess
 import tempfile
 import unittest
+import urllib.request
 
 from selenium.webdriver.common.keys import Keys
 
-from harness import TUNER
+from harness import TUNER, TunerTest, wait_for
 from page_case import BrowserTest
 
 METRIC = "</script><script>alert(1)</script>"
@@ -164,6 +165,69 @@ class Record(BrowserTest):
         self.wait_painted()
         self.button("Decisions").click()
         self.wait_for(lambda: self.all("table.decisions tbody tr"), "decisions")
+
+
+# Goes on from its own checkpoint, and stays at its second step until the test lets it go.
+BOUNDED = """#!/bin/sh
+state=$ESPALIER_CHECKPOINT_DIR/step
+step=$(cat $state 2>/dev/null || echo 0)
+while [ $step -lt 4 ]; do
+  step=$((step + 1))
+  tuner tell --step $step --value 0.$((9 - step)) --figure speed=$step$ESPALIER_TRIAL_NUMBER --figure memory_gb=$((3 + (ESPALIER_TRIAL_NUMBER == 1))) || exit 1
+  echo $step > $state.tmp && mv $state.tmp $state
+  while [ $step -eq 2 ] && [ ! -e {go} ]; do sleep 0.05; done
+done
+"""
+
+
+class Report(BrowserTest, TunerTest):
+    """What `tuner report` writes of a study that a pool has run: with two metrics, a constraint and a clone."""
+
+    def setUp(self):
+        super().setUp()
+        self.serve(self.dir / "pool.db")
+        self.agent(2, "oak")
+
+    def post(self, path, body):
+        return json.load(urllib.request.urlopen(urllib.request.Request(
+            f"http://{self.http}{path}", json.dumps(body).encode(), {"Content-Type": "application/json"})))
+
+    def record(self):
+        """Trial 2 is a clone of trial 0; 1 breaks the constraint."""
+        program = self.write("bounded.sh", BOUNDED.format(go=self.dir / "go"), 0o755)
+        metrics = [{"name": "loss", "direction": "minimize"}, {"name": "speed", "direction": "maximize"}]
+        study = self.study([program], metric=metrics, constraints=["memory_gb <= 3"], trials=2)
+        self.run_tuner("submit", study, "--service", self.grpc)
+        trials = lambda: self.export("--service", self.grpc)["trials"]
+        wait_for(lambda: [len(trial.get("values", [])) for trial in trials()] == [2, 2], "two steps of both")
+        # Files of a program's own are a whole checkpoint where it does not run.
+        self.post("/api/nodes/oak/drain", {"within_s": 0.1})
+        wait_for(lambda: {trial["state"] for trial in trials()} == {"TRIAL_PAUSED"}, "both to be paused")
+        clone = self.post(f"/api/trials/{trials()[0]['id']}/clone", {"parameters": {"x": 0.25}})
+        self.post("/api/nodes/oak/drain", {"undo": True})
+        self.go()
+        wait_for(lambda: {trial["state"] for trial in trials()} == {"TRIAL_COMPLETE"}, "all three to end")
+        self.run_tuner("report", "e2e", "--service", self.grpc, "--out", self.dir / "report.html")
+        return clone["number"]
+
+    def test_metrics_constraint_and_clone_are_shown_from_the_file(self):
+        number = self.record()
+        self.base = (self.dir / "report.html").as_uri()
+        self.open("", "record as of", "2 of 3", "trials keep to memory_gb <= 3", "Best trials of 2 objectives", "1 clone in 1 line")
+        self.wait_painted("section[aria-label=Curves] canvas")
+        self.wait_painted("section[aria-label=Lineage] canvas")
+        self.assertEqual(self.axe(), [])
+        self.picture("report")
+        metric = self.one("section[aria-label=Curves] select")
+        self.assertEqual([one.text for one in metric.find_elements("tag name", "option")], ["loss", "speed"])
+        metric.send_keys("speed")
+        self.wait_for(lambda: "metric=1" in self.browser.current_url, "the other metric")
+        self.wait_painted("section[aria-label=Curves] canvas")
+        self.open(f"#/ui/studies/1/trials/{number}", "Clone of trial 0 at step ", ", with x = 0.25", "keeps to memory_gb <= 3")
+        self.open("#/ui/studies/1/trials/1", "breaks memory_gb <= 3")
+        self.open("#/ui/studies/1/trials/0", f"Its clone: trial {number} from step ")
+        self.assertEqual(self.browser.execute_script("return performance.getEntriesByType('resource').length"), 0)
+        self.assert_no_errors()
 
 
 if __name__ == "__main__":
