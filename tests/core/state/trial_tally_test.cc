@@ -36,6 +36,21 @@ bool BreaksByWalk(const Study& study, const Trial& trial) {
   return !trial.values.empty() && !(newest <= study.spec.constraints.front().bound);
 }
 
+TrialTally::Kept KeptByWalk(const TunerState& state, const Study& study) {
+  TrialTally::Kept kept;
+  state.ForEachTrial(study, [&](const Trial& trial) {
+    const bool told_figure = study.spec.constraints.empty()
+                                 ? trial.attributes.system.contains("constraints:a")
+                                 : !trial.extra.empty();
+    // One that has ended without the figure keeps to nothing.
+    const bool never =
+        !study.spec.constraints.empty() && Ended(trial.state) && !trial.values.empty();
+    if (!told_figure && !never) return;
+    ++(BreaksByWalk(study, trial) ? kept.breaks : kept.keep);
+  });
+  return kept;
+}
+
 std::optional<TrialTally::Best> BestByWalk(const TunerState& state, const Study& study) {
   if (study.spec.directions.size() != 1) return std::nullopt;
   for (const bool complete : {true, false}) {
@@ -110,6 +125,7 @@ void ExpectAsWalked(const TunerState& state, Time now) {
   }
   EXPECT_EQ(tally.best(), BestByWalk(state, study));
   EXPECT_NEAR(tally.done(), DoneByWalk(state, study), 1e-9);
+  EXPECT_EQ(tally.kept(), KeptByWalk(state, study));
   EXPECT_EQ(tally.readers(), readers);
   EXPECT_EQ(tally.any_in_group(), in_group);
   EXPECT_EQ(tally.any_at_work(), at_work);

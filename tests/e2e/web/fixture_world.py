@@ -136,7 +136,8 @@ class World:
                 "slots": sum(trial["study"] is study for _, trial in held), "share": 1.0,
                 "slot_seconds": sum((s["to"] or self.now()) - s["from"] for t in study["trials"] for s in t["spans"]),
                 "spent": 12.4 if study["id"] == 1 else None,
-                "last_decision": last and {key: last[key] for key in ("at", "trial", "kind", "from_slots", "to_slots", "reason")}, "notices": []}
+                "last_decision": last and {key: last[key] for key in ("at", "trial", "kind", "from_slots", "to_slots", "reason")}, "notices": [],
+                "kept": None}
 
     def curve(self, trial):
         """[(step, at, value)] of a trial's reports."""
@@ -404,7 +405,9 @@ class Constrained(World):
         row, sign = super()._study_row(study, held), 1 if study["direction"] == "maximize" else -1
         keep = [one for one in study["trials"] if one["state"] == "complete" and not self.infeasible(one)]
         best = max(keep, key=lambda one: sign * self.value(one), default=None)
-        return {**row, "best": best and {"trial_id": best["id"], "trial": best["number"], "value": self.value(best)}}
+        told = [self.infeasible(one) for one in study["trials"]]
+        return {**row, "best": best and {"trial_id": best["id"], "trial": best["number"], "value": self.value(best)},
+                "kept": {"keep": told.count(False), "breaks": told.count(True)} if study["id"] == 1 else None}
 
     def table(self, id, *arguments, **keys):
         answer = super().table(id, *arguments, **keys)

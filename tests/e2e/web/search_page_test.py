@@ -39,6 +39,14 @@ class Constraints(SearchTest):
         self.assertTrue(all(number % 3 == 2 for number in self.numbers()))
         self.assertTrue(all("⊘ yes" in row for row in self.rows()))
 
+    def test_the_pool_tells_how_many_keep_to_them(self):
+        world = Constrained(trials=60)
+        told = [world.infeasible(trial) for trial in world.studies[0]["trials"]]
+        self.serve(world)
+        self.open("/", "● live", f"{told.count(False)} of {told.count(False) + told.count(True)} keep to their constraints")
+        self.assertEqual(self.text().count("constraints"), 1, "the others have none")
+        self.look("constraints-pool")
+
     def test_a_trial_says_what_it_breaks(self):
         world = Constrained(trials=60)
         broken = next(trial for trial in world.studies[0]["trials"] if world.infeasible(trial))
@@ -167,14 +175,6 @@ class Clones(SearchTest):
         self.press(Keys.ESCAPE)
         self.wait_no_text("Clone trial")
 
-    def test_from_a_row_of_the_table(self):
-        world = World()
-        parent = self.running(world)
-        self.open_study("", world)
-        self.row(parent["number"]).find_element(By.CSS_SELECTOR, ".row-menu").click()
-        self.button("Clone…").click()
-        self.wait_text(f"Clone trial {parent['number']}")
-        self.press(Keys.END, "1", Keys.ENTER)
     def test_one_that_has_ended_without_its_checkpoint_waits_for_nothing(self):
         world = World()
         parent, clone = self.running(world), world.add_trial(1, "pruned", lr=0.02)
@@ -183,24 +183,16 @@ class Clones(SearchTest):
         self.open(f"/ui/studies/1/trials/{clone['number']}", f"Clone of trial {parent['number']} that ended without its checkpoint")
         self.open(f"/ui/studies/1/trials/{parent['number']}", f"Its clone: trial {clone['number']} (which ended without its checkpoint)")
 
+    def test_from_a_row_of_the_table(self):
+        world = World()
+        parent = self.running(world)
+        self.open_study("", world)
+        self.row(parent["number"]).find_element(By.CSS_SELECTOR, ".row-menu").click()
+        self.button("Clone…").click()
+        self.wait_text(f"Clone trial {parent['number']}")
+        self.press(Keys.END, "1", Keys.ENTER)
         self.wait_text(f"Clone of trial {parent['number']}")
 
-    def test_who_may_only_look_sees_no_form(self):
-        world = World()
-        world.role = "view"
-        self.serve(world)
-        self.open(f"/ui/studies/1/trials/{self.running(world)['number']}", "● live", "Copy parameters")
-        self.assertNotIn("Clone", self.text())
-
-    def test_where_a_clone_comes_from_and_where_its_clones_are(self):
-        world = Population(trials=40)
-        trials = world.studies[0]["trials"]
-        clone = next(trial for trial in trials if "parent" in trial and "parent" in trial["parent"][0])
-        parent = clone["parent"][0]
-        self.serve(world)
-        self.open(f"/ui/studies/1/trials/{clone['number']}", f"Clone of trial {parent['number']} at step {clone['parent'][1]}, with lr = ",
-                  "Its line began with trial ")
-        self.look("clone")
     def test_a_refusal_after_the_form_is_closed_is_shown_on_any_page(self):
         world = World()
         waiting = next(trial for trial in world.studies[0]["trials"] if trial["state"] == "waiting")
@@ -221,6 +213,22 @@ class Clones(SearchTest):
         self.button("Close").click()
         self.wait_no_text("was not cloned")
 
+    def test_who_may_only_look_sees_no_form(self):
+        world = World()
+        world.role = "view"
+        self.serve(world)
+        self.open(f"/ui/studies/1/trials/{self.running(world)['number']}", "● live", "Copy parameters")
+        self.assertNotIn("Clone", self.text())
+
+    def test_where_a_clone_comes_from_and_where_its_clones_are(self):
+        world = Population(trials=40)
+        trials = world.studies[0]["trials"]
+        clone = next(trial for trial in trials if "parent" in trial and "parent" in trial["parent"][0])
+        parent = clone["parent"][0]
+        self.serve(world)
+        self.open(f"/ui/studies/1/trials/{clone['number']}", f"Clone of trial {parent['number']} at step {clone['parent'][1]}, with lr = ",
+                  "Its line began with trial ")
+        self.look("clone")
         self.size(1400)
         self.browser.find_element(By.LINK_TEXT, f"trial {parent['number']}").click()
         self.wait_text(f"trial {clone['number']} from step {clone['parent'][1]}")

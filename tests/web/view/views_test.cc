@@ -459,6 +459,8 @@ TEST_F(KeptViews, WhatATrialBreaksIsTold) {
   const Json untold = Shown(TrialJson(source_, TrialId(3)))["trial"];
   EXPECT_TRUE(untold["infeasible"].is_null());
   EXPECT_TRUE(untold["constraints"][0]["figure"].is_null());
+  const Json row = Shown(OverviewJson(source_))["studies"][0];
+  EXPECT_EQ(row["kept"], (Json{{"keep", 1}, {"breaks", 1}}));
 }
 
 TEST_F(KeptViews, ACloneTellsOfItsParentAndItsParentOfIt) {
@@ -521,9 +523,9 @@ TEST_F(Views, EachOfSeveralMetricsHasItsCurvesAndItsOrder) {
   report(1, 2, 0.5, 3);
   report(2, 1, 0.75, 8);
   EXPECT_EQ(Shown(TrialJson(source_, TrialId(1)))["trial"]["values"], Json({0.5, 3}));
+  EXPECT_EQ(Shown(TrialJson(source_, TrialId(1)))["trial"]["best_step"], 2) << "of those values";
   EXPECT_THAT(Cells(Shown(TrialsJson(source_, Id("two"), {})), "value"), ElementsAre(0.75, 0.5));
   const Json losses = Shown(CurvesJson(source_, Id("two"), {}));
-  EXPECT_EQ(Shown(TrialJson(source_, TrialId(1)))["trial"]["best_step"], 2) << "of those values";
   EXPECT_EQ(losses["metric"], "loss");
   EXPECT_EQ(losses["curves"][0]["y"], Json({0.25, 0.5}));
   const Json speeds = Shown(CurvesJson(source_, Id("two"), {.objective = 1}));

@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "search_spaces/formats/optuna/constraints.h"
 #include "tuner/core/state/change.h"
+#include "tuner/core/state/study_facts.h"
 
 namespace espalier {
 
@@ -22,6 +23,7 @@ TrialTally CountAgain(const TunerState& state, StudyId id) {
   state.ForEachTrial(study, [&](const Trial& trial) {
     tally.Add(trial);
     tally.Rank(trial);
+    tally.NoteKept(trial.number, BreaksIfTold(study.spec, trial));
     for (const SlotSpan& span : trial.spans) tally.AddSpan(span, state.node_terms);
     tally.NoteSpans(trial);
   });
@@ -355,6 +357,7 @@ class Applier {
     if (tally != nullptr) tally->LeaveOut(trial);
     edit(trial);
     if (tally != nullptr) tally->Add(trial);
+    NoteKept(trial);
     return trial;
   }
 
@@ -362,6 +365,14 @@ class Applier {
   void Rank(const Trial& trial) {
     TrialTally* tally = TallyOf(trial);
     if (tally != nullptr && !tally->Rank(trial)) RankAll(state_, trial.study, *tally);
+    NoteKept(trial);
+  }
+
+  // Sees to it that the tally knows whether the trial breaks a constraint.
+  void NoteKept(const Trial& trial) {
+    TrialTally* tally = TallyOf(trial);
+    if (tally == nullptr) return;
+    tally->NoteKept(trial.number, BreaksIfTold(StudyAt(trial.study).spec, trial));
   }
 
   static void CheckMayFollow(const Trial& trial, TrialState to, StateSource source) {

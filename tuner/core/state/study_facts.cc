@@ -175,6 +175,14 @@ bool Breaks(const StudySpec& spec, const Trial& trial) {
   return false;
 }
 
+std::optional<bool> BreaksIfTold(const StudySpec& spec, const Trial& trial) {
+  const std::vector<double>& kept = *trial.constraints;
+  if (kept.empty()) return std::nullopt;
+  if (Breaks(spec, trial)) return true;
+  const bool untold = std::any_of(kept.begin(), kept.end(), [](double x) { return std::isnan(x); });
+  return untold ? std::nullopt : std::optional(false);
+}
+
 std::string BrokenConstraints(const StudySpec& spec, const Trial& trial,
                               std::optional<double> value) {
   std::string broken;

@@ -64,6 +64,9 @@ std::string UntoldFigure(const StudySpec& spec, const Trial& trial);
 // what it has not, and breaks none by that.
 bool Breaks(const StudySpec& spec, const Trial& trial);
 
+// The same; nullopt: it has none, or has not told yet what all of them are on.
+std::optional<bool> BreaksIfTold(const StudySpec& spec, const Trial& trial);
+
 // The constraints of the study that the trial breaks with the value at which it ends, and its
 // figures: "latency_ms <= 20 (it is 31.5)". Empty: none.
 std::string BrokenConstraints(const StudySpec& spec, const Trial& trial,

@@ -46,7 +46,10 @@ void TrialTally::Count(const Trial& trial, int sign) {
   const bool placed = !trial.values.empty() || !trial.lineage->cloned();
   if (!Ended(trial.state) && placed) placed_ += sign;
   const auto number = static_cast<std::size_t>(trial.number);
-  if (held_times_.size() <= number) held_times_.resize(number + 1);
+  if (held_times_.size() <= number) {
+    held_times_.resize(number + 1);
+    told_.resize(number + 1);
+  }
   if (trial.state == TrialState::kFail && !trial.cancelled) CountFailure(trial, sign);
   if (trial.generation > 0) in_group_ += sign;
   if (!trial.values.empty() || trial.state == TrialState::kComplete) at_work_ += sign;
@@ -102,6 +105,17 @@ void TrialTally::RankValue(const Trial& trial, double value) {
   if (!ranked_ || !std::isfinite(value) || !KeepsTo(*trial.constraints)) return;
   const Best now{trial.number, value, false};
   if (Beats(now)) best_ = now;
+}
+
+void TrialTally::NoteKept(std::int64_t number, std::optional<bool> breaks) {
+  const auto count = [this](Told told, int sign) {
+    if (told == Told::kKeeps) kept_.keep += sign;
+    if (told == Told::kBreaks) kept_.breaks += sign;
+  };
+  Told& told = told_[static_cast<std::size_t>(number)];
+  count(told, -1);
+  told = !breaks ? Told::kNothing : *breaks ? Told::kBreaks : Told::kKeeps;
+  count(told, 1);
 }
 
 void TrialTally::AddSpan(const SlotSpan& span, const TermsOfNodes& terms) {

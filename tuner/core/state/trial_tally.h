@@ -64,6 +64,13 @@ class TrialTally {
 
     friend bool operator==(const HeldTime&, const HeldTime&) = default;
   };
+  // Trials that keep to their constraints and those that break one, of those that have told.
+  struct Kept {
+    std::int64_t keep = 0;
+    std::int64_t breaks = 0;
+
+    friend bool operator==(const Kept&, const Kept&) = default;
+  };
   struct Failure {
     Time at;
     TrialId trial;
@@ -92,6 +99,7 @@ class TrialTally {
   const std::map<NodeId, Held>& held() const { return held_; }
   // Those that hold slots, by their newest span.
   const std::set<TrialId>& holders() const { return holders_; }
+  const Kept& kept() const { return kept_; }
   // By trial number.
   const std::vector<HeldTime>& held_times() const { return held_times_; }
   // The newest ones, kFailuresKept at the most, oldest first; without trials that were cancelled.
@@ -106,6 +114,8 @@ class TrialTally {
   // The same for a trial that goes on and has told one more value: none can be lost by that.
   void RankValue(const Trial& trial, double value);
   void ForgetBest() { best_.reset(); }
+  // Whether the trial breaks a constraint (BreaksIfTold), which may have changed.
+  void NoteKept(std::int64_t number, std::optional<bool> breaks);
   // The span has ended, or was there before.
   void AddSpan(const SlotSpan& span, const TermsOfNodes& terms);
   // Whether the trial holds slots, and since when it has: its spans have changed.
@@ -117,6 +127,9 @@ class TrialTally {
   friend bool operator==(const TrialTally&, const TrialTally&) = default;
 
  private:
+  // Whether a trial keeps to its constraints.
+  enum class Told : std::uint8_t { kNothing, kKeeps, kBreaks };
+
   void Count(const Trial& trial, int sign);
   void CountReaders(const Trial& trial, int sign);
   void CountFailure(const Trial& trial, int sign);
@@ -139,6 +152,8 @@ class TrialTally {
   std::set<TrialId> holders_;
   std::vector<HeldTime> held_times_;
   std::vector<Failure> failures_;
+  Kept kept_;
+  std::vector<Told> told_;  // by number
 };
 
 }  // namespace espalier

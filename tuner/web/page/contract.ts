@@ -85,6 +85,8 @@ export interface StudyRow {
   spent: number | null;
   last_decision: LastDecision | null;
   notices: string[];
+  /** Trials that keep to their constraints and those that break one, of those that have told; null: they have none. */
+  kept: {keep: number; breaks: number} | null;
 }
 
 export interface Alert {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "tuner/core/state/study_facts.h"
 #include "tuner/web/view/column.h"
-#include "tuner/web/view/infeasible.h"
 #include "tuner/web/view/json_text.h"
 
 namespace espalier::view {
@@ -43,7 +43,7 @@ CopiedCurve HeadOfCurve(const Trial& trial, const StudySpec& spec) {
   curve.id = trial.id;
   curve.number = trial.number;
   curve.state = trial.state;
-  curve.infeasible = Infeasible(spec, trial);
+  curve.infeasible = BreaksIfTold(spec, trial);
   for (const SlotSpan& span : trial.spans) {
     curve.held.push_back({span.from, span.to, static_cast<double>(span.slots.size())});
   }

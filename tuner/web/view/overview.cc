@@ -52,6 +52,7 @@ struct StudyRow {
   std::optional<double> spent;
   std::optional<ShownDecision> last_decision;
   std::vector<std::string> notices;
+  std::optional<TrialTally::Kept> kept;  // none: its trials have nothing to keep to
 };
 
 struct SlotUse {
@@ -129,6 +130,8 @@ StudyRow RowOf(const Study& study, const View& view) {
     row.last_decision = DecisionAt(state, study, study.decisions.size() - 1);
   }
   row.notices = StudyNotices(study, view);
+  const bool told = tally.kept() != TrialTally::Kept{};
+  if (told || !study.spec.constraints.empty()) row.kept = tally.kept();
   return row;
 }
 
@@ -265,6 +268,15 @@ void Put(JsonText& json, const StudyRow& row) {
       json.Null();
     }
     json.Values("notices", row.notices);
+    json.Key("kept");
+    if (row.kept) {
+      json.Object([&] {
+        json.Member("keep", row.kept->keep);
+        json.Member("breaks", row.kept->breaks);
+      });
+    } else {
+      json.Null();
+    }
   });
 }
 

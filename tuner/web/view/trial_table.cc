@@ -11,8 +11,8 @@
 #include "base/shortened.h"
 #include "search_spaces/formats/optuna/distribution.h"
 #include "tuner/core/state/slot_time.h"
+#include "tuner/core/state/study_facts.h"
 #include "tuner/web/view/best_value.h"
-#include "tuner/web/view/infeasible.h"
 #include "tuner/web/view/parameter_shape.h"
 #include "tuner/web/view/words.h"
 
@@ -148,7 +148,7 @@ void TrialTable::Add(const Trial& trial, const Study& study, const View& view) {
   };
   add_word("reason", Shortened(trial.reason, kMaxWord));
   add_word("node", NodeOf(trial, view.core.state()));
-  if (const auto breaks = Infeasible(study.spec, trial)) {
+  if (const auto breaks = BreaksIfTold(study.spec, trial)) {
     ColumnOf("infeasible", /*words=*/true).Add(std::string_view(*breaks ? "yes" : "no"));
   }
   for (std::size_t i = 0; i < trial.other_values.size(); ++i) {

@@ -11,9 +11,9 @@
 #include "tuner/core/state/newest_figure.h"
 #include "tuner/core/state/refusals.h"
 #include "tuner/core/state/slot_time.h"
+#include "tuner/core/state/study_facts.h"
 #include "tuner/web/view/best_value.h"
 #include "tuner/web/view/heading.h"
-#include "tuner/web/view/infeasible.h"
 #include "tuner/web/view/json_text.h"
 #include "tuner/web/view/shown_decision.h"
 #include "tuner/web/view/trial_lineage.h"
@@ -115,7 +115,7 @@ void FindValues(const Trial& trial, const StudySpec& spec, TrialFacts& facts) {
 }
 
 void FindConstraints(const Trial& trial, const StudySpec& spec, TrialFacts& facts) {
-  facts.infeasible = Infeasible(spec, trial);
+  facts.infeasible = BreaksIfTold(spec, trial);
   for (const Constraint& constraint : spec.constraints) {
     KeptConstraint& kept = facts.constraints.emplace_back();
     kept.text = ToText(constraint);

@@ -64,7 +64,7 @@ function Row({study, now, withMoney, withLine}: {study: StudyRow; now: number; w
         {study.notices.map((notice) => <div key={notice} className="warn notice">{visible(notice)}</div>)}
       </th>
       <td><State of={study.state} /></td>
-      <td><Progress trials={study.trials} total={study.total} /></td>
+      <td><Progress trials={study.trials} total={study.total} /><KeptLine kept={study.kept} /></td>
       <td className="number best">
         {withLine && <BestSparkline study={study} now={now} />}
         {study.best && study.best.value !== null ? (
@@ -94,6 +94,16 @@ function Row({study, now, withMoney, withLine}: {study: StudyRow; now: number; w
         )}
       </td>
     </tr>
+  );
+}
+
+function KeptLine({kept}: {kept: StudyRow["kept"]}) {
+  if (kept === null) return null;
+  const told = kept.keep + kept.breaks;
+  return (
+    <div className="muted small">
+      {told === 0 ? "none has told yet whether it keeps to its constraints" : `${count(kept.keep)} of ${count(told)} keep to their constraints`}
+    </div>
   );
 }
 
