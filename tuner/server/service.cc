@@ -1,6 +1,11 @@
 #include "tuner/server/service.h"
 
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
 #include <atomic>
+#include <cstdlib>
 #include <mutex>
 #include <optional>
 #include <utility>
@@ -32,6 +37,17 @@
 namespace espalier {
 
 namespace {
+
+// Answers to pages are megabytes, made on many threads. glibc's limit for what is mapped by itself
+// grows with each such block that is freed, and what lies below it stays with the thread: 25 MB
+// after ten pages of 100,000 trials, 3 MB with a limit that stays. Whoever has set the allocator's
+// environment variables knows better.
+void GiveBackFreedMemory() {
+#ifdef __GLIBC__
+  constexpr int kLargestBlock = 128 << 10;  // bytes; as glibc begins
+  if (std::getenv("MALLOC_MMAP_THRESHOLD_") == nullptr) mallopt(M_MMAP_THRESHOLD, kLargestBlock);
+#endif
+}
 
 absl::StatusOr<ListenAddress> CheckAddress(const std::string& text, const ServiceOptions& options) {
   ESPALIER_ASSIGN_OR_RETURN(ListenAddress address, ParseListenAddress(text));
@@ -375,6 +391,7 @@ class ServiceImpl final : public Service {
 
 absl::StatusOr<std::unique_ptr<Service>> Service::Start(const ServiceOptions& options) {
   LogToStderr();
+  GiveBackFreedMemory();
   auto service = std::make_unique<ServiceImpl>(options);
   ESPALIER_RETURN_IF_ERROR(service->Open(options));
   return service;
