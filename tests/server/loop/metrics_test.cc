@@ -15,6 +15,7 @@ TEST(Metrics, TextNamesWhatIsCountedAndWhatIs) {
   Metrics metrics;
   metrics.CountBatch(5, 0.0015);
   metrics.CountBatch(2, 0);
+  metrics.CountLook(0.0015);
   metrics.CountRequest("grpc", "GetStudy", "NOT_FOUND");
   metrics.CountResize(0.004);
   metrics.CountCopy(/*failed=*/false, 1000);
@@ -26,6 +27,7 @@ TEST(Metrics, TextNamesWhatIsCountedAndWhatIs) {
   EXPECT_THAT(*text, HasSubstr("espalier_events_total 7"));
   EXPECT_THAT(*text, HasSubstr("espalier_batch_events_count 2"));
   EXPECT_THAT(*text, HasSubstr("espalier_commit_seconds_count 1"));
+  EXPECT_THAT(*text, HasSubstr("espalier_look_seconds_bucket{le=\"0.002\"} 1"));
   EXPECT_THAT(*text, HasSubstr("espalier_regroup_pause_seconds_bucket{le=\"0.005\"} 1"));
   EXPECT_THAT(*text, HasSubstr("espalier_checkpoint_bytes_total 1000"));
   EXPECT_THAT(*text, HasSubstr("espalier_checkpoint_copies_failed_total 1"));

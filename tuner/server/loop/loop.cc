@@ -397,9 +397,12 @@ void Loop::Answer(std::vector<Item>& batch, const std::map<LaterReply, Reply>& l
   for (Item& item : batch) {
     if (const auto* read = std::get_if<ReadItem>(&item)) {
       // One that fails is answered as if there were nothing to see.
+      const auto begun = std::chrono::steady_clock::now();
       if (!Took([] { return std::string("a look"); }, [&] { read->look(&view); })) {
         Took([] { return std::string("a look at nothing"); }, [&] { read->look(nullptr); });
       }
+      metrics_.CountLook(
+          std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count());
     } else {
       Answer(std::get<EventItem>(item), view);
     }

@@ -24,6 +24,10 @@ Metrics::Metrics()
                                {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024})),
       commit_(AddHistogram(registry_, "espalier_commit_seconds", "Time of one commit",
                            {1e-5, 1e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2, 2e-2, 5e-2, 0.1, 0.5, 1, 5})),
+      look_(AddHistogram(
+          registry_, "espalier_look_seconds",
+          "Time for which one look at the core's state kept all else waiting",
+          {1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 3e-3, 4e-3, 5e-3, 7e-3, 1e-2, 2e-2, 5e-2, 0.1, 1})),
       resize_pause_(AddHistogram(registry_, "espalier_regroup_pause_seconds",
                                  "Training pause of one regroup, longest over its replicas",
                                  {1e-3, 2e-3, 5e-3, 1e-2, 2e-2, 5e-2, 0.1, 0.2, 0.5, 1, 2, 5, 10})),
@@ -57,6 +61,8 @@ void Metrics::CountBatch(std::size_t events, double commit_s) {
   batch_size_.Observe(static_cast<double>(events));
   if (commit_s > 0) commit_.Observe(commit_s);
 }
+
+void Metrics::CountLook(double seconds) { look_.Observe(seconds); }
 
 void Metrics::CountRequest(const std::string& frontend, const std::string& method,
                            const std::string& code) {

@@ -22,6 +22,8 @@ class Metrics {
 
   // commit_s 0: there was nothing to commit.
   void CountBatch(std::size_t events, double commit_s);
+  // How long one look kept the core's owner from everything else.
+  void CountLook(double seconds);
   void CountRequest(const std::string& frontend, const std::string& method,
                     const std::string& code);
   // The time is that from the request's arrival to its answer.
@@ -39,6 +41,7 @@ class Metrics {
   prometheus::Counter& events_;
   prometheus::Histogram& batch_size_;
   prometheus::Histogram& commit_;
+  prometheus::Histogram& look_;
   prometheus::Histogram& resize_pause_;
   prometheus::Counter& copies_failed_;
   prometheus::Counter& copied_bytes_;
