@@ -7,6 +7,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "tuner/server/http/entity_tag.h"
 #include "tuner/server/http/http_packing.h"
 #include "tuner/server/http/login_page.h"
 #include "tuner/web/assets/unpacked.h"
@@ -95,6 +96,7 @@ HttpAnswer SendPage(const WebAsset& page, const HttpCall& call) {
       absl::StrReplaceAll(*plain, {{below, absl::StrCat("\"", call.base, below.substr(2))}}),
       page.type.data()};
   answer.headers = PageHeaders(kAskAgain);
+  answer.tag = EntityTag(answer.body);
   return answer;
 }
 
@@ -110,6 +112,7 @@ HttpAnswer AskToLogIn(const HttpCall& call) {
 HttpAnswer OwnFile(std::string_view text, const char* type) {
   HttpAnswer answer{absl::OkStatus(), std::string(text), type};
   answer.headers = PageHeaders(kAskAgain);
+  answer.tag = EntityTag(text);
   return answer;
 }
 
@@ -124,6 +127,7 @@ HttpAnswer Links(const std::string& dashboard, bool built, const HttpCall& call)
       absl::StrCat(links, link, "</ul>", built ? "" : kHowToGetThePages, "</body></html>\n"),
       "text/html; charset=utf-8"};
   answer.headers = PageHeaders(kAskAgain);
+  answer.tag = EntityTag(answer.body);
   return answer;
 }
 

@@ -41,6 +41,9 @@ struct HttpAnswer {
   std::vector<std::pair<std::string, std::string>> headers{};  // besides the usual ones
   // Not null: goes on with the answer, whose head it sends too; the rest here says nothing.
   TakeStream stream{};
+  // Its header "ETag" (entity_tag.h): who shows that it has this answer already is not sent it
+  // again. Empty: it has none.
+  std::string tag{};
   // Not null: begins what the answer has to wait for, and calls `done` with the answer itself, once
   // and from any thread; no thread is kept meanwhile. The rest here says nothing. Outlives the
   // call.

@@ -17,6 +17,7 @@
 #include "tuner/api/json.h"
 #include "tuner/api/masking_tuner.h"
 #include "tuner/server/access/trial_tokens.h"
+#include "tuner/server/http/entity_tag.h"
 #include "tuner/server/http/http_listener.h"
 #include "tuner/server/http/http_routes.h"
 #include "tuner/server/http/later_answers.h"
@@ -26,6 +27,7 @@ namespace espalier {
 namespace {
 
 constexpr char kJson[] = "application/json";
+constexpr int kNotModified = 304;
 constexpr int kMethodNotAllowed = 405;
 int HttpStatus(absl::StatusCode code) {
   using Code = absl::StatusCode;
@@ -208,6 +210,13 @@ class HttpServerImpl final : public HttpServer {
     HttpAnswer answer = asked.ok() ? found.route->answer(call) : HttpAnswer{asked, ""};
     if (answer.status.ok() && answer.stream && request.method == "GET") {
       BeginStream(*found.route, request, std::move(answer.stream), response);
+    }
+    if (answer.status.ok() && !answer.tag.empty()) {
+      answer.headers.emplace_back("ETag", answer.tag);
+      if (NamesTag(request.get_header_value("If-None-Match"), answer.tag)) {
+        answer.code = kNotModified;
+        answer.body.clear();
+      }
     }
     if (answer.status.ok() && answer.later) {
       const absl::StatusOr<std::string> name = later_.Add(

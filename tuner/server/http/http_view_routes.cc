@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/shortened.h"
+#include "tuner/server/http/entity_tag.h"
 #include "tuner/server/http/http_message.h"
 #include "tuner/server/http/http_routes.h"
 #include "tuner/web/view/views.h"
@@ -86,7 +87,13 @@ std::string QueryText(const HttpCall& call, const char* key) {
   return given == call.query.end() ? "" : given->second;
 }
 
-HttpAnswer OverviewAnswer(const ViewCall& call) { return JsonAnswer(OverviewJson(SourceOf(call))); }
+HttpAnswer OverviewAnswer(const ViewCall& call) {
+  absl::StatusOr<view::OverviewTexts> texts = TextsOfOverview(SourceOf(call));
+  if (!texts.ok()) return ToAnswer(texts.status());
+  HttpAnswer answer{absl::OkStatus(), std::move(texts->json)};
+  answer.tag = EntityTag(texts->without_time);
+  return answer;
+}
 
 HttpAnswer StudyAnswer(const ViewCall& call) {
   const absl::StatusOr<StudyId> id = StudyIdOf(call.http);

@@ -330,9 +330,19 @@ std::string ToJson(const Overview& overview, Role role) {
   return json.Take();
 }
 
-}  // namespace
+// As it is while nothing happens: without what grows by itself.
+Overview WithoutTime(Overview overview) {
+  overview.now = {};
+  for (StudyRow& study : overview.studies) {
+    study.elapsed_s = 0;
+    study.remaining_s.reset();
+    study.slot_seconds = 0;
+    study.spent.reset();
+  }
+  return overview;
+}
 
-absl::StatusOr<std::string> OverviewJson(const Source& source) {
+absl::StatusOr<Overview> ReadOverview(const Source& source) {
   Overview overview;
   ESPALIER_RETURN_IF_ERROR(source.tuner.Read([&](const View& view) {
     overview.heading = HeadingOf(source);
@@ -351,7 +361,19 @@ absl::StatusOr<std::string> OverviewJson(const Source& source) {
     next = study->first;
     return false;
   }));
+  return overview;
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> OverviewJson(const Source& source) {
+  ESPALIER_ASSIGN_OR_RETURN(const Overview overview, ReadOverview(source));
   return ToJson(overview, source.role);
+}
+
+absl::StatusOr<OverviewTexts> TextsOfOverview(const Source& source) {
+  ESPALIER_ASSIGN_OR_RETURN(const Overview overview, ReadOverview(source));
+  return OverviewTexts{ToJson(overview, source.role), ToJson(WithoutTime(overview), source.role)};
 }
 
 }  // namespace espalier::view

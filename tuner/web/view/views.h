@@ -42,6 +42,13 @@ struct Source {
 // The pool, all studies by what is counted of them, and what needs a look.
 absl::StatusOr<std::string> OverviewJson(const Source& source);
 
+// The same, with a text that stays as it is until something else changes than what time does.
+struct OverviewTexts {
+  std::string json;
+  std::string without_time;
+};
+absl::StatusOr<OverviewTexts> TextsOfOverview(const Source& source);
+
 // What a study is: its definition, its parameters, its limits.
 absl::StatusOr<std::string> StudyJson(const Source& source, StudyId id);
 
