@@ -1,3 +1,5 @@
+#include "tuner/api/trial_output.h"
+
 #include <set>
 
 #include "absl/strings/str_cat.h"
@@ -46,8 +48,7 @@ absl::StatusOr<Places> PlacesOf(TrialId id, const View& view) {
 
 }  // namespace
 
-absl::StatusOr<v1::TrialOutput> GetTrialOutput(Tuner& tuner,
-                                               const v1::TrialOutputRequest& request) {
+absl::StatusOr<OutputText> ReadTrialOutput(Tuner& tuner, const v1::TrialOutputRequest& request) {
   const std::int64_t most = request.max_bytes() == 0 ? kMaxTrialOutput_bytes : request.max_bytes();
   if (most < 1 || most > kMaxTrialOutput_bytes) {
     return absl::InvalidArgumentError(absl::StrCat("max_bytes ", most, ": needs 1 to ",
@@ -87,8 +88,14 @@ absl::StatusOr<v1::TrialOutput> GetTrialOutput(Tuner& tuner,
   }
   if (!missing.empty()) absl::StrAppend(&text, "\n(more is ", missing, ")\n");
   if (std::ssize(text) > most) text.erase(0, text.size() - static_cast<std::size_t>(most));
+  return OutputText{std::move(text), trial->places.size() == 1 && missing.empty()};
+}
+
+absl::StatusOr<v1::TrialOutput> GetTrialOutput(Tuner& tuner,
+                                               const v1::TrialOutputRequest& request) {
+  ESPALIER_ASSIGN_OR_RETURN(OutputText read, ReadTrialOutput(tuner, request));
   v1::TrialOutput output;
-  output.set_text(text);
+  output.set_text(std::move(read.text));
   return output;
 }
 

@@ -216,7 +216,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def output(self, query):
         text = self.fixture.printed
         after = int(query.get("after", ["0"])[0])
-        self.reply(200, text[after:after + 262144], "text/plain; charset=utf-8", **{"X-Next": len(text), "X-Start": after})
+        self.reply(200, text[after:], "text/plain; charset=utf-8", **{"X-Next": len(text), "X-Start": after})
 
     def stream(self, query):
         world, events = self.fixture.world, queue.Queue()

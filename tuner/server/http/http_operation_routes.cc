@@ -13,8 +13,10 @@
 #include "base/check.h"
 #include "google/protobuf/descriptor.h"
 #include "tuner/api/operations.h"
+#include "tuner/api/trial_output.h"
 #include "tuner/server/http/http_message.h"
 #include "tuner/server/http/http_routes.h"
+#include "tuner/server/http/output_cursor.h"
 
 namespace espalier {
 
@@ -126,9 +128,16 @@ HttpAnswer ShowOutput(const HttpCall& call) {
     }
     request.set_rank(number);
   }
-  const auto output = api::GetTrialOutput(call.tuner, request);
+  absl::StatusOr<api::OutputText> output = api::ReadTrialOutput(call.tuner, request);
   if (!output.ok()) return ToAnswer(output.status());
-  return {absl::OkStatus(), output->text(), "text/plain; charset=utf-8"};
+  HttpAnswer answer{absl::OkStatus(), std::move(output->text), "text/plain; charset=utf-8"};
+  if (!output->grows_at_its_end) return answer;
+  const auto after = call.query.find("after");
+  const std::size_t start =
+      after == call.query.end() ? 0 : FindCursor(after->second, answer.body).value_or(0);
+  answer.headers = {{"X-Start", absl::StrCat(start)}, {"X-Next", CursorAfter(answer.body)}};
+  answer.body.erase(0, start);
+  return answer;
 }
 
 // Operations whose request is not what path and body say, or whose answer is no JSON.
@@ -147,7 +156,7 @@ QueryKeys QueryOf(std::string_view operation) {
   static const auto* const keys = new std::map<std::string_view, QueryKeys>{
       {api::OperationName<api::CreateStudy>(), {"exist_ok"}},
       {api::OperationName<api::GetStudy>(), {"active", "values"}},
-      {api::OperationName<api::GetTrialOutput>(), {"rank"}}};
+      {api::OperationName<api::GetTrialOutput>(), {"rank", "after"}}};
   const auto found = keys->find(operation);
   return found == keys->end() ? QueryKeys() : found->second;
 }

@@ -5,7 +5,7 @@ import {toLogin} from "../../store";
 
 const EACH_MS = 1000;
 const AFTER_ERROR_MS = 5000;
-/** A service that knows no offsets sends all each time: so much of it costs another second. */
+/** Where several machines print, all is sent each time: so much of it costs another second. */
 const WHOLE_A_SECOND = 1 << 16;
 /** So much is kept; the file on the machine has the rest. */
 export const MOST_KEPT = 1 << 20;
@@ -21,7 +21,8 @@ export interface Output {
 
 export class LogReader {
   output: Output = {text: "", skipped: 0, error: null, read: false};
-  private after: number | null = null;
+  /** A cursor of the service's. */
+  private after: string | null = null;
   private pause = EACH_MS;
   private decoder = new TextDecoder();
   private timer: number | undefined;
@@ -56,47 +57,45 @@ export class LogReader {
     this.timer = undefined;
     // Before the question: what an ended trial has printed is whole in the answer.
     const last = this.ended();
-    let more = false;
     try {
-      more = await this.ask();
+      await this.ask();
     } catch (error) {
       this.set({error: error instanceof Error ? error.message : String(error)});
     }
     if (this.stopped) return;
-    if (more) this.soon(0);
-    else if (!last || this.output.error !== null) this.soon(this.output.error === null ? this.pause : AFTER_ERROR_MS);
+    if (!last || this.output.error !== null) this.soon(this.output.error === null ? this.pause : AFTER_ERROR_MS);
   }
 
-  /** True where more is there already. */
-  private async ask(): Promise<boolean> {
-    const keys = [...(this.rank === null ? [] : [`rank=${this.rank}`]), ...(this.after === null ? [] : [`after=${this.after}`])];
+  /** For what has come since it was asked before. */
+  private async ask(): Promise<void> {
+    const keys = [...(this.rank === null ? [] : [`rank=${this.rank}`]), ...(this.after === null ? [] : [`after=${encodeURIComponent(this.after)}`])];
     const query = keys.length > 0 ? `?${keys.join("&")}` : "";
     const answer = await fetch(at(`/api/trials/${this.trial}/output${query}`), {cache: "no-store"});
     const body = await answer.arrayBuffer();
-    if (this.stopped) return false;
+    if (this.stopped) return;
     if (answer.status === 401) toLogin();
     if (!answer.ok) {
       this.set({error: errorOf(new TextDecoder().decode(body), answer.status)});
-      return false;
+      return;
     }
     const next = answer.headers.get("X-Next");
     if (next === null) {
+      this.after = null;
       const text = new TextDecoder().decode(body);
       this.pause = EACH_MS * (1 + text.length / WHOLE_A_SECOND);
-      this.set({text, error: null, read: true});
-      return false;
+      this.set({text, skipped: 0, error: null, read: true});
+      return;
     }
+    this.pause = EACH_MS;
     const start = Number(answer.headers.get("X-Start") ?? "0");
-    const goesOn = this.after !== null && start === this.after;
+    const goesOn = this.after !== null && start > 0;
     // A letter may have been cut in two.
     if (!goesOn) this.decoder = new TextDecoder();
     const text = this.decoder.decode(body, {stream: true});
     const all = goesOn ? this.output.text + text : text;
     const cut = Math.max(0, all.length - MOST_KEPT);
-    this.set({text: all.slice(cut), skipped: (goesOn ? this.output.skipped : start) + cut, error: null, read: true});
-    const grew = Number(next) > (this.after ?? 0);
-    this.after = Number(next);
-    return goesOn && grew;
+    this.set({text: all.slice(cut), skipped: (goesOn ? this.output.skipped : 0) + cut, error: null, read: true});
+    this.after = next;
   }
 
   private set(changes: Partial<Output>): void {
