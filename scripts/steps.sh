@@ -23,7 +23,7 @@ build_jobs() {
 # Millions of bytes, as all sizes here: what a preset's build takes when all of it is there; what a folder of .deps takes,
 # by its name without a version (venv: without CUDA); how much of that pip holds meanwhile as what it has downloaded.
 declare -A BUILD_MB=([ci]=1300 [asan]=4600 [release]=600 [fuzz]=500 [wheel]=700)
-declare -A DEPS_MB=([venv]=1400 [venv-cuda]=5000 [adaptdl]=45 [browser]=75 [frameworks]=740 [integrations]=240 [launchers]=80
+declare -A DEPS_MB=([venv]=1500 [venv-cuda]=5000 [adaptdl]=45 [browser]=75 [frameworks]=740 [integrations]=240 [launchers]=80
   [nni]=660 [notebook]=310 [optuna]=580 [peers]=620 [ray]=330 [release]=60 [sampler-peers]=400 [torch]=1900 [wheel]=40)
 DOWNLOADED_PERCENT=60
 

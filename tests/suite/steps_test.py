@@ -82,9 +82,9 @@ for package in "$@"; do echo "installed $package"; done
 """)
         done = self.run_bash("scripts/setup.sh", free_mb=2700)
         self.assertIn("error: .deps/venv needs 8000 MB in .deps, and 2700 MB are free there\n", done.stderr)
-        self.assertIn("ESPALIER_CUDA=off installs the set without CUDA instead, of 1400 MB.\n", done.stderr)
+        self.assertIn("ESPALIER_CUDA=off installs the set without CUDA instead, of 1500 MB.\n", done.stderr)
         done = self.run_bash("scripts/setup.sh", free_mb=2000, ESPALIER_CUDA="off")
-        self.assertIn("error: .deps/venv needs 2240 MB in .deps", done.stderr)
+        self.assertIn("error: .deps/venv needs 2400 MB in .deps", done.stderr)
         self.assertNotIn("ESPALIER_CUDA", done.stderr)
 
     def test_packages_are_counted_as_apt_says_and_nothing_is_removed_before_there_is_room(self):

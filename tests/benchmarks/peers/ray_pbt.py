@@ -12,13 +12,12 @@ import tempfile
 import time
 
 
-def main(members, slots, epochs, steps, reuse):
+def main(folder, members, slots, epochs, steps, reuse):
     os.environ.setdefault("RAY_AIR_NEW_OUTPUT", "0")
     import ray
     from ray import tune
     from ray.tune.schedulers import PopulationBasedTraining
     here = os.path.dirname(os.path.abspath(__file__))
-    folder = tempfile.mkdtemp()
     log = os.path.join(folder, "epochs")
 
     class Member(tune.Trainable):
@@ -84,9 +83,11 @@ def main(members, slots, epochs, steps, reuse):
             pauses.append(float(at) - last_end[trial])
     best = min(trial.last_result["loss"] for trial in analysis.trials)
     exploits = scheduler._num_perturbations
+    ray.shutdown()
     print(json.dumps({"pauses_s": sorted(pauses), "exploits": exploits, "wall_s": wall_s, "best": best,
                       "pause_p50_s": statistics.median(pauses) if pauses else None}))
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:5]), sys.argv[5] == "reuse")
+    with tempfile.TemporaryDirectory(prefix="espalier-ray-pbt-", ignore_cleanup_errors=True) as storage:
+        main(storage, *map(int, sys.argv[1:5]), sys.argv[5] == "reuse")

@@ -18,13 +18,12 @@ STEPS_A_RESULT = 20
 RESULTS_A_SIZE = 10
 
 
-def main():
+def main(folder):
     os.environ.setdefault("RAY_AIR_NEW_OUTPUT", "0")
     import ray
     from ray import tune
     from ray.tune.schedulers import FIFOScheduler, ResourceChangingScheduler
     sys.path.insert(0, os.path.dirname(__file__))
-    folder = tempfile.mkdtemp()
 
     class Training(tune.Trainable):
         def setup(self, config):
@@ -81,4 +80,5 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    with tempfile.TemporaryDirectory(prefix="espalier-ray-resize-", ignore_cleanup_errors=True) as storage:
+        main(storage)
