@@ -88,12 +88,12 @@ TEST(OptunaDistribution, ReadsChoicesOfAnyDepth) {
     std::string object;
     for (int i = 0; i < depth; ++i) object += "{\"k\":";
     object += "1" + std::string(n, '}');
-    const OptunaDistribution deep = Parse(Choices("[" + list + ", " + object + ", 1]"));
+    const OptunaDistribution deep = Parse(Choices(absl::StrCat("[", list, ", ", object, ", 1]")));
     ASSERT_EQ(deep.choices.size(), 3u);
     EXPECT_TRUE(deep.choices[0] == list);
     EXPECT_TRUE(deep.choices[1] == object);
     EXPECT_TRUE(OptunaValue(deep, 0) == ParameterValue(list));
-    EXPECT_NE(deep.kind, Parse(Choices("[[" + list + "], " + object + ", 1]")).kind);
+    EXPECT_NE(deep.kind, Parse(Choices(absl::StrCat("[[", list, "], ", object, ", 1]"))).kind);
     EXPECT_TRUE(CheckPythonJson(object).ok());
   }
 }
