@@ -45,7 +45,7 @@ TEST(EntityTag, WhatTheClientHasIsNotSentAgain) {
   ASSERT_EQ(
       client.Post("/api/studies", R"({"name": "s", "ask_and_tell": true})", "application/json")
           ->status,
-      200);
+      201);
   const auto changed = client.Get("/api/view/overview", {{"If-None-Match", before}});
   EXPECT_EQ(changed->status, 200) << "there is a study now";
 }
