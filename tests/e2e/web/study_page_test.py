@@ -415,6 +415,15 @@ class Actions(StudyTest):
         self.wait_for(lambda: 'The trial was not enqueued: parameter "layers": 5 is not in the space' in self.one(".undo-bar").text, "the refusal")
         self.assertTrue(self.all("dialog"), "the other form is still open")
 
+    def test_a_trial_whose_slots_were_taken_may_have_been_deleted(self):
+        world = World()
+        grown = next(one for one in world.decisions if one["kind"] == "grow" and one["study_id"] == 1)
+        grown["figures"]["from"][0].update(trial=None, study_id=None)
+        self.serve(world)
+        self.open("/ui/studies/1?tab=decisions", "● live", "a trial that has been deleted (")
+        self.open(f"/ui/studies/1?why={grown['trial_id']}@{grown['at']:.1f}", "a trial that has been deleted (")
+        self.assertEqual(self.all("a[href*=null]"), [])
+
     def test_studies_that_draw_for_the_pool_take_no_trials(self):
         self.open_study()
         self.assertEqual([button.text for button in self.all(".study-actions button")], ["Stop"])
