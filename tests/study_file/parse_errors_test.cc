@@ -164,6 +164,12 @@ TEST(ParseStudyErrors, RefuseWrongPriors) {
        "\"like\": needs \"trials\" to be a list of 1 to 100"},
       {R"("like": {"study": "a", "ended": 1, "within": 1, "trials": [{"score": 2, "parameters": {}}]})",
        "\"like.trials[0].score\": needs a score from -5 to 1, got 2"},
+      {R"("like": {"study": "a", "ended": 1, "within": 1, "trials": [
+           {"score": 1, "other_scores": [], "parameters": {}}]})",
+       "\"like.trials[0].other_scores\": needs a list of the scores of further objectives, got []"},
+      {R"("like": {"study": "a", "ended": 1, "within": 1, "trials": [
+           {"score": 1, "other_scores": [0, 2], "parameters": {}}]})",
+       "\"like.trials[0].other_scores\": needs scores from -5 to 1, got 2"},
       {R"("prior": [1])", "\"prior\": needs an object like {\"lr\": 0.001}, got [1]"},
       {R"("prior": {"x": null})", "\"prior.x\": "},
       {R"("prior": {"x": {"confidence": 0.5}})", "\"prior.x\": needs a value, or {\"value\""},

@@ -419,6 +419,10 @@ TEST(WriteStudy, AStudyLikeAnotherIsReadBackWithItsTrials) {
   EXPECT_THAT(WriteStudy(spec), HasSubstr(R"("parameters":{"lr":0.30000000000000004})"));
   EXPECT_EQ(*ParseStudy(WriteStudy(spec), "x", "/"), spec);
   EXPECT_EQ(ParseStudy(WriteStudy(spec), "x", "/")->like.trials.front().score, 1.0 / 11);
+  for (ScoredTrial& trial : spec.like.trials) trial.other_scores = {0.1 + 0.2, -5};
+  spec = *WithWording(spec, "x");
+  EXPECT_THAT(WriteStudy(spec), HasSubstr(R"("other_scores":[0.30000000000000004,-5.0])"));
+  EXPECT_EQ(*ParseStudy(WriteStudy(spec), "x", "/"), spec);
 }
 
 TEST(DifferencesOf, TakesOneForTrueInOptionsOfPlugins) {

@@ -27,12 +27,32 @@ absl::Status HasAll(const KeyValue& value, const std::array<std::string_view, kK
   return absl::OkStatus();
 }
 
+// Of the second objective and of further ones.
+absl::Status ReadOtherScores(const KeyValue& value, std::vector<double>& scores) {
+  const Json& list = value.json().at("other_scores");
+  const std::string place = absl::StrCat(std::string(value.key()), ".other_scores");
+  if (!list.is_array() || list.empty()) {
+    return KeyValue(value.file(), place, list).Needs("a list of the scores of further objectives");
+  }
+  for (const Json& score : list) {
+    ESPALIER_RETURN_IF_ERROR(KeyValue(value.file(), place, score)
+                                 .Range("scores", kLeastScore, 1, scores.emplace_back()));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<ScoredTrial> ReadScoredTrial(const KeyValue& value) {
-  ESPALIER_RETURN_IF_ERROR(HasAll<2>(value, {"score", "parameters"}));
+  const bool several = value.json().is_object() && value.json().contains("other_scores");
+  if (several) {
+    ESPALIER_RETURN_IF_ERROR(HasAll<3>(value, {"score", "other_scores", "parameters"}));
+  } else {
+    ESPALIER_RETURN_IF_ERROR(HasAll<2>(value, {"score", "parameters"}));
+  }
   ScoredTrial trial;
   const std::string place = absl::StrCat(std::string(value.key()), ".score");
   ESPALIER_RETURN_IF_ERROR(KeyValue(value.file(), place, value.json().at("score"))
                                .Range("a score", kLeastScore, 1, trial.score));
+  if (several) ESPALIER_RETURN_IF_ERROR(ReadOtherScores(value, trial.other_scores));
   absl::StatusOr<Parameters> parameters = ParametersFromJson(value.json().at("parameters").dump());
   if (!parameters.ok()) return value.Bad(std::string(parameters.status().message()));
   trial.parameters = *std::move(parameters);
@@ -73,9 +93,11 @@ Json LikeJson(const StudySpec& spec) {
   if (like.study.empty()) return {};
   if (like.trials.empty()) return like.study;
   Json trials = Json::array();
-  for (const auto& [parameters, score] : like.trials) {
-    trials.push_back(
-        {{"score", score}, {"parameters", ParseJson<Json>(ToJson(parameters), kMaxRecordDepth)}});
+  for (const auto& [parameters, score, other_scores] : like.trials) {
+    Json trial = {{"score", score},
+                  {"parameters", ParseJson<Json>(ToJson(parameters), kMaxRecordDepth)}};
+    if (!other_scores.empty()) trial["other_scores"] = other_scores;
+    trials.push_back(std::move(trial));
   }
   return {{"study", like.study},
           {"ended", like.ended},

@@ -137,6 +137,88 @@ TEST(Before, LeavesWhereAllTrialsFail) {
   }
 }
 
+// Two objectives whose front is where y is 0.8, whatever x.
+struct LikeOneOfTwo {
+  LikeOneOfTwo() : study{.space = *SearchSpace::FromJson(kSides)} {
+    study.before = Elsewhere(study.space, 60, [](const Parameters& p) { return Off(p); });
+    for (ScoredTrial& trial : study.before) {
+      const auto [first, second] = ValuesOf(trial.parameters);
+      trial.score = 1 - 2 * first;
+      trial.other_scores = {1 - 2 * second};
+    }
+  }
+
+  static double Off(const Parameters& p) { return std::abs(Number(p, "y") - 0.8); }
+  static std::pair<double, double> ValuesOf(const Parameters& p) {
+    return {Number(p, "x") + Off(p), 1 - Number(p, "x") + Off(p)};
+  }
+  Parameters Ask(const Sampler& sampler) const {
+    const auto number = static_cast<std::int64_t>(study.tried.size());
+    const std::vector<Direction> others = {Direction::kMinimize};
+    Random random(MixSeed(3, static_cast<std::uint64_t>(number)));
+    return *sampler.Suggest({.space = study.space,
+                             .direction = Direction::kMinimize,
+                             .ended = study.ended,
+                             .running = study.running,
+                             .trial_number = number,
+                             .other_directions = others,
+                             .study_seed = 7,
+                             .before = study.before},
+                            random);
+  }
+  void End(Parameters parameters, bool fails = false) {
+    const auto [first, second] = ValuesOf(parameters);
+    values.push_back(second);
+    study.End(std::move(parameters), fails ? std::nan("") : first);
+    study.ended.back().other_values = std::span(&values.back(), 1);
+  }
+
+  StudyLike study;
+  std::deque<double> values{};
+};
+
+TEST(Before, MovesFirstSuggestionsToTheFrontOfTheOtherStudy) {
+  for (const char* name : {"tpe", "gp", "nsga2", "nsga3", "auto"}) {
+    const auto sampler = Made(name);
+    LikeOneOfTwo two;
+    double off = 0;
+    double least = 1;
+    double most = 0;
+    for (int i = 0; i < 8; ++i) {
+      Parameters next = two.Ask(*sampler);
+      EXPECT_EQ(two.Ask(*Made(name)), next) << name;
+      if (i % 2 == 0) off += LikeOneOfTwo::Off(next) / 4;  // others of nsga2's are drawn
+      least = std::min(least, Number(next, "x"));
+      most = std::max(most, Number(next, "x"));
+      two.End(std::move(next));
+    }
+    EXPECT_LT(off, 0.17) << name << ": at random 0.34 is to be expected";
+    EXPECT_GT(most - least, 0.3) << name << ": along the front";
+  }
+}
+
+TEST(Before, OfSeveralObjectivesTellsRunningTrialsApartAndLeavesWhereAllFail) {
+  for (const char* name : {"tpe", "gp"}) {
+    const auto sampler = Made(name);
+    LikeOneOfTwo two;
+    for (int i = 0; i < 4; ++i) two.study.Start(two.Ask(*sampler));
+    for (std::size_t i = 1; i < two.study.tried.size(); ++i) {
+      EXPECT_GT(FarFrom(two.study.tried[0], Number(two.study.tried[i], "x"),
+                        Number(two.study.tried[i], "y")),
+                1e-3)
+          << name;
+    }
+    LikeOneOfTwo failing;
+    double farthest = 0;
+    for (int i = 0; i < 30; ++i) {
+      Parameters next = failing.Ask(*sampler);
+      farthest = std::max(farthest, LikeOneOfTwo::Off(next));
+      failing.End(std::move(next), true);
+    }
+    EXPECT_GT(farthest, 0.2) << name;
+  }
+}
+
 double BestAfter(const std::string& name, StudyLike study, int trials) {
   const auto sampler = Made(name);
   double best = 2;
@@ -218,7 +300,7 @@ TEST(Before, IsNothingToSamplersThatDoNotTakeIt) {
     if (sampler->takes_like()) ++take;
     EXPECT_EQ(with.Ask(*sampler) == without.Ask(*sampler), !sampler->takes_like()) << name;
   }
-  EXPECT_GE(take, 3);
+  EXPECT_GE(take, 5);
   EXPECT_EQ(SamplersThat(&Sampler::takes_like).substr(0, 5), "\"tpe\"");
 }
 

@@ -176,9 +176,93 @@ TEST_F(Like, RefusesWhatTellsNothing) {
   EXPECT_EQ(WhyNot(), "\"like\": there is no study \"othr\"");
   spec_.like.study = "other";
   state_.studies.at(StudyId(1)).spec.directions = {Direction::kMinimize, Direction::kMinimize};
-  EXPECT_THAT(WhyNot(), StartsWith("\"like\": study \"other\" has 2 directions"));
+  EXPECT_EQ(WhyNot(), "\"like\": study \"other\" has 2 directions, and this one 1 direction");
   state_.studies.at(StudyId(1)).spec.has_metric = false;
   EXPECT_EQ(WhyNot(), "\"like\": study \"other\" has no metric");
+}
+
+// Both have two objectives: the first is minimized, the second maximized.
+class LikeOfTwo : public Like {
+ protected:
+  LikeOfTwo() : Like(OfTwo("other", kOther)) {
+    spec_ = OfTwo("new", kNew);
+    spec_.like.study = "other";
+  }
+  static StudySpec OfTwo(const std::string& name, const std::string& space) {
+    StudySpec spec = SpecOf(name, space);
+    spec.directions = {Direction::kMinimize, Direction::kMaximize};
+    spec.metric = "loss";
+    spec.other_metrics = {"speed"};
+    return spec;
+  }
+  void Add(double lr, TrialState end, std::optional<double> value, std::vector<double> others,
+           std::int64_t step = 0) {
+    Like::Add(At(lr), TrialState::kRunning, value, step);
+    state_.trials.at(TrialId(trials_)).other_values = std::move(others);
+    state_.Apply(TrialStateChanged{TrialId(trials_), end, {}, "", value});
+  }
+};
+
+TEST_F(LikeOfTwo, RanksTrialsByTheirFrontsAndScoresEachObjective) {
+  Add(0.1, TrialState::kComplete, 3, {3});   // dominated by the next
+  Add(0.2, TrialState::kComplete, 2, {4});   // between the ends of the front
+  Add(0.3, TrialState::kComplete, 1, {1});   // an end
+  Add(0.4, TrialState::kComplete, 4, {5});   // the other end
+  Add(0.5, TrialState::kComplete, 9, {0});   // dominated by all
+  Add(0.6, TrialState::kPruned, 0, {9}, 4);  // dominates all
+  Add(0.7, TrialState::kPruned, 8, {0}, 6);
+  Add(0.8, TrialState::kPruned, 7, {1}, 6);  // dominates the one before
+  Add(0.9, TrialState::kComplete, 0, {});    // has not told all
+  Add(1.0, TrialState::kFail, std::nullopt, {});
+  const auto like = TrialsLike(state_, spec_);
+  ASSERT_TRUE(like.ok()) << like.status();
+  std::vector<double> order;
+  for (const ScoredTrial& trial : like->trials) {
+    order.push_back(std::get<double>(*Find(trial.parameters, "lr")));
+    ASSERT_EQ(trial.other_scores.size(), 1U);
+  }
+  EXPECT_THAT(std::vector(order.begin(), order.begin() + 2),
+              ::testing::UnorderedElementsAre(0.3, 0.4));
+  EXPECT_THAT(std::vector(order.begin() + 2, order.end()),
+              ::testing::ElementsAre(0.2, 0.1, 0.5, 0.8, 0.7, 0.6, 0.9, 1.0));
+  const ScoredTrial& middle = like->trials[2];
+  EXPECT_DOUBLE_EQ(middle.score, 0.5) << "of 1, the best, and 3, the median";
+  EXPECT_DOUBLE_EQ(middle.other_scores[0], 0.5) << "of 5 and 3";
+  const ScoredTrial& pruned = like->trials[7];
+  EXPECT_EQ(pruned.score, 0) << "no better than the median";
+  EXPECT_EQ(pruned.other_scores[0], 0);
+  EXPECT_LE(like->trials[8].score, -1);
+  EXPECT_LE(like->trials[8].other_scores[0], -1);
+  for (const char* sampler : {"tpe", "gp", "nsga2", "nsga3", "auto"}) {
+    spec_.like = *like;
+    spec_.sampler = {sampler, {}};
+    spec_.pruner = {"none", {}};
+    EXPECT_TRUE(Validate(spec_).ok()) << sampler << ": " << Validate(spec_);
+  }
+}
+
+TEST_F(LikeOfTwo, RefusesWhatTellsOfOtherObjectives) {
+  Add(0.1, TrialState::kComplete, 3, {3});
+  StudySpec& other = state_.studies.at(StudyId(1)).spec;
+  other.directions[1] = Direction::kMinimize;
+  EXPECT_EQ(WhyNot(),
+            "\"like\": study \"other\" is to minimize, and this one to maximize of objective 2");
+  other.directions[1] = Direction::kMaximize;
+  other.metric = "speed";
+  other.other_metrics = {"loss"};
+  EXPECT_EQ(
+      WhyNot(),
+      "\"like\": metric \"loss\" is not objective 1 of study \"other\", where they are speed, "
+      "loss: give metrics in the same order");
+  other.metric = "cost";
+  other.other_metrics = {"throughput"};
+  EXPECT_EQ(WhyNot(), "") << "others may be called otherwise";
+  spec_.like = *TrialsLike(state_, spec_);
+  spec_.like.trials[0].other_scores = {};
+  EXPECT_EQ(Validate(spec_).message(),
+            "\"like\": trials[0]: needs a score for each of 2 directions, got 1");
+  spec_.like.trials[0].other_scores = {1.5};
+  EXPECT_EQ(Validate(spec_).message(), "\"like\": trials[0]: needs a score from -5 to 1, got 1.5");
 }
 
 std::string WhyNotLike(std::vector<ScoredTrial> trials, const std::string& sampler = "tpe") {
@@ -203,7 +287,7 @@ TEST(ValidateLike, HoldsTrialsToTheSearchSpace) {
 }
 
 TEST(ValidateLike, NamesTheSamplersThatCanLearnFromIt) {
-  for (const char* takes : {"tpe", "gp", "cmaes"}) {
+  for (const char* takes : {"tpe", "gp", "cmaes", "nsga2"}) {
     EXPECT_EQ(WhyNotLike({{{{"lr", 0.5}}, 0.5}}, takes), "") << takes;
   }
   EXPECT_EQ(WhyNotLike({}, "random")
@@ -216,13 +300,8 @@ TEST(ValidateLike, NamesTheSamplersThatCanLearnFromIt) {
                  "the sampler \"cmaes\" can learn nothing: give "));
 }
 
-TEST(ValidateLike, RefusesStudiesWithoutOneDirection) {
+TEST(ValidateLike, RefusesStudiesWithoutAMetric) {
   StudySpec spec = SpecOf("new", kNew);
-  spec.like.study = "other";
-  spec.directions = {Direction::kMinimize, Direction::kMaximize};
-  spec.other_metrics = {"b"};
-  EXPECT_EQ(Validate(spec).message(), "\"like\": goes by one direction, and there are 2");
-  spec = SpecOf("new", kNew);
   spec.like.study = "other";
   spec.has_metric = false;
   EXPECT_EQ(Validate(spec).message(), "\"like\": goes by a metric, and the study has none");

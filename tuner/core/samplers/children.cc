@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "search_spaces/unit_interval.h"
+#include "tuner/core/samplers/before.h"
 #include "tuner/core/samplers/configurations.h"
 
 namespace espalier::samplers {
@@ -177,6 +178,15 @@ bool Repeats(const SamplerInput& input, const Parameters& child) {
                      [&](const Observation& trial) { return is_child(trial.parameters); });
 }
 
+// Of the first generation every other trial is one of another study's, the best first, as far as
+// there are any (Friedrich and Wagner 2015, "Seeding the Initial Population of Multi-Objective
+// Evolutionary Algorithms"); the others are drawn, so that the population is not all alike.
+std::optional<Parameters> SeedOf(const SamplerInput& input) {
+  const auto number = static_cast<std::size_t>(input.trial_number);
+  if (number % 2 != 0 || number / 2 >= input.before.size()) return std::nullopt;
+  return CompletedBefore(input)[number / 2];
+}
+
 class GeneticSampler final : public Sampler {
  public:
   GeneticSampler(const Breeding& breeding, Select select, std::function<double(std::size_t)> work,
@@ -189,6 +199,7 @@ class GeneticSampler final : public Sampler {
   bool learns() const override { return true; }
   bool takes_objectives() const override { return true; }
   bool takes_constraints() const override { return true; }
+  bool takes_like() const override { return true; }
 
   absl::Status FitsObjectives(std::size_t objectives) const override {
     if (objectives_ == 0 || objectives == objectives_) return absl::OkStatus();
@@ -210,7 +221,10 @@ class GeneticSampler final : public Sampler {
     if (tried.Exhausted()) return std::nullopt;
     const Population parents = ParentsOf(input, breeding_.population_size, select_);
     if (parents.empty() || input.space.dimensions().empty()) {
-      return tried.DrawNew(random);
+      const std::optional<Parameters> seed = SeedOf(input);
+      const bool is_new =
+          seed && (tried.numbered() ? !tried.Contains(*seed) : !Repeats(input, *seed));
+      return is_new ? seed : tried.DrawNew(random);
     }
     Parameters child;
     for (int attempt = 0; attempt < kMostChildren; ++attempt) {

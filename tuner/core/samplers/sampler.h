@@ -49,8 +49,8 @@ struct SamplerInput {
   // The same for all trials of a study: of what they have in common, such as the order of a
   // sequence.
   std::uint64_t study_seed = 0;
-  // Trials of another study that is expected to be like this one, the best first. Parameters of the
-  // space that they lack may have any values. For one objective alone.
+  // Trials of another study that is expected to be like this one, and has as many objectives: the
+  // best first. Parameters of the space that they lack may have any values.
   std::span<const ScoredTrial> before{};
   // Whether any of `ended` tells of constraints, where the caller knows.
   std::optional<bool> tells_of_constraints{};

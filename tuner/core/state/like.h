@@ -21,6 +21,8 @@ struct ScoredTrial {
   // complete ones, below what is worse than that, in the same unit and drawn together as by a
   // logarithm. Values of two studies are never compared.
   double score = 0;
+  // Likewise of the second objective and of further ones.
+  std::vector<double> other_scores{};
 
   friend bool operator==(const ScoredTrial&, const ScoredTrial&) = default;
 };

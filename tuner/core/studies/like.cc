@@ -73,25 +73,76 @@ constexpr double kWithoutValue = 3;
 
 struct Placed {
   Standing standing;
-  double loss;  // NaN: none that is finite
+  std::vector<double> losses;  // by objective; NaN: none that is finite
   std::int64_t number;
   ScoredTrial trial;
 };
 
-double LossOf(const Trial& trial, Direction direction) {
-  const double value = trial.value.value_or(std::nan(""));
-  if (trial.state == TrialState::kFail || !std::isfinite(value)) return std::nan("");
-  return direction == Direction::kMinimize ? value : -value;
+bool LacksOne(const std::vector<double>& losses) {
+  return std::ranges::any_of(losses, [](double loss) { return std::isnan(loss); });
 }
 
-Standing StandingOf(const Trial& trial, double loss) {
+std::vector<double> LossesOf(const Trial& trial, const std::vector<Direction>& directions) {
+  std::vector<double> losses(directions.size(), std::nan(""));
+  if (trial.state == TrialState::kFail) return losses;
+  for (std::size_t k = 0; k < losses.size(); ++k) {
+    double value = std::nan("");
+    if (k == 0) {
+      value = trial.value.value_or(value);
+    } else if (k <= trial.other_values.size()) {
+      value = trial.other_values[k - 1];
+    }
+    if (!std::isfinite(value)) continue;
+    losses[k] = directions[k] == Direction::kMinimize ? value : -value;
+  }
+  return losses;
+}
+
+// With several objectives those of one kind, and pruned ones that came equally far, are ranked by
+// their fronts.
+Standing StandingOf(const Trial& trial, const std::vector<double>& losses) {
   const bool pruned = trial.state == TrialState::kPruned;
-  if (std::isnan(loss) && !pruned) return {kWithoutValue, 0, 0};
+  if (LacksOne(losses) && !pruned) return {kWithoutValue, 0, 0};
   const double violation = Violation(*trial.constraints);
   if (violation > 0) return {kBroken, violation, 0};
-  if (!pruned) return {kComplete, loss, 0};
+  const bool one = losses.size() == 1;
+  if (!pruned) return {kComplete, one ? losses.front() : 0, 0};
   const auto came = static_cast<double>(trial.values.empty() ? 0 : trial.values.back().step);
-  return {kPruned, -came, std::isnan(loss) ? std::numeric_limits<double>::infinity() : loss};
+  if (LacksOne(losses)) return {kPruned, -came, std::numeric_limits<double>::infinity()};
+  return {kPruned, -came, one ? losses.front() : 0};
+}
+
+// The places of these among one another: front after front, and in each those that are least
+// crowded first (Deb et al. 2002, section III). By trial.
+std::vector<double> PlacesByFronts(const Losses& losses) {
+  const std::vector<std::size_t> fronts = FrontNumbers(losses);
+  std::vector<std::vector<std::size_t>> rows_of;
+  for (std::size_t row = 0; row < fronts.size(); ++row) {
+    if (fronts[row] >= rows_of.size()) rows_of.resize(fronts[row] + 1);
+    rows_of[fronts[row]].push_back(row);
+  }
+  std::vector<double> places(losses.size());
+  double place = 0;
+  for (const std::vector<std::size_t>& rows : rows_of) {
+    Losses front(losses.objectives());
+    for (const std::size_t row : rows) front.Add(losses[row]);
+    for (const std::size_t i : LeastCrowded(front, rows.size())) places[rows[i]] = place++;
+  }
+  return places;
+}
+
+// Ranks trials of several objectives, which is done among all of a kind.
+void RankByFronts(std::vector<Placed>& placed, double kind, std::size_t part) {
+  std::vector<Placed*> of_kind;
+  Losses losses(placed.front().losses.size());
+  for (Placed& one : placed) {
+    if (one.standing.front() != kind || LacksOne(one.losses)) continue;
+    of_kind.push_back(&one);
+    losses.Add(one.losses);
+  }
+  if (of_kind.empty()) return;
+  const std::vector<double> places = PlacesByFronts(losses);
+  for (std::size_t i = 0; i < places.size(); ++i) of_kind[i]->standing[part] = places[i];
 }
 
 // Scores of losses, by the losses of complete trials, ascending.
@@ -118,22 +169,40 @@ class Scores {
   double median_;
 };
 
-// The best first, with their scores. Requires a complete one.
-void Score(std::vector<Placed>& placed) {
-  std::sort(placed.begin(), placed.end(), [](const Placed& a, const Placed& b) {
-    return std::tie(a.standing, a.number) < std::tie(b.standing, b.number);
-  });
+// By one of the objectives.
+void ScoreBy(std::size_t objective, std::vector<Placed>& placed) {
   std::vector<double> losses;
   for (const Placed& one : placed) {
-    if (one.standing.front() == kComplete) losses.push_back(one.loss);
+    if (one.standing.front() == kComplete) losses.push_back(one.losses[objective]);
   }
+  std::sort(losses.begin(), losses.end());
   const Scores scores(losses);
   const double worst = std::min(-1.0, scores.Of(losses.back()));
   for (Placed& one : placed) {
     const double kind = one.standing.front();
-    const double score = std::isnan(one.loss) ? worst : scores.Of(one.loss);
-    one.trial.score = kind == kComplete ? score : kind == kPruned ? std::min(score, 0.0) : worst;
+    const double loss = one.losses[objective];
+    double score = std::isnan(loss) ? worst : scores.Of(loss);
+    if (kind == kPruned) score = std::min(score, 0.0);
+    if (kind == kBroken || kind == kWithoutValue) score = worst;
+    if (objective == 0) {
+      one.trial.score = score;
+    } else {
+      one.trial.other_scores.push_back(score);
+    }
   }
+}
+
+// The best first, with their scores. Requires a complete one.
+void Score(std::vector<Placed>& placed) {
+  const std::size_t objectives = placed.front().losses.size();
+  if (objectives > 1) {
+    RankByFronts(placed, kComplete, 1);
+    RankByFronts(placed, kPruned, 2);
+  }
+  std::sort(placed.begin(), placed.end(), [](const Placed& a, const Placed& b) {
+    return std::tie(a.standing, a.number) < std::tie(b.standing, b.number);
+  });
+  for (std::size_t k = 0; k < objectives; ++k) ScoreBy(k, placed);
 }
 
 // The best half of so many, and of the others some of all ranks.
@@ -160,16 +229,42 @@ std::vector<ScoredTrial> Taken(const std::vector<Placed>& placed) {
   return taken.size() <= most ? taken : Some(placed, most);
 }
 
+std::string Objectives(const StudySpec& spec) {
+  const std::size_t count = spec.directions.size();
+  return absl::StrCat(count, count == 1 ? " direction" : " directions");
+}
+
+// Of several objectives that the pool's trials report; else none.
+std::vector<std::string> MetricsOf(const StudySpec& spec) {
+  if (spec.other_metrics.empty()) return {};
+  std::vector<std::string> metrics = {spec.metric};
+  metrics.insert(metrics.end(), spec.other_metrics.begin(), spec.other_metrics.end());
+  return metrics;
+}
+
 // By what both studies are.
 absl::Status CheckAlike(const StudySpec& spec, const StudySpec& other) {
   if (!other.has_metric) return Refuse("study \"", other.name, "\" has no metric");
-  if (other.directions.size() > 1) {
-    return Refuse("study \"", other.name, "\" has ", other.directions.size(),
-                  " directions, and its trials have no order in one");
+  if (other.directions.size() != spec.directions.size()) {
+    return Refuse("study \"", other.name, "\" has ", Objectives(other), ", and this one ",
+                  Objectives(spec));
   }
-  if (other.direction() != spec.direction()) {
-    return Refuse("study \"", other.name, "\" is to ", std::string(ToString(other.direction())),
-                  ", and this one to ", std::string(ToString(spec.direction())));
+  for (std::size_t k = 0; k < spec.directions.size(); ++k) {
+    const Direction there = other.directions[k];
+    if (there == spec.directions[k]) continue;
+    const std::string which =
+        spec.directions.size() > 1 ? absl::StrCat(" of objective ", k + 1) : "";
+    return Refuse("study \"", other.name, "\" is to ", std::string(ToString(there)),
+                  ", and this one to ", std::string(ToString(spec.directions[k])), which);
+  }
+  // Values are of what stands at their place: a metric that stands elsewhere is another one.
+  const std::vector<std::string> here = MetricsOf(spec);
+  const std::vector<std::string> there = MetricsOf(other);
+  for (std::size_t k = 0; k < std::min(here.size(), there.size()); ++k) {
+    if (here[k] == there[k] || std::ranges::find(there, here[k]) == there.end()) continue;
+    return Refuse("metric \"", here[k], "\" is not objective ", k + 1, " of study \"", other.name,
+                  "\", where they are ", absl::StrJoin(there, ", "),
+                  ": give metrics in the same order");
   }
   return absl::OkStatus();
 }
@@ -216,15 +311,15 @@ absl::StatusOr<LikeStudy> TrialsLike(const TunerState& state, const StudySpec& s
     // What a clone came to is due to its parents, too: it tells little of its own parameters.
     if (!Ended(trial.state) || trial.lineage->cloned()) return;
     ++like.ended;
-    const double loss = LossOf(trial, spec.direction());
-    const Standing standing = StandingOf(trial, loss);
+    std::vector<double> losses = LossesOf(trial, spec.directions);
+    const Standing standing = StandingOf(trial, losses);
     complete = complete || standing.front() == kComplete;
     const Parameters& parameters =
         other->spec.by_clients() ? *suggested.Of(trial, *other) : trial.parameters;
     std::optional<Parameters> within = Within(space, may_share, parameters);
     if (!within) return;
     complete_within = complete_within || standing.front() == kComplete;
-    placed.push_back({standing, loss, trial.number, {*std::move(within), 0}});
+    placed.push_back({standing, std::move(losses), trial.number, {*std::move(within), 0}});
   });
   if (!complete) {
     return Refuse("study \"", like.study, "\" has no complete trial with a value to learn from");
@@ -248,9 +343,6 @@ absl::Status ValidateLike(const StudySpec& spec, const Sampler& sampler) {
                   SamplersThat(&Sampler::takes_like));
   }
   if (!spec.has_metric) return Refuse("goes by a metric, and the study has none");
-  if (spec.directions.size() > 1) {
-    return Refuse("goes by one direction, and there are ", spec.directions.size());
-  }
   if (like.trials.empty()) return absl::OkStatus();
   if (like.trials.size() > kMaxTrialsTaken) {
     return Refuse("at most ", kMaxTrialsTaken, " trials, got ", like.trials.size());
@@ -258,8 +350,14 @@ absl::Status ValidateLike(const StudySpec& spec, const Sampler& sampler) {
   for (std::size_t i = 0; i < like.trials.size(); ++i) {
     const absl::Status within = spec.space.ValidateSome(like.trials[i].parameters);
     if (!within.ok()) return Refuse("trials[", i, "]: ", std::string(within.message()));
-    const double score = like.trials[i].score;
-    if (!(score >= kLeastScore && score <= 1)) {
+    std::vector<double> scores = like.trials[i].other_scores;
+    if (scores.size() + 1 != spec.directions.size()) {
+      return Refuse("trials[", i, "]: needs a score for each of ", Objectives(spec), ", got ",
+                    scores.size() + 1);
+    }
+    scores.push_back(like.trials[i].score);
+    for (const double score : scores) {
+      if (score >= kLeastScore && score <= 1) continue;
       return Refuse("trials[", i, "]: needs a score from ", kLeastScore, " to 1, got ", score);
     }
   }

@@ -17,13 +17,18 @@ std::optional<BeforeTrials> BeforeTrialsOf(const SamplerInput& input, const GpSp
   const std::vector<Parameters> completed = CompletedBefore(input);
   const auto n = static_cast<Eigen::Index>(completed.size());
   before.points.resize(n, space.axes());
-  before.values.resize(n);
+  before.values.resize(n, static_cast<Eigen::Index>(input.objectives()));
   for (Eigen::Index i = 0; i < n; ++i) {
     const auto trial = static_cast<std::size_t>(i);
     before.points.row(i) = *space.PlaceOf(completed[trial]);
-    before.values[i] = input.before[trial].score;
+    before.values(i, 0) = input.before[trial].score;
+    for (Eigen::Index k = 1; k < before.values.cols(); ++k) {
+      before.values(i, k) = input.before[trial].other_scores[static_cast<std::size_t>(k - 1)];
+    }
   }
-  before.values = Standardise(before.values).values;
+  for (Eigen::Index k = 0; k < before.values.cols(); ++k) {
+    before.values.col(k) = Standardise(before.values.col(k)).values;
+  }
   return before;
 }
 

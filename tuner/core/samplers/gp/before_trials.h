@@ -10,7 +10,7 @@ namespace espalier::samplers::gp {
 // Trials of another study (SamplerInput::before) as a model takes them.
 struct BeforeTrials {
   Points points;
-  Eigen::VectorXd values;          // their scores, standardised
+  Eigen::MatrixXd values;          // their scores, standardised; a column for each objective
   std::vector<Eigen::Index> axes;  // of which they tell, at least one
 };
 

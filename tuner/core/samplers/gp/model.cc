@@ -47,8 +47,9 @@ class ModelFit {
     return GaussianProcess(Kernel(unordered_, parameters), points, values, leading, trend);
   }
 
-  // Of another study's trials, along the axes of which they tell.
-  GaussianProcess Along(const BeforeTrials& before) const {
+  // Of another study's trials and one objective, along the axes of which they tell.
+  GaussianProcess Along(const BeforeTrials& before, Eigen::Index objective) const {
+    const Eigen::VectorXd values = before.values.col(objective);
     constexpr double kNextToNothing = 1e-4;
     std::vector<bool> unordered;
     for (const Eigen::Index axis : before.axes) {
@@ -56,13 +57,12 @@ class ModelFit {
     }
     const auto few = static_cast<Eigen::Index>(before.axes.size());
     KernelParameters parameters =
-        FitParameters({before.points(Eigen::all, before.axes), before.values, unordered},
+        FitParameters({before.points(Eigen::all, before.axes), values, unordered},
                       DefaultParameters(few, false), false, stop_);
     Eigen::VectorXd lengths = Eigen::VectorXd::Constant(before.points.cols(), kNextToNothing);
     lengths(before.axes) = parameters.inverse_squared_lengths;
     parameters.inverse_squared_lengths = std::move(lengths);
-    return {Kernel(unordered_, std::move(parameters)), before.points, before.values,
-            before.points.rows()};
+    return {Kernel(unordered_, std::move(parameters)), before.points, values, before.points.rows()};
   }
 
  private:
@@ -191,14 +191,24 @@ std::unique_ptr<const Utility> UtilityBesideRunning(const GpTrials& trials, cons
                                                   std::move(thresholds));
 }
 
+// Gives the models their fantasies where trials run.
+std::unique_ptr<const Utility> UtilityOfTrials(const GpTrials& trials, const Indices& feasible,
+                                               std::vector<double> thresholds,
+                                               std::vector<GaussianProcess>& models,
+                                               Random& random) {
+  return trials.running.rows() == 0
+             ? UtilityOf(trials, feasible, std::move(thresholds), random)
+             : UtilityBesideRunning(trials, feasible, std::move(thresholds), models, random);
+}
+
 // What the study's values, of mean 0 and variance 1, are expected to be by the other's.
-Trend TrendOf(GaussianProcess other, const GpTrials& trials) {
+Trend TrendOf(GaussianProcess other, const GpTrials& trials, Eigen::Index objective) {
   constexpr double kWeight = 1;  // of a factor of 1, in squares of the other's values
   auto process = std::make_shared<const GaussianProcess>(std::move(other));
   const Eigen::VectorXd expected = process->At(trials.points).mean.row(0).transpose();
   const double mean = expected.mean();
   const Eigen::VectorXd apart = expected.array() - mean;
-  const Eigen::VectorXd values = trials.values.col(0);
+  const Eigen::VectorXd values = trials.values.col(objective);
   const double slope =
       std::max(0.0, (apart.dot(values) + kWeight) / (apart.squaredNorm() + kWeight));
   return {std::move(process), values.mean() - slope * mean, slope};
@@ -211,11 +221,9 @@ Model ModelOf(const GpTrials& trials, const GpSpace& space, const ModelSettings&
   const ModelFit fit(space, settings.deterministic, stop);
   std::vector<GaussianProcess> models;
   std::vector<double> thresholds;
-  Trend trend;
-  if (before != nullptr && trials.values.cols() == 1) {
-    trend = TrendOf(fit.Along(*before), trials);
-  }
   for (Eigen::Index k = 0; k < trials.values.cols(); ++k) {
+    Trend trend;
+    if (before != nullptr) trend = TrendOf(fit.Along(*before, k), trials, k);
     models.push_back(fit.Of(trials.points, trials.values.col(k), trials.leading, trend));
   }
   for (const ConstraintValues& constraint : trials.constraints) {
@@ -225,9 +233,7 @@ Model ModelOf(const GpTrials& trials, const GpSpace& space, const ModelSettings&
   const Indices feasible = FeasibleOf(trials);
   const Points known = KnownOf(trials, feasible, settings.most_known, random);
   std::unique_ptr<const Utility> utility =
-      trials.running.rows() == 0
-          ? UtilityOf(trials, feasible, std::move(thresholds), random)
-          : UtilityBesideRunning(trials, feasible, std::move(thresholds), models, random);
+      UtilityOfTrials(trials, feasible, std::move(thresholds), models, random);
   return {Acquisition(std::move(models), static_cast<std::size_t>(trials.values.cols()),
                       std::move(utility)),
           known};
@@ -237,24 +243,25 @@ Model ModelInPlace(const BeforeTrials& before, const Points& failed, const Point
                    const GpSpace& space, const ModelSettings& settings, Random& random,
                    const std::stop_token& stop) {
   const ModelFit fit(space, settings.deterministic, stop);
-  const Trend trend{std::make_shared<const GaussianProcess>(fit.Along(before)), 0, 1};
-  Eigen::Index best_known = 0;
-  const double best = trend.At(before.points).maxCoeff(&best_known);
-  const Eigen::VectorXd as_bad = Eigen::VectorXd::Constant(failed.rows(), before.values.minCoeff());
+  const Eigen::Index objectives = before.values.cols();
+  GpTrials expected;  // the other study's, as this one is expected to have them
+  expected.points = before.points;
+  expected.values.resize(before.points.rows(), objectives);
+  expected.feasible.assign(static_cast<std::size_t>(before.points.rows()), true);
+  expected.running = running;
   std::vector<GaussianProcess> models;
-  models.push_back(fit.Of(failed, as_bad, failed.rows(), trend));
-  std::unique_ptr<const Utility> utility;
-  if (running.rows() == 0) {
-    utility = std::make_unique<ExpectedImprovement>(best, std::vector<double>());
-  } else {
-    const Eigen::MatrixXd normals = NormalDraws(kDraws, running.rows() + 1, random.Next());
-    WithFantasies with = Fantasise(models.front(), running, normals.leftCols(running.rows()));
-    models.front() = std::move(with.model);
-    std::vector<SampledImprovement::OfDraws> draws;
-    draws.push_back({std::move(with.values), normals.col(running.rows())});
-    utility = std::make_unique<SampledImprovement>(best, std::vector<double>(), std::move(draws));
+  for (Eigen::Index k = 0; k < objectives; ++k) {
+    const Trend trend{std::make_shared<const GaussianProcess>(fit.Along(before, k)), 0, 1};
+    expected.values.col(k) = trend.At(before.points);
+    const Eigen::VectorXd as_bad =
+        Eigen::VectorXd::Constant(failed.rows(), before.values.col(k).minCoeff());
+    models.push_back(fit.Of(failed, as_bad, failed.rows(), trend));
   }
-  return {Acquisition(std::move(models), 1, std::move(utility)), before.points.row(best_known)};
+  const Indices all = FeasibleOf(expected);
+  const Points known = KnownOf(expected, all, settings.most_known, random);
+  std::unique_ptr<const Utility> utility = UtilityOfTrials(expected, all, {}, models, random);
+  return {Acquisition(std::move(models), static_cast<std::size_t>(objectives), std::move(utility)),
+          known};
 }
 
 }  // namespace espalier::samplers::gp

@@ -27,7 +27,7 @@ struct Model {
 // ended with values drawn from the model, and what a candidate brings is what it adds to them. Once
 // `stop` is asked for, anything.
 //
-// `before`, of one objective, is what another study's trials tell: a process of them is what the
+// `before` is what another study's trials tell, by objective: a process of them is what the
 // trials' values are expected to be, but for an offset and a factor, and the model is of what these
 // differ by (Golovin et al. 2017, "Google Vizier", section 3.3). The factor is that of least
 // squares with a weight on 1, and not below 0. It is for a study's first trials: later on its own

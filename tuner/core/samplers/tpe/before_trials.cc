@@ -22,7 +22,8 @@ TrialsWithBefore::TrialsWithBefore(const SamplerInput& input, const SplitSetting
   const std::size_t all = completed_.size();
   if (all == 0) return;
   const auto share = static_cast<std::size_t>(std::ceil(settings.gamma * static_cast<double>(all)));
-  const std::size_t good = std::min({share, settings.most_good, all});
+  const std::size_t most = input.objectives() == 1 ? settings.most_good : all;
+  const std::size_t good = std::min({share, most, all});
   std::vector<TpeSplit::Side> sides;
   const auto take = [&](std::size_t trial, TpeSplit::Side side) {
     const auto number = static_cast<std::int64_t>(trial) - static_cast<std::int64_t>(all);
