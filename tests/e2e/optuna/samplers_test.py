@@ -244,6 +244,8 @@ print(json.dumps(trials))
         told = self.call("studies", code=400, sampler={"name": "optuna", "sampler": "RandomSampler"}, **bounded)["error"]
         self.assertIn("RandomSampler does not heed constraints: give GPSampler, NSGAIIISampler, NSGAIISampler", told)
         self.call("studies", sampler={"name": "optuna", "sampler": "TPESampler"}, **bounded)
+        # This Python has no PyTorch, which would be missed after the first ten trials.
+        self.assertIn(f"GPSampler needs torch, which {environment.python()} has not", self.refused("GPSampler"))
         bad = self.call("studies", code=400, name="bad", ask_and_tell=True, search_space=LINE,
                         sampler={"name": "optuna", "options": 3})["error"]
         self.assertIn('option "options" needs an object, got 3', bad)

@@ -9,7 +9,7 @@
 #    "stored": [[number, text], ...], "stored_of_study": text}
 #       {"parameters": [[place, value], ...], "stored": text, "stored_of_study": text}
 #   {"constrained": true, "number": 0, ... as above}
-#       {}   if the sampler takes such a study
+#       {}   if the sampler takes such a study, and has the packages that it needs
 #
 # or, to any of them, {"refused": why}. Of a trial: [number, state, values, last step, constraints, parameters]. A value
 # of a parameter is a number; of a choice the place of its option. What has ended is told once; all else every time. A
@@ -253,6 +253,16 @@ def module_of_package(package, folders):
                   f"{', '.join(folders) or 'it has none, tuner serve --optuna-hub names them'}")
 
 
+def missing_packages(module):
+    """Those that the module is to import once it needs them, as Optuna's do, and that are not there. A sampler may need
+    them only after its first trials."""
+    import importlib.util
+    import types
+
+    named = {value.__name__.partition(".")[0] for value in vars(module).values() if isinstance(value, types.ModuleType)}
+    return sorted(name for name in named - set(sys.modules) if importlib.util.find_spec(name) is None)
+
+
 class Suggestions:
     """Of one study, whose space, directions and sampler the message names."""
 
@@ -376,8 +386,8 @@ class Suggestions:
         return answer
 
     def check(self, message):
-        """Refuses constraints, objectives and a space that the sampler cannot do. What it raises otherwise is a
-        trial's to tell."""
+        """Refuses constraints, objectives and a space that the sampler cannot do, and one that lacks a package. What it
+        raises otherwise is a trial's to tell."""
         self.constrained = message["constrained"]
 
         def heeds(one):
@@ -387,9 +397,11 @@ class Suggestions:
         if self.constrained and not heeds(own):
             known = sorted(name for name, one in vars(optuna.samplers).items() if heeds(one))
             raise Refused(f"{own.__name__} does not heed constraints: give {', '.join(known)}")
+        if missing := missing_packages(sys.modules[own.__module__]):
+            raise Refused(f"{own.__name__} needs {', '.join(missing)}, which {sys.executable} has not")
         try:
             self.suggest(message)
-        except (NotImplementedError, Refused, TypeError, ValueError):
+        except (ImportError, NotImplementedError, Refused, TypeError, ValueError):
             raise
         except Exception:
             pass
