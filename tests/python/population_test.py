@@ -76,6 +76,28 @@ class Population(TunerTest):
         self.assertGreater(best["parameters"]["lr"], 0.01)
         self.assertNotIn(trials[0], complete, "the one that learns nothing")
 
+    def test_members_whose_batch_grows_are_compared_at_equal_progress(self):
+        folder = self.dir / "run"
+        program = PROGRAM.replace("model = adl.Adaptive", "loader.autoscale_batch_size(200)\nmodel = adl.Adaptive")
+        study = self.study([sys.executable, self.write("train.py", program)], trials=4, slots=1, seed=5, batch_mode="adaptive",
+                           points=[{"lr": rate} for rate in (0.0001, 0.001, 0.01, 0.1)], env={"PYTHONPATH": str(ROOT / "python")},
+                           search_space={"lr": {"_type": "loguniform", "_value": [0.0001, 0.4]}}, max_step=EPOCHS,
+                           population={"interval": 3, "parameters": ["lr"], "resample_probability": 0})
+        self.finish(self.start("run", study, "--dir", folder, "--slots", 2))
+        trials = self.export("--dir", folder)["trials"]
+        clones = [trial for trial in trials if trial["lineage"] and trial["values"]]
+        self.assertTrue(clones, "nobody has taken over")
+        for trial in clones:
+            first = trial["values"][0]
+            line, before = trial, []
+            while not before:  # a clone may have saved nothing of its own
+                line = trials[line["lineage"]["parent"]]
+                before = [value for value in line["values"] if value["step"] < first["step"]]
+            self.assertGreater(first["progress"], before[-1]["progress"], "it goes on from its parent's")
+        for trial in trials:
+            if trial["state"] == "TRIAL_PRUNED":
+                self.assertRegex(trial["reason"], r"at step \d+ it is among the worst.*\(steps at equal progress\)")
+
 
 if __name__ == "__main__":
     unittest.main()
