@@ -21,6 +21,7 @@ std::vector<std::string> OptionsOfTorchrun(const RankPlace& place) {
                                   absl::StrCat("--master-addr=", place.address),
                                   absl::StrCat("--master-port=", place.port),
                                   "--max-restarts=0",
+                                  absl::StrCat("--log-dir=", place.log_folder),
                                   "--no-python"};
 }
 
@@ -32,7 +33,8 @@ std::vector<std::string> OptionsOfAccelerate(const RankPlace& place) {
                                    absl::StrCat("--num_processes=", place.here() * place.nodes()),
                                    absl::StrCat("--num_machines=", place.nodes()),
                                    absl::StrCat("--machine_rank=", place.node_rank),
-                                   absl::StrCat("--main_process_port=", place.port)};
+                                   absl::StrCat("--main_process_port=", place.port),
+                                   absl::StrCat("--log_dir=", place.log_folder)};
   if (place.nodes() > 1) {
     options.push_back(absl::StrCat("--main_process_ip=", place.address));
     options.emplace_back("--same_network");

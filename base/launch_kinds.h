@@ -16,6 +16,9 @@ struct RankPlace {
   std::string address = "127.0.0.1";
   int port = 0;
   std::string config_file{};  // the path of a file with LaunchKind::config
+  // Of torchrun's own files, which would be left in a new folder of the system's for temporary
+  // ones.
+  std::string log_folder{};
 
   int nodes() const { return static_cast<int>(ranks_of_nodes.size()); }
   int here() const { return ranks_of_nodes[static_cast<std::size_t>(node_rank)]; }

@@ -18,7 +18,8 @@ TEST(LaunchKinds, AreFoundByTheirNames) {
 }
 
 TEST(LaunchKinds, PutTheLauncherBeforeWhatEachRankRuns) {
-  const RankPlace place{.ranks_of_nodes = {2}, .port = 7100, .config_file = "/t/c.json"};
+  const RankPlace place{
+      .ranks_of_nodes = {2}, .port = 7100, .config_file = "/t/c.json", .log_folder = "/t/c"};
   const std::vector<std::string> words = {"runner", "--", "python3", "train.py"};
   const auto command = [&](const char* name, std::vector<std::string> launch) {
     return LauncherCommand(*FindLaunchKind(name), "/v/bin/python3", launch, place, words);
@@ -27,12 +28,13 @@ TEST(LaunchKinds, PutTheLauncherBeforeWhatEachRankRuns) {
       command("torchrun", {"torchrun", "--numa-binding=node"}),
       ElementsAre("/v/bin/python3", "-m", "torch.distributed.run", "--nnodes=1", "--node-rank=0",
                   "--nproc-per-node=2", "--rdzv-backend=static", "--master-addr=127.0.0.1",
-                  "--master-port=7100", "--max-restarts=0", "--no-python", "--numa-binding=node",
-                  "runner", "--", "python3", "train.py"));
+                  "--master-port=7100", "--max-restarts=0", "--log-dir=/t/c", "--no-python",
+                  "--numa-binding=node", "runner", "--", "python3", "train.py"));
   const auto accelerate = command("accelerate", {"accelerate"});
   EXPECT_THAT(accelerate, Contains("--config_file=/t/c.json")) << "and not its user's";
   EXPECT_THAT(accelerate, Contains("--num_processes=2"));
   EXPECT_THAT(accelerate, Contains("--main_process_port=7100"));
+  EXPECT_THAT(accelerate, Contains("--log_dir=/t/c"));
   const auto deepspeed = command("deepspeed", {"deepspeed"});
   EXPECT_EQ(deepspeed[2], "deepspeed.launcher.launch") << "no runner, which reads a hostfile";
   // {"node0": [0,1]}

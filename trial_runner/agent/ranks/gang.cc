@@ -15,6 +15,7 @@
 #include "base/host_port.h"
 #include "base/private_files.h"
 #include "base/protocol.h"
+#include "trial_runner/agent/ranks/left_memory.h"
 #include "trial_runner/agent/ranks/rank_runner.h"
 
 namespace espalier {
@@ -41,7 +42,8 @@ Gang::Gang(RanksOrder order, int control)
     : order_(std::move(order)),
       place_{.ranks_of_nodes = order_.ranks_of_nodes,
              .node_rank = order_.node_rank,
-             .config_file = LauncherConfigFile(order_.replica_log)},
+             .config_file = LauncherConfigFile(order_.replica_log),
+             .log_folder = LauncherFolder(order_.replica_log)},
       ranks_(static_cast<std::size_t>(place_.here())) {
   if (order_.over_nodes()) other_nodes_.emplace(control);
 }
@@ -67,6 +69,7 @@ RankEnd Gang::Run() {
   }
   const RankEnd result = Result();
   Release();
+  RemoveLeftMemory("/dev/shm", getuid(), place_.address, place_.port);
   return result;
 }
 

@@ -38,6 +38,10 @@ std::string LauncherConfigFile(const std::string& replica_log) {
   return LogWithEnd(replica_log, ".launcher.json");
 }
 
+std::string LauncherFolder(const std::string& replica_log) {
+  return LogWithEnd(replica_log, ".launcher");
+}
+
 absl::Status WriteBlame(const std::string& replica_log, const Blame& blame) {
   const nlohmann::json json = {{"rank", blame.rank}, {"of", blame.of}, {"why", blame.why}};
   return WritePrivateFile(BlameFile(replica_log), json.dump() + "\n");

@@ -16,6 +16,7 @@ std::string RankLog(const std::string& replica_log, int rank);
 std::string RankErrorFile(const std::string& replica_log, int rank);
 std::string LauncherLog(const std::string& replica_log);
 std::string LauncherConfigFile(const std::string& replica_log);
+std::string LauncherFolder(const std::string& replica_log);  // for what else it writes
 
 struct Blame {
   int rank = -1;    // -1: none, but the launcher

@@ -15,6 +15,7 @@ TEST(RankFiles, StandBesideTheReplicasLog) {
   EXPECT_EQ(RankErrorFile("/t/replica-7.log", 0), "/t/replica-7.rank-0.error.json");
   EXPECT_EQ(LauncherLog("/t/replica-7.log"), "/t/replica-7.launcher.log");
   EXPECT_EQ(LauncherConfigFile("/t/replica-7.log"), "/t/replica-7.launcher.json");
+  EXPECT_EQ(LauncherFolder("/t/replica-7.log"), "/t/replica-7.launcher");
 }
 
 TEST(RankFiles, KeepWhoIsToBlame) {
