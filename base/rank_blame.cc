@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+
 namespace espalier {
 namespace {
 
@@ -22,6 +24,15 @@ std::pair<std::int64_t, int> Moment(const RankEnd& end) {
 }
 
 }  // namespace
+
+std::string HowEnded(const RankEnd& end) {
+  return end.signal != 0 ? absl::StrCat("was killed by signal ", end.signal)
+                         : absl::StrCat("exited with code ", end.exit_code);
+}
+
+std::string HowEndedAfter(const RankEnd& end, int left) {
+  return absl::StrCat(HowEnded(end), " after rank ", left, " had ended with 0");
+}
 
 void PutInOrder(std::span<RankEnd> ends) {
   std::vector<RankEnd*> known;

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 
 namespace espalier {
 
@@ -21,6 +22,11 @@ struct RankEnd {
 // A process that is killed loses its connections a little before its end is seen, so that another
 // rank may fail for it and be seen first.
 inline constexpr std::int64_t kEndSeenWithin_ns = 200'000'000;
+
+// "exited with code 3", "was killed by signal 9".
+std::string HowEnded(const RankEnd& end);
+// The same, of one that may have failed for want of another: "... after rank 1 had ended with 0".
+std::string HowEndedAfter(const RankEnd& end, int left);
 
 // Whoever waits for a process may be late, and notice two ends in the wrong order. Moves moments
 // back as far as `nth` shows that: those of two ends without a note are in its order then. Pure.

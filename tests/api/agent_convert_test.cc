@@ -257,6 +257,8 @@ TEST(AgentConvert, TakesWhatRanksSayOnlyAsItCanBe) {
               testing::HasSubstr("where its ranks meet should be HOST:PORT, got \"nowhere\""));
   from.mutable_message()->mutable_ranks_failed()->set_ago_s(-1);
   EXPECT_THAT(std::string(FromProto(message).status().message()), testing::HasSubstr("got -1"));
+  from.mutable_message()->mutable_ranks_left()->set_ago_s(-2);
+  EXPECT_THAT(std::string(FromProto(message).status().message()), testing::HasSubstr("got -2"));
 }
 
 TEST(AgentConvert, FillsStartReplicaFromTheState) {

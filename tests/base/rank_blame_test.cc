@@ -87,6 +87,12 @@ TEST(PutInOrder, ANoteKeepsItsTime) {
   EXPECT_EQ(Blamed({other, noted}), 1) << "at one tick of the clock";
 }
 
+TEST(HowEnded, IsToldWithTheRankThatHadLeft) {
+  EXPECT_EQ(HowEnded(Exited(3, 1)), "exited with code 3");
+  EXPECT_EQ(HowEndedAfter(Killed(SIGKILL, 1), 5),
+            "was killed by signal 9 after rank 5 had ended with 0");
+}
+
 TEST(RankThatHadLeft, IsTheFirstThatEndedWellBefore) {
   EXPECT_EQ(RankThatHadLeft(std::vector{Exited(1, 10), Exited(0, 5), Exited(0, 4)}, 0), 2);
   EXPECT_EQ(RankThatHadLeft(std::vector{Exited(1, 10), Exited(0, 11)}, 0), -1);

@@ -81,11 +81,19 @@ absl::Status Check(ReplicaId replica, const RanksWait& wait) {
                    absl::CEscape(wait.address.substr(0, 100)), "\""));
 }
 
-absl::Status Check(ReplicaId replica, const RanksFailed& failed) {
-  if (failed.ago_s >= 0 && failed.ago_s <= kMaxTime_s) return absl::OkStatus();
+absl::Status CheckAgo(ReplicaId replica, double ago_s) {
+  if (ago_s >= 0 && ago_s <= kMaxTime_s) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("replica ", replica.value,
-                                                 ": its ranks failed 0 to ", kMaxTime_s,
-                                                 " seconds ago, got ", failed.ago_s));
+                                                 ": its ranks ended 0 to ", kMaxTime_s,
+                                                 " seconds ago, got ", ago_s));
+}
+
+absl::Status Check(ReplicaId replica, const RanksFailed& failed) {
+  return CheckAgo(replica, failed.ago_s);
+}
+
+absl::Status Check(ReplicaId replica, const RanksLeft& left) {
+  return CheckAgo(replica, left.ago_s);
 }
 
 template <typename Message>

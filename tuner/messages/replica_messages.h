@@ -181,8 +181,16 @@ struct RanksFailed {
   friend bool operator==(const RanksFailed&, const RanksFailed&) = default;
 };
 
+// The first rank there that had ended with 0 by itself; the exit follows.
+struct RanksLeft {
+  int rank = 0;
+  double ago_s = 0;  // when it ended, before this was said
+
+  friend bool operator==(const RanksLeft&, const RanksLeft&) = default;
+};
+
 using ReplicaMessage =
     std::variant<ReplicaReady, ReplicaRegrouped, ReplicaReport, ReplicaProgress, ReplicaCheckpoint,
-                 ReplicaFinished, ReplicaStuck, ReplicaForming, RanksWait, RanksFailed>;
+                 ReplicaFinished, ReplicaStuck, ReplicaForming, RanksWait, RanksFailed, RanksLeft>;
 
 }  // namespace espalier

@@ -183,6 +183,45 @@ TEST_F(LaunchedGroupsTest, OneThatIsKilledComesBeforeThoseThatItBreaks) {
   EXPECT_EQ(trial().reason, "rank 2 of 4 on elm was killed by signal 9");
 }
 
+TEST_F(LaunchedGroupsTest, TheReasonNamesTheRankOfAnotherNodeThatHadLeftBefore) {
+  StartOnTwo();
+  MeetAll();
+  Step(FromReplica{second_.replica, RanksFailed{.exit_code = 3, .ago_s = 0.5}});
+  Step(FromReplica{first_.replica, RanksLeft{.rank = 1, .ago_s = 0.6}});
+  Step(Terminated(first_.replica));
+  // Of those of its own node, of which it tells too, one had left, but later.
+  Step(FromReplica{second_.replica, RanksLeft{.rank = 3, .ago_s = 0.55}});
+  ReplicaExited exited = Failed(second_.replica, 3, "rank 2 of 4 on elm");
+  exited.error = "exited with code 3 after rank 3 had ended with 0";
+  Step(exited);
+  EXPECT_EQ(trial().reason, "rank 2 of 4 on elm exited with code 3 after rank 1 had ended with 0");
+  EXPECT_EQ(trial().last_output, "last words of rank 2 of 4 on elm");
+}
+
+TEST_F(LaunchedGroupsTest, NobodyHasLeftBeforeWhatFailedEarlier) {
+  StartOnTwo();
+  MeetAll();
+  Step(FromReplica{second_.replica, RanksFailed{.exit_code = -1, .signal = 11, .ago_s = 0.5}});
+  Step(FromReplica{first_.replica, RanksLeft{.rank = 1, .ago_s = 0.4}});
+  Step(Terminated(first_.replica));
+  ReplicaExited exited = Failed(second_.replica, -1, "rank 2 of 4 on elm");
+  exited.signal = 11;
+  Step(exited);
+  EXPECT_EQ(trial().reason, "rank 2 of 4 on elm was killed by signal 11");
+}
+
+TEST_F(LaunchedGroupsTest, WhatIsSaidOfARankThatFailedDoesNotKeepItFromStartingAgain) {
+  StartOnTwo();
+  MeetAll();
+  Step(FromReplica{first_.replica, ReplicaCheckpoint{"/c/1"}});
+  Step(FromReplica{second_.replica, RanksFailed{.exit_code = 3, .ago_s = 0.5}});
+  Step(FromReplica{first_.replica, RanksLeft{.rank = 0, .ago_s = 0.6}});
+  Step(Terminated(first_.replica));
+  Step(Failed(second_.replica, 3, "rank 2 of 4 on elm"));
+  EXPECT_EQ(trial().state, TrialState::kRunning);
+  EXPECT_EQ(trial().restarts, 1);
+}
+
 TEST_F(LaunchedGroupsTest, WhatCannotBeStartedEndsTheOthers) {
   StartOnTwo();
   ReplicaExited exited{second_.replica, -1, 0, "", "cannot start train: not found"};

@@ -57,6 +57,23 @@ if case == "raises":
     raise ValueError("the reason of rank 3")
 os.kill(os.getpid(), signal.SIGKILL)
 """
+# A rank of the other host, and all of it, leaves with 0 before its time, for which one here fails.
+LEAVES = BEGIN + """
+import select
+if rank == 3 or case == "all" and rank == 2:
+    note("left", "")
+    os._exit(0)
+if rank > 0:
+    time.sleep(1000)
+for gone in (2, 3) if case == "all" else (3,):
+    while not (folder / f"{trial}-{gone}-left").exists():
+        time.sleep(0.01)
+    while pathlib.Path("/proc", (folder / f"{trial}-{gone}-pid").read_text().strip()).exists():
+        time.sleep(0.01)
+select.select(others, [], [])
+print("rank 3 is not there", flush=True)
+sys.exit(5)
+"""
 STAYS = BEGIN + """
 def ends(*_):
     note("term", "SIGTERM")
@@ -135,6 +152,15 @@ class RanksOnTwoHosts(RanksTest, HostsTest):
             self.assertEqual(trial["reason"], f"rank 3 of 4 on host2 {how}")
             self.assertIn("loading the data", trial["last_output"])
             self.assertNotIn("connection closed", trial["last_output"])
+            self.expect_nothing_left(index)
+
+    def test_the_reason_names_the_rank_of_the_other_host_that_had_left_with_0(self):
+        self.begin()
+        self.submit(LEAVES, ["one", "all"], stop_grace_s=0.5, max_consecutive_failures=9)
+        for index, left in ((0, "3"), (1, "[23]")):
+            trial = self.ended(index)
+            self.assertRegex(trial["reason"], rf"^rank 0 of 4 on host1 exited with code 5 after rank {left} had ended with 0$")
+            self.assertIn("rank 3 is not there", trial["last_output"])
             self.expect_nothing_left(index)
 
     def test_each_rank_is_told_once_to_end_and_killed_after_the_grace(self):

@@ -9,6 +9,7 @@
 #include <array>
 #include <cstdio>
 #include <filesystem>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -29,11 +30,6 @@ constexpr std::size_t kMostOfLauncher_bytes = 64 << 10;  // of what it prints, w
 std::chrono::steady_clock::duration Seconds(double seconds) {
   return std::chrono::duration_cast<std::chrono::steady_clock::duration>(
       std::chrono::duration<double>(seconds));
-}
-
-std::string HowEnded(const RankEnd& end) {
-  return end.signal != 0 ? absl::StrCat("was killed by signal ", end.signal)
-                         : absl::StrCat("exited with code ", end.exit_code);
 }
 
 }  // namespace
@@ -68,6 +64,7 @@ RankEnd Gang::Run() {
     KeepTime();
   }
   const RankEnd result = Result();
+  TellOfThoseThatLeft();
   Release();
   RemoveLeftMemory("/dev/shm", getuid(), place_.address, place_.port);
   return result;
@@ -365,6 +362,7 @@ void Gang::TellToEnd(std::optional<double> grace_s) {
   if (told_ns_ == 0) {
     told_ns_ = RankClock_ns();
     NoteFailure();
+    TellOfThoseThatLeft();
   }
   tell_at_.reset();
   for (const Rank& rank : ranks_) {
@@ -388,8 +386,7 @@ std::optional<Gang::Failure> Gang::FailureHere() const {
     failure.blame.rank = place_.first() + blamed;
     failure.end = ends[static_cast<std::size_t>(blamed)];
     if (const int left = RankThatHadLeft(ends, blamed); left >= 0) {
-      failure.blame.why = absl::StrCat(HowEnded(failure.end), " after rank ", place_.first() + left,
-                                       " had ended with 0");
+      failure.blame.why = HowEndedAfter(failure.end, place_.first() + left);
     }
     return failure;
   }
@@ -408,6 +405,22 @@ void Gang::NoteFailure() {
     std::printf("%s\n", std::string(noted.message()).c_str());
   }
   if (other_nodes_) other_nodes_->TellFailed(failure->end);
+}
+
+// A rank of another node may fail, or have failed, because its connections to them are gone. Told
+// when the others here are told to end, and once more in the end, when the runner of each has said
+// how it ended.
+void Gang::TellOfThoseThatLeft() {
+  if (!other_nodes_ || told_who_left_) return;
+  std::vector<RankEnd> ends;
+  for (const Rank& rank : ranks_) ends.push_back(rank.end);
+  PutInOrder(ends);
+  // As seen by whoever fails when the others here were told to end.
+  ends.push_back({.at_ns = told_ns_ == 0 ? std::numeric_limits<std::int64_t>::max() : told_ns_});
+  const int left = RankThatHadLeft(ends, static_cast<int>(ranks_.size()));
+  if (left < 0) return;
+  other_nodes_->TellLeft(place_.first() + left, ends[static_cast<std::size_t>(left)]);
+  told_who_left_ = true;
 }
 
 void Gang::KillAll() {

@@ -88,6 +88,7 @@ class Gang {
   void Fail(std::string why);
   std::optional<Failure> FailureHere() const;
   void NoteFailure();
+  void TellOfThoseThatLeft();
   void Release();
   RankEnd Result();
   RankEnd EndOfLauncher() const;
@@ -112,6 +113,7 @@ class Gang {
   std::string failure_;       // why all are killed, where no rank's own end says so
   int late_ = -1;             // the rank that ended well long before the others
   std::int64_t told_ns_ = 0;  // when all were told to end; 0: they were not
+  bool told_who_left_ = false;
   std::optional<Clock::time_point> tell_at_;
   std::optional<Clock::time_point> kill_at_;
 };

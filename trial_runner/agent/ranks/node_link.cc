@@ -10,6 +10,15 @@
 #include "trial_runner/agent/ranks/rank_end.h"
 
 namespace espalier {
+namespace {
+
+// The clock may have been set meanwhile.
+double Ago_s(const RankEnd& end) {
+  constexpr double kSecond_ns = 1e9;
+  return std::max(0.0, static_cast<double>(RankClock_ns() - end.at_ns) / kSecond_ns);
+}
+
+}  // namespace
 
 void NodeLink::TellWaiting(const std::string& address) {
   v1::ReplicaMessage message;
@@ -18,14 +27,19 @@ void NodeLink::TellWaiting(const std::string& address) {
 }
 
 void NodeLink::TellFailed(const RankEnd& end) {
-  constexpr double kSecond_ns = 1e9;
   v1::ReplicaMessage message;
   v1::RanksFailed& failed = *message.mutable_ranks_failed();
   failed.set_exit_code(end.exit_code);
   failed.set_signal(end.signal);
   failed.set_noted(end.noted);
-  // The clock may have been set meanwhile.
-  failed.set_ago_s(std::max(0.0, static_cast<double>(RankClock_ns() - end.at_ns) / kSecond_ns));
+  failed.set_ago_s(Ago_s(end));
+  Send(message.SerializeAsString());
+}
+
+void NodeLink::TellLeft(int rank, const RankEnd& end) {
+  v1::ReplicaMessage message;
+  message.mutable_ranks_left()->set_rank(rank);
+  message.mutable_ranks_left()->set_ago_s(Ago_s(end));
   Send(message.SerializeAsString());
 }
 

@@ -21,6 +21,8 @@ class NodeLink {
   void TellWaiting(const std::string& address);
   // A rank here has failed like that, and the others are told to end. at_ns is of RankClock_ns.
   void TellFailed(const RankEnd& end);
+  // Rank `rank`, which is here, has ended with 0 like that by itself.
+  void TellLeft(int rank, const RankEnd& end);
   // Where all meet, if that was told since the last call. Does not wait.
   std::optional<std::string> TakeMeeting();
   // Nothing more will be heard.

@@ -64,8 +64,10 @@ bool BlamesSlot(const Replica& gone, const ReplicaExited& exit) {
 }
 
 // What could not be started will not start the next time. (What the agent had to kill, because it
-// hung say, has a signal along with its error.)
-bool NeverStarted(const ReplicaExited& exit) { return !exit.error.empty() && exit.signal == 0; }
+// hung say, has a signal along with its error; and of a rank the error may say what came before.)
+bool NeverStarted(const ReplicaExited& exit) {
+  return !exit.error.empty() && exit.signal == 0 && exit.rank.empty();
+}
 
 // Whether a program that ended badly may do better when it starts again. One that knows nothing of
 // us is started again only where it was lost with its node; one that had trained and was killed

@@ -69,6 +69,7 @@ class ReplicaWatch {
   void Hear(const Replica& from, const ReplicaProgress& message);
   void Hear(const Replica& from, const ReplicaFinished& message);
   void Hear(const Replica& from, const RanksFailed& message) { launched_.Hear(from, message); }
+  void Hear(const Replica& from, const RanksLeft& message) { launched_.Hear(from, message); }
   void ForgetUntimedGroups();
 
   // ---- groups in which some or all hang (stuck_groups.cc)

@@ -134,6 +134,13 @@ void LaunchedGroups::Hear(const Replica& from, const RanksFailed& message) {
   StopOthers(from.trial);
 }
 
+void LaunchedGroups::Hear(const Replica& from, const RanksLeft& message) {
+  const auto found = pool_.groups.find(from.trial);
+  if (found == pool_.groups.end() || !found->second.over_nodes) return;
+  const RankEnd end{.exit_code = 0, .at_ns = Ns(After(turn_.now(), -std::max(0.0, message.ago_s)))};
+  found->second.over_nodes->left.try_emplace(from.id, Group::OverNodes::Left{message.rank, end});
+}
+
 void LaunchedGroups::StopOthers(TrialId id) {
   const Group::OverNodes& over = *pool_.groups.at(id).over_nodes;
   const double grace_s = turn_.StudyAt(turn_.TrialAt(id).study).spec.stop_grace_s;
@@ -193,6 +200,11 @@ std::optional<LaunchedGroups::TrialEnd> LaunchedGroups::Gone(const Replica& gone
     of.push_back(replica);
   }
   const int blamed = RankToBlame(ends, std::numeric_limits<std::int64_t>::max());
+  std::vector<int> left;
+  for (const auto& [replica, each] : over.left) {
+    ends.push_back(each.end);
+    left.push_back(each.rank);
+  }
   ReplicaId told = blamed >= 0 ? of[static_cast<std::size_t>(blamed)] : over.early;
   if (!told) told = over.replicas.front();  // all have ended well, and its output is the trial's
   const auto end = over.ends.find(told);
@@ -200,8 +212,13 @@ std::optional<LaunchedGroups::TrialEnd> LaunchedGroups::Gone(const Replica& gone
   TrialEnd result{end->second.replica, end->second.exit, ""};
   if (blamed >= 0) {
     // Whatever has become of the process that started it.
-    result.exit.exit_code = ends[static_cast<std::size_t>(blamed)].exit_code;
-    result.exit.signal = ends[static_cast<std::size_t>(blamed)].signal;
+    const RankEnd& failed = ends[static_cast<std::size_t>(blamed)];
+    result.exit.exit_code = failed.exit_code;
+    result.exit.signal = failed.signal;
+    const int before = RankThatHadLeft(ends, blamed);
+    if (before >= 0 && !result.exit.rank.empty()) {
+      result.exit.error = HowEndedAfter(failed, left[static_cast<std::size_t>(before) - of.size()]);
+    }
   }
   if (blamed < 0 && over.early) {
     std::vector<int> ranks_of_nodes;

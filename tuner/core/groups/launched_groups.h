@@ -36,6 +36,7 @@ class LaunchedGroups {
 
   void Hear(Replica& from, const RanksWait& message);
   void Hear(const Replica& from, const RanksFailed& message);
+  void Hear(const Replica& from, const RanksLeft& message);
 
   // What its last replica's end means for the trial: as if that one had been all of it.
   struct TrialEnd {

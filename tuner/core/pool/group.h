@@ -51,6 +51,12 @@ struct Group {
     };
     std::vector<ReplicaId> replicas;
     std::map<ReplicaId, RankEnd> failures{};  // of those with a rank that failed by itself
+    // The first rank of each that had ended with 0 by itself.
+    struct Left {
+      int rank = 0;
+      RankEnd end;
+    };
+    std::map<ReplicaId, Left> left{};
     std::map<ReplicaId, End> ends{};
     ReplicaId early{};        // has ended well, and others ran on for too long; 0: none
     std::string lost_with{};  // the node that was lost; empty: none

@@ -251,6 +251,14 @@ void Fill(const RanksFailed& from, v1::ReplicaMessage& message) {
   to.set_noted(from.noted);
 }
 
+void Fill(const RanksLeft& from, v1::ReplicaMessage& message) {
+  v1::RanksLeft& to = *message.mutable_ranks_left();
+  to.set_rank(from.rank);
+  to.set_ago_s(from.ago_s);
+}
+
+RanksLeft Read(const v1::RanksLeft& from) { return {.rank = from.rank(), .ago_s = from.ago_s()}; }
+
 RanksFailed Read(const v1::RanksFailed& from) {
   return {.exit_code = from.exit_code(),
           .signal = from.signal(),
@@ -310,6 +318,8 @@ std::optional<ReplicaMessage> FromProto(const v1::ReplicaMessage& message) {
       return FromProto(message.ranks_wait());
     case v1::ReplicaMessage::kRanksFailed:
       return Read(message.ranks_failed());
+    case v1::ReplicaMessage::kRanksLeft:
+      return Read(message.ranks_left());
     case v1::ReplicaMessage::kHeartbeat:
     case v1::ReplicaMessage::kParked:
     case v1::ReplicaMessage::kGreeting:

@@ -69,6 +69,14 @@ TEST_F(NodeLinkTest, SaysThatRanksWaitAndHowLongAgoOneFailed) {
   EXPECT_EQ(Said().ranks_failed().ago_s(), 0) << "the clock was set back";
 }
 
+TEST_F(NodeLinkTest, SaysWhichRankHadLeftAndHowLongAgo) {
+  NodeLink link(own_.get());
+  link.TellLeft(2, {.exit_code = 0, .at_ns = RankClock_ns() - 3'000'000'000});
+  const v1::RanksLeft left = Said().ranks_left();
+  EXPECT_EQ(left.rank(), 2);
+  EXPECT_GE(left.ago_s(), 3);
+}
+
 TEST_F(NodeLinkTest, HearsWhereToMeetAndWhenNothingMoreComes) {
   NodeLink link(own_.get());
   EXPECT_EQ(link.TakeMeeting(), std::nullopt);
