@@ -25,14 +25,14 @@ TEST(RenderTable, At100ColumnsShowsTheWholeStudy) {
       ("[#########---------------------]  30%  3/10 trials done: 1 running, "
        "1 waiting, 1 complete, 1 pruned…"),
       "best (highest) accuracy 0.9123, trial 0: lr=0.01 batch_size=64 scaling_rule=adascale",
-      ("trial  state     parameters                                         accuracy    step"
+      ("trial  state     parameters                                       accuracy    step"
        "  slots  promise"),
-      ("    3  RUNNING   lr=0.05 batch_size=64 scaling_rule=square_root          0.8       2"
+      ("    3  RUNNING   lr=0.05 batch_size=64 scaling_rule=square_root        0.8       2"
        "    1→2     0.70"),
-      "    0  COMPLETE  lr=0.01 batch_size=64 scaling_rule=adascale          0.9123       3",
-      "    1  PRUNED    lr=1 batch_size=64 scaling_rule=linear                  0.1       2",
+      "    0  COMPLETE  lr=0.01 batch_size=64 scaling_rule=adascale        0.9123       3",
+      "    1  PRUNED    lr=1 batch_size=64 scaling_rule=linear                0.1       2",
       "    2  FAIL      lr=0.2 batch_size=128 scaling_rule=<script>",
-      ("    4  WAITING   lr=0.3 batch_size=64 scaling_rule=linear                           "
+      ("    4  WAITING   lr=0.3 batch_size=64 scaling_rule=linear                         "
        "            0.25"),
   };
   EXPECT_EQ(Texts(RenderTable(SampleStudy(), Size(100, 40))), expected);
@@ -72,6 +72,11 @@ TEST(RenderTable, NeverCutsANumber) {
   }
 }
 
+TEST(RenderTable, IsNoWiderThanWhatItHasToShow) {
+  EXPECT_EQ(Texts(RenderTable(SampleStudy(), Size(2000, 40))),
+            Texts(RenderTable(SampleStudy(), Size(160, 40))));
+}
+
 TEST(RenderTable, LeavesOutColumnsInWhichNoTrialHasAText) {
   v1::StudyDetails details = SampleStudy();
   details.mutable_study()->set_metric("episode_reward_mean");
@@ -82,7 +87,7 @@ TEST(RenderTable, LeavesOutColumnsInWhichNoTrialHasAText) {
   }
   details.clear_decisions();
   EXPECT_EQ(Texts(RenderTable(details, Size(90, 40)))[3],
-            "trial  state     parameters                                       "
+            "trial  state     parameters                                      "
             "episode_reward_…    step");
   for (v1::Trial& trial : *details.mutable_trials()) trial.clear_parameters();
   EXPECT_EQ(Texts(RenderTable(details, Size(90, 40)))[3],

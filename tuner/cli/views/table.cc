@@ -54,7 +54,7 @@ std::string ProgressBar(double share, std::size_t width) {
 
 struct Column {
   std::string heading;
-  std::size_t width;  // at least; of the parameters, in the end, what is left
+  std::size_t width;  // at least; of the parameters at most what is left
   int keep;           // columns with the lowest go first when it is narrow
   bool right;
   std::function<std::string(const v1::Trial&)> text;
@@ -179,7 +179,7 @@ std::size_t WidthWith(std::size_t parameters, const std::vector<Column>& columns
   return sum < kColumnGap ? 0 : sum - kColumnGap;
 }
 
-// Leaves out columns until the others have room, and gives the parameters what is left. What
+// Leaves out columns until the others have room, and gives the parameters at most what is left. What
 // matters less than the parameters goes before they are cut; the rest, where little would be left.
 std::vector<Column> FitColumns(std::vector<Column> columns, std::size_t width) {
   const auto before = [](const Column& a, const Column& b) {
@@ -195,7 +195,8 @@ std::vector<Column> FitColumns(std::vector<Column> columns, std::size_t width) {
   }
   const std::size_t others = WidthWith(0, columns);
   for (Column& column : columns) {
-    if (column.may_be_cut) column.width = width > others ? width - others : 1;
+    if (!column.may_be_cut) continue;
+    column.width = std::min(column.width, width > others ? width - others : 1);
   }
   return columns;
 }
