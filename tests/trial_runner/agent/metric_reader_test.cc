@@ -181,7 +181,7 @@ TEST_F(OutputWatchTest, FailsATrialThatEndsWellWithoutAValue) {
 
 TEST_F(OutputWatchTest, LosesNoValueAndSeesNoneTwiceWhereTheLogIsCut) {
   for (const TrimBy by : {TrimBy::kAnyMeans, TrimBy::kCopy}) {
-    std::ofstream(path_, std::ios::trunc);
+    std::ofstream(path_, std::ios::trunc).close();
     const auto watch = Watch();
     Values seen;
     Values printed;

@@ -266,7 +266,7 @@ void Gang::Welcome() {
       if (known) {
         Rank& rank = ranks_[static_cast<std::size_t>(number)];
         rank.came = true;
-        rank.runner = std::move(stranger);
+        rank.runner = std::exchange(stranger, {});
         if (told_ns_ != 0) SendOrder(rank.runner, RankOrder::kTerminate);
       }
       const int all = place_.all();

@@ -32,7 +32,7 @@ constexpr std::int64_t kWordBytes = 4;
 
 // Of a digit (power 0), or of its square (1).
 GradientBuckets::Tail PlaceOf(GradientBuckets::Tail first, int digit, int power) {
-  return static_cast<GradientBuckets::Tail>(first + 2 * digit + power);
+  return static_cast<GradientBuckets::Tail>(first + std::int64_t{2} * digit + power);
 }
 
 void Tell(GradientBuckets& gradients, GradientBuckets::Tail first, int digits, std::uint64_t of) {
