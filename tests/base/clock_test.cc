@@ -79,7 +79,7 @@ TEST(FollowedClock, CountsASuspendAtOnce) {
 
 TEST(FollowedClock, JumpsFarForwardAtOnce) {
   for (const std::int64_t by_us :
-       {FollowedClock::kMaxFollowed_us + 1, 24 * kHour_us, 50 * 8766 * kHour_us}) {
+       {FollowedClock::kMaxFollowed_us + 1, 24 * kHour_us, 50 * (8766 * kHour_us)}) {
     Machine machine;
     machine.SetWall(by_us);
     EXPECT_EQ(machine.behind_us(), 0);

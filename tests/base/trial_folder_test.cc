@@ -99,7 +99,7 @@ TEST_F(ClaimedFolder, WithoutAnIdentityNothingIsTouched) {
 
 // As a loss of power may leave a file that was just made, or nothing of it.
 TEST_F(ClaimedFolder, AMarkOfZerosMovesNothingAway) {
-  for (const std::size_t zeros : {0, 1, 5}) {
+  for (const std::size_t zeros : {0U, 1U, 5U}) {
     Claim(first_);
     Write("trial-7/checkpoint");
     std::ofstream(Path("trial-7/.study"), std::ios::binary) << std::string(zeros, '\0');

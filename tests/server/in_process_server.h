@@ -187,7 +187,7 @@ class InProcessTunerStub {
   template <typename Response>
   grpc::Status Tell(const char* method, absl::StatusOr<Response> answer, Response* response) {
     server_.Count(method, answer.status());
-    if (answer.ok()) *response = *std::move(answer);
+    if (answer.ok()) *response = std::move(*answer);
     return ToGrpc(answer.status());
   }
 

@@ -175,8 +175,9 @@ TEST(RecordedLoad, TheRecordsFiguresAreNamedAsThoseOfASimulation) {
   const auto recorded = FiguresOfRecord(record.state, study);
   const auto simulated = TimelineOf(record).figures;
   for (const auto& [name, value] : recorded) {
-    const auto same = std::find_if(simulated.begin(), simulated.end(),
-                                   [&](const auto& figure) { return figure.first == name; });
+    const auto same =
+        std::find_if(simulated.begin(), simulated.end(),
+                     [&name = name](const auto& figure) { return figure.first == name; });
     ASSERT_NE(same, simulated.end()) << name;
     EXPECT_NEAR(value, same->second, 1e-6 * std::max(1.0, value)) << name;
   }

@@ -5,6 +5,7 @@
 
 #include <fstream>
 
+#include "absl/strings/str_cat.h"
 #include "tests/storage/scratch_folder.h"
 #include "tuner/study_file/study_file.h"
 
@@ -177,7 +178,7 @@ TEST(AdaptDLJob, VariablesThatRepeatOneAnotherHaveAnEnd) {
   std::string list = last + "\n        - {name: V0, value: 0123456789}";
   for (int i = 1; i <= 40; ++i) {
     const std::string before = "$(V" + std::to_string(i - 1) + ")";
-    list += "\n        - {name: V" + std::to_string(i) + ", value: " + before + before + "}";
+    absl::StrAppend(&list, "\n        - {name: V", i, ", value: ", before, before, "}");
   }
   // 10 bytes, 20, 40 and so on: those up to the 17th are 2.6 million together.
   EXPECT_EQ(

@@ -28,7 +28,7 @@ class MinimumTest : public CoreTest {
     a_ = Join("a", slots_each);
     b_ = Join("b", slots_each);
     Step(CreateStudy{SpecOf(least, most), false});
-    const auto want = static_cast<std::size_t>(2 * slots_each);
+    const std::size_t want = 2 * static_cast<std::size_t>(slots_each);
     MakeReady();
     Step(PinTrial{"s", 0, 2 * slots_each});  // it is not to wait until growing is worth it
     for (int i = 0; i < 60 && node_of_.size() < want; ++i) {

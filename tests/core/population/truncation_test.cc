@@ -114,7 +114,7 @@ TEST_F(TruncationTest, EachOfTheBestIsAsLikely) {
   for (int i = 0; i < kAsked; ++i) ++times[*Ask(7)];
   EXPECT_EQ(times[0] + times[1], kAsked);
   // Five standard deviations of a fair coin.
-  EXPECT_NEAR(times[0], kAsked / 2, 5 * std::sqrt(kAsked) / 2);
+  EXPECT_NEAR(times[0], kAsked / 2.0, 5 * std::sqrt(kAsked) / 2);
 }
 
 TEST_F(TruncationTest, ComparesAtEqualSteps) {

@@ -43,8 +43,8 @@ CostsByObjective RandomCosts(std::size_t objectives, std::size_t trials, Random&
 
 TEST(FrontProbability, IsWhatManyDrawsCount) {
   Random random(3);
-  for (const std::size_t objectives : {2, 3}) {
-    for (const std::size_t trials : {2, 5, 12, 30}) {
+  for (const std::size_t objectives : {2U, 3U}) {
+    for (const std::size_t trials : {2U, 5U, 12U, 30U}) {
       const CostsByObjective costs = RandomCosts(objectives, trials, random);
       const std::vector<double> told = FrontProbability(costs);
       const std::vector<double> counted = Counted(costs, 4000, 17);

@@ -27,7 +27,10 @@ TEST(SignedRankProbability, IsThatOfTheNormalDistributionForMany) {
   for (int i = 1; i <= 60; ++i) many.push_back(i % 3 == 0 ? -i : i);
   EXPECT_NEAR(SignedRankProbability(many), 0.017950061607939057, 1e-12);
   std::vector<double> ties;
-  for (int i = 1; i <= 20; ++i) ties.push_back((i % 4 == 0 ? -1 : 1) * (i / 3));
+  for (int i = 1; i <= 20; ++i) {
+    const int third = i / 3;
+    ties.push_back(i % 4 == 0 ? -third : third);
+  }
   EXPECT_NEAR(SignedRankProbability(ties), 0.04796301369412112, 1e-12);
 }
 

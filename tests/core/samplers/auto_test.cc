@@ -166,7 +166,7 @@ TEST(AutoSampler, TakesWhatThoseThatItChoosesForItTake) {
 
 TEST(AutoSampler, SuggestsWhatTheSamplerThatItNamesDoes) {
   for (const SearchSpace& space : {Numeric(), WithChoice()}) {
-    for (const std::size_t trials : {20, 600}) {
+    for (const std::size_t trials : {20U, 600U}) {
       const StudySoFar study(space, trials);
       const SamplerInput input = study.Input();
       const auto chosen = MakeSampler(Auto().Chooses(input), {});
@@ -193,7 +193,7 @@ TEST(AutoSampler, TellsTheGaussianProcessThatThereIsNoNoise) {
 // A new one knows nothing of what was chosen before.
 TEST(AutoSampler, SuggestsTheSameWhateverItWasAskedBefore) {
   const std::unique_ptr<Sampler> used = *MakeSampler("auto", {});
-  for (const std::size_t trials : {90, 105, 130, 95}) {
+  for (const std::size_t trials : {90U, 105U, 130U, 95U}) {
     const StudySoFar study(Numeric(), trials);
     Random random(3);
     Random again(3);

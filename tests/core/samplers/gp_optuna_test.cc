@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <memory>
+#include <utility>
 
 #include "tests/core/samplers/optuna/recorded.h"
 #include "tuner/core/samplers/gp/acquisition.h"
@@ -43,8 +44,8 @@ KernelParameters KernelOf(const std::string& name) {
 
 // A recorded history, and the models of its three objectives.
 struct History {
-  explicit History(const std::string& its_name)
-      : name(its_name),
+  explicit History(std::string its_name)
+      : name(std::move(its_name)),
         points(Table(name + ".points", kAxes)),
         values(Table(name + ".values", 3)),
         at(Table(name + ".at", kAxes)),

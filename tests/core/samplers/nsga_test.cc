@@ -142,7 +142,7 @@ TEST(Parents, AreBadWhoWerePrunedOrFailedOrHaveNoRealValue) {
     history.End(0.5, {sign * 0}).pruned = true;
     history.ended().back().last_step = 3;
     history.End(0.5, {std::nan("")});
-    history.End(0.5, {sign * -INFINITY});
+    history.End(0.5, {-sign * INFINITY});
     history.End(0.5, {sign * 1}).pruned = true;
     history.ended().back().last_step = 5;
     history.End(0.5, {sign * INFINITY});

@@ -60,7 +60,7 @@ class RecordedStudy {
   RecordedStudy(std::string name, std::vector<Direction> directions)
       : name_(std::move(name)),
         space_(*SearchSpace::FromJson(kRecordedSpace)),
-        directions_(directions) {
+        directions_(std::move(directions)) {
     for (std::size_t i = 0; i < kRecordedTrials; ++i) AddTrial(i);
   }
 

@@ -109,7 +109,7 @@ TEST_F(ModelledStudies, OfThePoolGoByTheFigureStandardError) {
   Step(CreateStudy{spec, false});
   Join(4);
   const std::vector<StartReplicaCommand> starts = starts_;
-  const auto tell = [&](std::size_t i, double value, std::map<std::string, double> extra) {
+  const auto tell = [&](std::size_t i, double value, const std::map<std::string, double>& extra) {
     ASSERT_TRUE(Step(TellValue{starts[i].trial, 1, value, /*final=*/true, {}, extra}).status.ok());
   };
   tell(0, 0.5, {});

@@ -96,7 +96,7 @@ INSTANTIATE_TEST_SUITE_P(Studies, StudiesAsOptunas,
 // Kernels are fitted in another way, and bounds looked up at other points.
 TEST_P(StudiesAsOptunas, Bounds) {
   std::size_t i = 0;
-  for (const std::size_t count : {20, 30, 45, 60}) {
+  for (const std::size_t count : {20U, 30U, 45U, 60U}) {
     std::vector<const Observation*> trials;
     for (const Observation& trial : recording_.First(count)) trials.push_back(&trial);
     const SearchSpace& space = recording_.space;

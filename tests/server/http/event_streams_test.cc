@@ -137,7 +137,7 @@ class EventStreamsTest : public testing::Test {
   void CreateTrials(std::int64_t first, std::int64_t last) {
     std::vector<Change> changes;
     for (std::int64_t id = first; id <= last; ++id) {
-      changes.push_back(TrialCreated{TrialId(id), StudyId(1), id - 1, {}, Time{1}});
+      changes.emplace_back(TrialCreated{TrialId(id), StudyId(1), id - 1, {}, Time{1}});
     }
     Commit(changes);
   }
@@ -284,7 +284,7 @@ TEST_F(EventStreamsTest, WhoDoesNotReadKeepsNobodyWaiting) {
   // As long as the kernel takes something for the one that has stopped it is not silent.
   while (streams_->open() == 2) {
     std::vector<Change> changes;
-    for (std::int64_t id = 1; id <= 500; ++id) changes.push_back(TrialPinned{TrialId(id), 1});
+    for (std::int64_t id = 1; id <= 500; ++id) changes.emplace_back(TrialPinned{TrialId(id), 1});
     Commit(changes);
     const std::int64_t head = log_->revision();
     while (seen < head) seen = page->Await("changed").data["revision"].get<std::int64_t>();

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "httplib.h"
 #include "tests/server/http/raw_connection.h"
@@ -495,8 +496,8 @@ TEST(HttpHeads, WhoseHeadersCanBeReadInTwoWaysAreNone) {
   const std::string word = std::string("Authorization: Bearer ") + kWord;
   const std::string zero(1, '\0');
   for (const std::string& head :
-       {"GET /api/studies HTTP/1.1\r\n" + word + zero,
-        "GET /api/studies" + zero + " HTTP/1.1\r\n" + word,
+       {absl::StrCat("GET /api/studies HTTP/1.1\r\n", word, zero),
+        absl::StrCat("GET /api/studies", zero, " HTTP/1.1\r\n", word),
         "POST /api/studies HTTP/1.1\r\n" + word +
             "\r\nTransfer-Encoding : chunked\r\nContent-Length: 2",
         "POST /api/studies HTTP/1.1\r\n" + word +

@@ -61,9 +61,8 @@ class SessionRoutesTest : public testing::Test {
     return browser_->Get(path, {{"Cookie", cookie}})->status;
   }
   // 404: it was let in.
-  int Stop(httplib::Headers headers) {
-    return browser_->Post("/api/studies/absent/stop", std::move(headers), "{}", "application/json")
-        ->status;
+  int Stop(const httplib::Headers& headers) {
+    return browser_->Post("/api/studies/absent/stop", headers, "{}", "application/json")->status;
   }
 
   DirectTuner tuner_;

@@ -176,32 +176,32 @@ class Reader {
     at_ = news.revision;
     if (!news.complete) {
       resynced_ = true;
-      trials_ = state.trials;
-      studies_.clear();
-      for (const auto& [id, study] : state.studies) studies_[id] = study.state;
+      trials = state.trials;
+      studies.clear();
+      for (const auto& [id, study] : state.studies) studies[id] = study.state;
       return;
     }
     for (const StudyId id : news.studies) {
       const auto study = state.studies.find(id);
       if (study != state.studies.end()) {
-        studies_[id] = study->second.state;
+        studies[id] = study->second.state;
         continue;
       }
-      studies_.erase(id);
-      std::erase_if(trials_, [id](const auto& trial) { return trial.second.study == id; });
+      studies.erase(id);
+      std::erase_if(trials, [id](const auto& trial) { return trial.second.study == id; });
     }
     for (const RevisionLog::ChangedTrial& changed : news.trials) {
       const auto trial = state.trials.find(changed.id);
       if (trial == state.trials.end()) continue;
       EXPECT_EQ(trial->second.number, changed.number);
-      trials_.insert_or_assign(changed.id, trial->second);
+      trials.insert_or_assign(changed.id, trial->second);
     }
   }
   bool resynced() const { return resynced_; }
   bool at_head(const RevisionLog& log) const { return at_ == log.revision(); }
 
-  std::map<TrialId, Trial> trials_;
-  std::map<StudyId, StudyState> studies_;
+  std::map<TrialId, Trial> trials;
+  std::map<StudyId, StudyState> studies;
 
  private:
   std::int64_t at_ = 0;
@@ -223,20 +223,21 @@ TEST_F(RevisionLogTest, AnyFramesAndResyncsEndInTheStateOfAFullRead) {
     for (const auto& [id, trial] : state_.trials) living.push_back(id);
     if (kind == 0 && state_.studies.size() > 1) {
       const StudyId gone = state_.studies.begin()->first;
-      changes.push_back(
+      changes.emplace_back(
           StudyDeleted{gone, StudyId(studies), TrialId(std::max<std::int64_t>(trials, 1))});
     } else if (kind == 1 || state_.studies.empty()) {
       StudySpec spec;
       spec.name = "study " + std::to_string(++studies);
-      changes.push_back(StudyCreated{StudyId(studies), spec, Time{1}});
+      changes.emplace_back(StudyCreated{StudyId(studies), spec, Time{1}});
     } else if (kind <= 4 || living.empty()) {
       const auto& [id, study] = *state_.studies.rbegin();
-      changes.push_back(TrialCreated{TrialId(++trials), id, std::ssize(study.trials), {}, Time{1}});
+      changes.emplace_back(
+          TrialCreated{TrialId(++trials), id, std::ssize(study.trials), {}, Time{1}});
     } else {
       for (std::uint64_t k = 0; k < 1 + random.Below(4); ++k) {
         const TrialId id = living[random.Below(living.size())];
         changes.push_back(Report(id.value, ++steps[id], random.Uniform()));
-        changes.push_back(TrialPinned{id, static_cast<int>(random.Below(5))});
+        changes.emplace_back(TrialPinned{id, static_cast<int>(random.Below(5))});
       }
     }
     Commit(changes);
@@ -248,10 +249,10 @@ TEST_F(RevisionLogTest, AnyFramesAndResyncsEndInTheStateOfAFullRead) {
   for (Reader& reader : readers) {
     while (!reader.at_head(log_)) reader.Follow(log_, state_, 2);
     EXPECT_TRUE(reader.resynced());
-    EXPECT_EQ(reader.trials_, state_.trials);
+    EXPECT_EQ(reader.trials, state_.trials);
     std::map<StudyId, StudyState> all;
     for (const auto& [id, study] : state_.studies) all[id] = study.state;
-    EXPECT_EQ(reader.studies_, all);
+    EXPECT_EQ(reader.studies, all);
   }
 }
 

@@ -260,7 +260,7 @@ TEST_F(Views, CurvesOfTheBestAndOfThoseThatAreNamed) {
     ids.push_back(Ask());
     for (int step = 1; step <= 500; ++step) {
       tuner_.now = After(tuner_.now, 1);
-      Report(ids[i], step, step == 250 && i == 2 ? 1e9 : 10.0 - i);
+      Report(ids.back(), step, step == 250 && i == 2 ? 1e9 : 10.0 - i);
     }
   }
   const Json best = Shown(CurvesJson(source_, Id("digits"), {.best = 2, .width = 10}));
