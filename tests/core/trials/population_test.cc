@@ -306,6 +306,23 @@ TEST_F(PopulationTest, NobodyWaitsForMembersThatAreNeverDrawn) {
   EXPECT_EQ(starts_[0].trial, TrialId(1));
 }
 
+TEST_F(PopulationTest, NobodyWaitsForMembersForWhichItIsTooLate) {
+  StudySpec spec = Population(4);
+  spec.max_step = 8;
+  spec.time_limit_s = 100;
+  Begin(spec, 2);
+  Wait(30);  // for two steps of eight: 120 s to the end of another
+  for (const std::int64_t id : {1, 2}) {
+    Report(id, 2, 0.4);
+    if (!stops_.empty()) Exit(id);
+  }
+  for (int i = 0; i < 4; ++i) Wait(3);
+  EXPECT_EQ(study().state, StudyState::kRunning);
+  TrainThoseThatStart();
+  for (const std::int64_t id : {1, 2}) EXPECT_EQ(trial(id).state, TrialState::kRunning) << id;
+  EXPECT_EQ(Trials(), 2);
+}
+
 TEST_F(PopulationTest, WhoIsPausedAmongTheWorstIsReplaced) {
   Begin(Population(2), 1);
   Report(1, 2, 0.4);

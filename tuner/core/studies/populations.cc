@@ -191,7 +191,11 @@ void Populations::LookAhead(const Study& study) {
   const std::int64_t last = pool_.LastStepOf(study);
   for (const Trial* member : members) {
     const std::int64_t step = std::min(common, newest(*member));
-    if (step == 0 || (last > 0 && NextComparison(spec.population, step) >= last)) continue;
+    if (step == 0) continue;
+    // With an adaptive batch the steps that members have told are not those of equal progress.
+    const std::int64_t next = std::max(NextComparison(spec.population, step),
+                                       member->values.back().step + spec.population.interval);
+    if (last > 0 && next >= last) continue;
     const auto [known, is_new] = rankings.try_emplace(step);
     if (is_new) {
       known->second =

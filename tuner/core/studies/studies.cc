@@ -282,11 +282,12 @@ bool Studies::AnyHeldByClient(const Study& study) const {
 void Studies::EndStudyIfDone(StudyId id) {
   const Study& study = turn_.StudyAt(id);
   if (study.state != StudyState::kRunning || AnyMayRun(study)) return;
-  // What has ended since the pruner was asked may let others go on.
-  trials_.UpdateHeld(study);
-  if (AnyMayRun(study)) return;
   const bool all_drawn = study.spec.max_trials > 0 && study.counted() >= study.spec.max_trials;
   const bool too_late = limits_.TooLateForNewTrials(study);
+  // What has ended since the pruner was asked may let others go on, and nobody waits for members
+  // that are not to be drawn any more.
+  trials_.UpdateHeld(study);
+  if (AnyMayRun(study)) return;
   // Nobody knows whether a queue gets more trials: one that is empty waits for none.
   const bool empty_queue = study.spec.queued() && !AnyHeldByClient(study);
   if (all_drawn || too_late || plugins_.Of(study).exhausted || empty_queue) {

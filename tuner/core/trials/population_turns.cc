@@ -1,27 +1,39 @@
 #include "tuner/core/trials/population_turns.h"
 
+#include <algorithm>
+#include <limits>
+
 #include "tuner/core/population/truncation.h"
 
 namespace espalier {
 
+namespace {
+
+// Its step by what was known at that moment: a clone's is its parent's until it has told its own.
+std::int64_t StepUntil(const TunerState& state, std::span<const Curve> curves, const Trial& trial,
+                       Time until) {
+  std::int64_t step = 0;
+  for (const IntermediateValue& point : curves[static_cast<std::size_t>(trial.number)].points) {
+    if (point.at <= until) step = point.step;
+  }
+  if (step > 0 || !trial.lineage->cloned()) return step;
+  const Study& study = state.studies.at(trial.study);
+  const auto parent = static_cast<std::size_t>(trial.lineage->parent);
+  return StepUntil(state, curves, state.trials.at(study.trials.at(parent)),
+                   std::min(until, trial.created));
+}
+
+}  // namespace
+
 std::int64_t StepOfMember(const TunerState& state, std::span<const Curve> curves,
                           const Trial& trial) {
-  const Curve& own = curves[static_cast<std::size_t>(trial.number)];
-  if (!own.points.empty()) return own.points.back().step;
-  if (!trial.lineage->cloned()) return 0;
-  const auto parent = static_cast<std::size_t>(trial.lineage->parent);
-  std::int64_t step = 0;
-  for (const IntermediateValue& point : curves[parent].points) {
-    if (point.at <= trial.created) step = point.step;
-  }
-  if (step > 0) return step;
-  const Study& study = state.studies.at(trial.study);
-  return StepOfMember(state, curves, state.trials.at(study.trials.at(parent)));
+  return StepUntil(state, curves, trial, {std::numeric_limits<std::int64_t>::max()});
 }
 
 std::int64_t YetToBeDrawn(const Study& study, PluginsOfStudies& plugins) {
   const std::int64_t missing = study.spec.max_trials - study.counted();
-  return missing > 0 && plugins.MayDraw(study) ? missing : 0;
+  const bool may_draw = plugins.MayDraw(study) && !plugins.Of(study).too_late;
+  return missing > 0 && may_draw ? missing : 0;
 }
 
 std::map<std::int64_t, std::int64_t> WaitingMembers(const TunerState& state,
