@@ -198,10 +198,22 @@ TEST_F(LaunchedGroupsTest, TheReasonNamesTheRankOfAnotherNodeThatHadLeftBefore) 
   EXPECT_EQ(trial().last_output, "last words of rank 2 of 4 on elm");
 }
 
+TEST_F(LaunchedGroupsTest, ARankThatLeftIsNamedThoughItIsHeardOfALittleLate) {
+  StartOnTwo();
+  MeetAll();
+  Step(FromReplica{second_.replica, RanksFailed{.exit_code = 3, .ago_s = 0.5}});
+  Step(FromReplica{first_.replica, RanksLeft{.rank = 1, .ago_s = 0.45}});
+  // An end with 0 that is called a failure is no rank that had left.
+  Step(FromReplica{first_.replica, RanksFailed{.exit_code = 0, .ago_s = 2}});
+  Step(Terminated(first_.replica));
+  Step(Failed(second_.replica, 3, "rank 2 of 4 on elm"));
+  EXPECT_THAT(trial().reason, testing::HasSubstr("rank 2 of 4 on elm exited with code 3"));
+}
+
 TEST_F(LaunchedGroupsTest, NobodyHasLeftBeforeWhatFailedEarlier) {
   StartOnTwo();
   MeetAll();
-  Step(FromReplica{second_.replica, RanksFailed{.exit_code = -1, .signal = 11, .ago_s = 0.5}});
+  Step(FromReplica{second_.replica, RanksFailed{.exit_code = -1, .signal = 11, .ago_s = 0.8}});
   Step(FromReplica{first_.replica, RanksLeft{.rank = 1, .ago_s = 0.4}});
   Step(Terminated(first_.replica));
   ReplicaExited exited = Failed(second_.replica, -1, "rank 2 of 4 on elm");

@@ -204,6 +204,10 @@ std::optional<LaunchedGroups::TrialEnd> LaunchedGroups::Gone(const Replica& gone
   for (const auto& [replica, each] : over.left) {
     ends.push_back(each.end);
     left.push_back(each.rank);
+    // Both moments are told from where they were seen, and either may have come late.
+    if (blamed >= 0 && replica != of[static_cast<std::size_t>(blamed)]) {
+      ends.back().at_ns -= kEndSeenWithin_ns;
+    }
   }
   ReplicaId told = blamed >= 0 ? of[static_cast<std::size_t>(blamed)] : over.early;
   if (!told) told = over.replicas.front();  // all have ended well, and its output is the trial's
@@ -215,9 +219,9 @@ std::optional<LaunchedGroups::TrialEnd> LaunchedGroups::Gone(const Replica& gone
     const RankEnd& failed = ends[static_cast<std::size_t>(blamed)];
     result.exit.exit_code = failed.exit_code;
     result.exit.signal = failed.signal;
-    const int before = RankThatHadLeft(ends, blamed);
+    const int before = RankThatHadLeft(ends, blamed) - static_cast<int>(of.size());
     if (before >= 0 && !result.exit.rank.empty()) {
-      result.exit.error = HowEndedAfter(failed, left[static_cast<std::size_t>(before) - of.size()]);
+      result.exit.error = HowEndedAfter(failed, left[static_cast<std::size_t>(before)]);
     }
   }
   if (blamed < 0 && over.early) {
