@@ -134,6 +134,13 @@ TEST(LaterAnswers, AreThoseOfTheirOwnRequests) {
               std::to_string(rest.size()) + "\r\n\r\n" + rest);
   calls.AnswerAll(1);
   EXPECT_TRUE(unread.ReadUntil("as above").ends_with("three:"));
+  // A form's body has been read, too.
+  RawConnection form(running.http_port());
+  form.Send(Later("four", "Content-Type: multipart/form-data; boundary=x\r\n",
+                  "--x\r\nContent-Disposition: form-data; name=\"f\"\r\n\r\n1\r\n--x--\r\n"));
+  calls.AnswerAll(1);
+  const std::string of_form = form.ReadUntil("four:");
+  EXPECT_TRUE(of_form.starts_with("HTTP/1.1 200 OK")) << of_form;
   RawConnection thrown(running.http_port());
   thrown.Send(Later("throw", "Connection: close\r\n", ""));
   EXPECT_TRUE(thrown.ReadUntil("as above").starts_with("HTTP/1.1 500"));

@@ -62,7 +62,7 @@ class HttpConnection final : public httplib::Stream {
   // Has asked for something already, or need not.
   bool known() const { return known_ || proven_; }
   // Of what has come and is not read.
-  std::size_t bytes() const { return in_.capacity(); }
+  std::size_t bytes() const { return in_.capacity() + head_.capacity(); }
 
   // Of the request whose head has come.
   HttpHead head() const { return ReadHttpHead(std::string_view(in_).substr(at_)); }
@@ -151,6 +151,7 @@ class HttpConnection final : public httplib::Stream {
     in_.replace(0, at_, head_);
     at_ = 0;
   }
+  void ForgetHead() { std::string().swap(head_); }
 
   // Sends what fits; -1 with EAGAIN: nothing does. See StreamConnection for what comes next.
   ssize_t SendAtOnce(std::string_view text) { return Send(text.data(), text.size()); }

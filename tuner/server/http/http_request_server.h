@@ -36,11 +36,14 @@ class HttpRequestServer : public LibraryServer {
   // Whether the connection may be used for another request. False where there is no answer yet.
   bool ServeOne(HttpConnection& connection, NoAnswer& none) {
     connection.KeepHead();
-    return ServeNext(connection, "", &none);
+    const bool goes_on = ServeNext(connection, "", &none);
+    if (none.later.empty()) connection.ForgetHead();
+    return goes_on;
   }
   // The same request once more, when its answer of this name is there.
   bool ServeLater(HttpConnection& connection, const std::string& later) {
     connection.ReadHeadAgain();
+    connection.ForgetHead();
     return ServeNext(connection, later, nullptr);
   }
 
@@ -77,7 +80,7 @@ class HttpRequestServer : public LibraryServer {
 
   // Its body has been read.
   static void NameAnswer(const std::string& later, httplib::Request& request) {
-    for (const char* of_body : {"Content-Length", "Transfer-Encoding", "Expect"}) {
+    for (const char* of_body : {"Content-Length", "Content-Type", "Transfer-Encoding", "Expect"}) {
       request.headers.erase(of_body);
     }
     request.headers.emplace(kLaterHeader, later);
