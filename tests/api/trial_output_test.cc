@@ -1,8 +1,10 @@
+#include "absl/strings/str_cat.h"
 #include "base/protocol.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/api/direct_tuner.h"
 #include "tuner/api/operations.h"
+#include "tuner/api/trial_output.h"
 
 namespace espalier {
 namespace {
@@ -52,6 +54,28 @@ TEST_F(TrialOutput, WhereItIsIsSaidIfNobodyCanBeAsked) {
   EXPECT_THAT(Refusal(), HasSubstr("trial 0 is on node oak (no agent is connected)"));
   tuner_.folders["oak"] = "/var/espalier";
   EXPECT_THAT(Refusal(), HasSubstr("on node oak, below /var/espalier (no agent"));
+}
+
+TEST_F(TrialOutput, GrowsAtItsEndWhereOneReplicaPrintsAtATime) {
+  for (const bool launched : {false, true}) {
+    for (const int slots : {1, 2}) {
+      DirectTuner tuner;
+      const std::string launch = launched ? R"(, "launch": "ranks")" : "";
+      const std::string json = absl::StrCat(R"({"name": "s", "command": ["/bin/true"],
+          "metric": {"name": "loss", "direction": "minimize"}, "trials": 1, "slots": )",
+                                            slots, launch, R"(, "search_space":
+          {"lr": {"_type": "uniform", "_value": [0, 1]}}})");
+      const auto created = api::CreateStudy(tuner, CreateRequest(json));
+      ASSERT_TRUE(created.ok()) << created.status();
+      tuner.Post(AgentHello{"oak", 2, {}});
+      tuner.output[tuner.core.state().nodes.begin()->first] = "hello";
+      v1::TrialOutputRequest request;
+      request.set_trial_id(tuner.core.state().trials.begin()->first.value);
+      const auto read = api::ReadTrialOutput(tuner, request);
+      ASSERT_TRUE(read.ok()) << read.status();
+      EXPECT_EQ(read->grows_at_its_end, slots == 1 || launched) << json;
+    }
+  }
 }
 
 TEST_F(TrialOutput, BoundsAndTrialsOfClientsAreRefused) {

@@ -20,6 +20,7 @@ struct Places {
   };
   TrialName trial;
   std::vector<Place> places;
+  bool one_at_a_time;  // replicas, each of which has a log
 };
 
 absl::StatusOr<Places> PlacesOf(TrialId id, const View& view) {
@@ -32,9 +33,11 @@ absl::StatusOr<Places> PlacesOf(TrialId id, const View& view) {
         "trial ", trial->second.number, " of study \"", study.spec.name,
         "\" is run by its client, who has what it prints: the pool's own trials are kept here"));
   }
-  Places out{{study.spec.name, IdentityOf(study), trial->second.number}, {}};
+  Places out{{study.spec.name, IdentityOf(study), trial->second.number}, {}, true};
   std::set<NodeId> seen;
   for (const SlotSpan& span : trial->second.spans) {
+    // What a launcher starts on a node has one log for each rank.
+    if (study.spec.launch.empty() && span.slots.size() > 1) out.one_at_a_time = false;
     for (const Slot& slot : span.slots) {
       const auto node = state.nodes.find(slot.node);
       if (node == state.nodes.end() || !seen.insert(slot.node).second) continue;
@@ -88,7 +91,8 @@ absl::StatusOr<OutputText> ReadTrialOutput(Tuner& tuner, const v1::TrialOutputRe
   }
   if (!missing.empty()) absl::StrAppend(&text, "\n(more is ", missing, ")\n");
   if (std::ssize(text) > most) text.erase(0, text.size() - static_cast<std::size_t>(most));
-  return OutputText{std::move(text), trial->places.size() == 1 && missing.empty()};
+  const bool one_log = trial->places.size() == 1 && trial->one_at_a_time;
+  return OutputText{std::move(text), one_log && missing.empty()};
 }
 
 absl::StatusOr<v1::TrialOutput> GetTrialOutput(Tuner& tuner,

@@ -11,8 +11,8 @@ namespace espalier::api {
 // What GetTrialOutput answers, and how it grows.
 struct OutputText {
   std::string text;
-  // What is printed from now on comes after it. False: it may come within, since several machines
-  // print, or some do not answer.
+  // What is printed from now on comes after it. False: it may come within, since several replicas
+  // or machines print, or some do not answer.
   bool grows_at_its_end = true;
 };
 

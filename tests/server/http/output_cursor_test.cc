@@ -37,10 +37,20 @@ TEST(OutputCursor, APlaceThatMayBeSeveralIsNone) {
   EXPECT_EQ(FindCursor(cursor, "head" + std::string(6000, '.')), 5004) << "it has only grown";
 }
 
+TEST(OutputCursor, ATextOfTheSameLengthAndEndMayHaveLostItsBeginning) {
+  const auto waiting = [](int lines) {
+    std::string text;
+    for (int i = 0; i < lines; ++i) text += "waiting\n";
+    return text;
+  };
+  const std::string cursor = CursorAfter(waiting(2000));
+  EXPECT_EQ(FindCursor(cursor, waiting(1799) + "ERROR x\n" + waiting(200)), std::nullopt);
+}
+
 TEST(OutputCursor, WhatIsNoneIsToldApart) {
   const std::string text = Lines(0, 500);
-  for (const char* cursor : {"", "-", "5", "5-", "-5", "x-5", "5-x", "-1-5",
-                             "18446744073709551616-1", "18446744073709551615-1"}) {
+  for (const char* cursor : {"", "-", "5", "5-5", "5--", "-5-5", "x-5-5", "5-x-5", "5-5-x",
+                             "5-5-5-5", "18446744073709551616-1-1", "18446744073709551615-1-1"}) {
     EXPECT_EQ(FindCursor(cursor, text), std::nullopt) << cursor;
   }
 }

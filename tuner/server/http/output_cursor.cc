@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 
 namespace espalier {
 
@@ -48,23 +50,24 @@ std::optional<std::size_t> FindWindow(std::uint64_t sum, std::size_t window,
 
 std::string CursorAfter(std::string_view text) {
   const std::size_t window = std::min(text.size(), kWindow);
-  return absl::StrCat(text.size(), "-", Sum(text.substr(text.size() - window)));
+  return absl::StrCat(text.size(), "-", Sum(text), "-", Sum(text.substr(text.size() - window)));
 }
 
 std::optional<std::size_t> FindCursor(std::string_view cursor, std::string_view text) {
-  const std::size_t dash = cursor.find('-');
-  if (dash == std::string_view::npos) return std::nullopt;
+  const std::vector<absl::string_view> parts =
+      absl::StrSplit(absl::string_view(cursor.data(), cursor.size()), '-');
   std::uint64_t length = 0;
-  std::uint64_t sum = 0;
-  if (!absl::SimpleAtoi(absl::string_view(cursor.data(), dash), &length) ||
-      !absl::SimpleAtoi(absl::string_view(cursor.data() + dash + 1, cursor.size() - dash - 1),
-                        &sum)) {
+  std::uint64_t all = 0;
+  std::uint64_t last = 0;
+  if (parts.size() != 3 || !absl::SimpleAtoi(parts[0], &length) ||
+      !absl::SimpleAtoi(parts[1], &all) || !absl::SimpleAtoi(parts[2], &last)) {
     return std::nullopt;
   }
   const std::size_t window = std::min<std::size_t>(length, kWindow);
   if (window == 0) return 0;
-  if (length <= text.size() && Sum(text.substr(length - window, window)) == sum) return length;
-  return FindWindow(sum, window, text);
+  // Its last bytes alone would tell too little: a program may print the same line for hours.
+  if (length <= text.size() && Sum(text.substr(0, length)) == all) return length;
+  return FindWindow(last, window, text);
 }
 
 }  // namespace espalier

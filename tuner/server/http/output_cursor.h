@@ -8,7 +8,8 @@
 namespace espalier {
 
 // How far somebody has read a text that grows at its end, and of which the beginning may be lost:
-// its length, and the sum of its last bytes, by which the place is found again. No secret.
+// its length, its sum, and that of its last bytes, by which the place is found again where the
+// beginning is lost. No secret.
 std::string CursorAfter(std::string_view text);
 
 // Where what comes after the cursor begins in the text as it is now. nullopt: the place is not
