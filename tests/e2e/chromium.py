@@ -9,12 +9,17 @@ ARGUMENTS = ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage")
 
 
 class Browser(webdriver.Chrome):
-    """Its driver kills it, so that it leaves its files: they are in a folder that is removed with it."""
+    """Its driver kills it, so that it leaves its files: they are in a folder that is removed with it. The folder's name is short,
+    since a socket's path, which Chromium makes in it, has room for 107 characters."""
 
     def __init__(self, options):
-        self._folder = tempfile.mkdtemp(prefix="espalier-chromium-")
+        self._folder = tempfile.mkdtemp(prefix="esp-")
         service = webdriver.ChromeService("/usr/bin/chromedriver", env=os.environ | {"TMPDIR": self._folder})
-        super().__init__(options=options, service=service)
+        try:
+            super().__init__(options=options, service=service)
+        except BaseException:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            raise
 
     def quit(self):
         try:
