@@ -126,12 +126,12 @@ install_libtorch() {
     say "LibTorch: ${have%% *} set is there (${have#* })"
     return
   fi
+  say "LibTorch: installing the $name set into $VENV (about ${DEPS_MB[$row]} MB on disk$why)"
+  need_space_in_deps $VENV "$row" "${saves[@]}" "ESPALIER_LIBTORCH=/path/to/libtorch uses one that you have."
   if [[ $have != "$cpu" && -e $VENV ]]; then
     say "LibTorch: $VENV is of another version, or its install was interrupted; starting afresh"
     rm -rf "$VENV"
   fi
-  say "LibTorch: installing the $name set into $VENV (about ${DEPS_MB[$row]} MB on disk$why)"
-  need_space_in_deps $VENV "$row" "${saves[@]}" "ESPALIER_LIBTORCH=/path/to/libtorch uses one that you have."
   if [[ ! -e $VENV ]]; then
     # Debian's own Python, not one that happens to come first on the path.
     /usr/bin/python3 -m venv "$VENV" || stop_with "python3 -m venv $VENV failed" "Is python3-venv installed?"

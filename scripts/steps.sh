@@ -27,8 +27,8 @@ declare -A DEPS_MB=([venv]=1500 [venv-cuda]=5000 [adaptdl]=45 [browser]=75 [fram
   [nni]=660 [notebook]=310 [optuna]=580 [peers]=620 [ray]=330 [release]=60 [sampler-peers]=400 [torch]=1900 [wheel]=40)
 DOWNLOADED_PERCENT=60
 
-# size_mb PATH: what is there already.
-size_mb() { if [[ -e $1 ]]; then du -s -B 1000000 "$1" | cut -f 1; else echo 0; fi; }
+# size_mb PATH: what is there already, behind a link too. Never fails: what cannot be read, or vanishes, is not counted.
+size_mb() { { du -D -s -B 1000000 "$1" 2>/dev/null || true; } | awk '{ mb = $1 } END { print mb + 0 }'; }
 
 # existing PATH: the nearest folder above it that there is.
 existing() {
@@ -37,24 +37,30 @@ existing() {
   printf '%s\n' "$folder"
 }
 
+# on_one_disk PATH PATH: whether both are, or would be, in one file system.
+on_one_disk() { [[ $(stat -L -c %d "$(existing "$1")") == $(stat -L -c %d "$(existing "$2")") ]]; }
+
 free_mb() { df -B 1000000 --output=avail "$(existing "$1")" | tail -n 1 | tr -d ' '; }
 
 # need_space WHAT FOLDER MB [ADVICE...]: ends the script where FOLDER, which need not be there yet, has no room for that
-# much, before any of it is written.
+# much, before any of it is written. A file system that compresses, or counts no blocks, makes it ask for too much: hence the
+# variable.
 need_space() {
   local what=$1 folder=$2 mb=$3 free
+  if [[ ${ESPALIER_ANY_SPACE:-} == 1 ]]; then return; fi
   free=$(free_mb "$folder")
   ((mb <= free)) || stop_with "$what needs $mb MB in $folder, and $free MB are free there" "${@:4}" \
-    "Make room there, then run this again."
+    "Make room there, then run this again." "ESPALIER_ANY_SPACE=1 goes on with what is free."
 }
 
 # need_space_in_deps DIR [NAME [ADVICE...]]: as need_space, of a folder of .deps that is to be made, in place of what is there
-# now; NAME is its row, where that is not its own name.
+# now; NAME is its row, where that is not its own name. Of a link only the link is removed.
 need_space_in_deps() {
-  local dir=$1 row
+  local dir=$1 row there=0
   row=$(basename "$dir")
   row=${2:-${row%%-[0-9]*}}
-  need_space "$dir" .deps $((DEPS_MB[$row] * (100 + DOWNLOADED_PERCENT) / 100 - $(size_mb "$dir"))) "${@:3}"
+  if [[ ! -L $dir ]]; then there=$(size_mb "$dir"); fi
+  need_space "$dir" .deps $((DEPS_MB[$row] * (100 + DOWNLOADED_PERCENT) / 100 - there)) "${@:3}"
 }
 
 # Where a build has a CUDA part, the compiler that it is built by.
@@ -63,18 +69,35 @@ cuda_toolkit() {
   command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null
 }
 
-# missing_in_deps ROW [COUNT]: what is not there yet of so many folders of .deps of that kind. Whole ones differ a little.
+# whole_in_deps ROW FOLDER: whether that folder has what is written into it last, when all else is there.
+whole_in_deps() {
+  case $1 in
+    venv) [[ -e $2/espalier-libtorch-set ]] ;;
+    venv-cuda) [[ $(cat "$2/espalier-libtorch-set" 2>/dev/null) == "full "* ]] ;;
+    *) [[ -e $2/installed ]] ;;
+  esac
+}
+
+# missing_in_deps ROW [COUNT]: what is not there yet of so many folders of .deps of that kind. Whole ones lack nothing, whatever
+# their size.
 missing_in_deps() {
-  local name=${1%-cuda} whole=$((DEPS_MB[$1] * ${2:-1})) there left
-  there=$({ du -c -s -B 1000000 ".deps/$name" ".deps/$name"-[0-9]* 2>/dev/null || true; } | awk 'END { print $1 + 0 }')
-  left=$((whole - there))
-  echo $((left * 10 > whole ? left : 0))
+  local name=${1%-cuda} left=$((DEPS_MB[$1] * ${2:-1})) folder
+  for folder in ".deps/$name" ".deps/$name"-[0-9]*; do
+    if whole_in_deps "$1" "$folder"; then left=$((left - DEPS_MB[$1])); else left=$((left - $(size_mb "$folder"))); fi
+  done
+  echo $((left > 0 ? left : 0))
+}
+
+# missing_in_build PRESET: what is not there yet of its build. One without a row is not counted.
+missing_in_build() {
+  local left=$((${BUILD_MB[$1]:-0} - $(size_mb "build/$1")))
+  echo $((left > 0 ? left : 0))
 }
 
 # need_space_for_tests [BUILD...]: as need_space, of all that setup.sh and install_for_tests are to put into .deps yet, and
 # of these builds.
 need_space_for_tests() {
-  local deps=0 builds=0 row build saves=()
+  local deps=0 builds=0 row build disk=$PWD saves=()
   for row in adaptdl browser frameworks nni notebook wheel; do deps=$((deps + $(missing_in_deps "$row"))); done
   deps=$((deps + $(missing_in_deps optuna 2)))
   if [[ -z ${ESPALIER_LIBTORCH:-} ]]; then
@@ -86,9 +109,16 @@ need_space_for_tests() {
     fi
     deps=$((deps + $(missing_in_deps "$row")))
   fi
-  for build in "$@"; do builds=$((builds + BUILD_MB[$build] - $(size_mb "build/$build"))); done
-  if [[ $(stat -c %d "$(existing .deps)") == $(stat -c %d "$(existing build)") ]]; then
-    need_space "what tests are built and run with" "$PWD" $((deps + builds)) "${saves[@]}"
+  for build in "$@"; do
+    if on_one_disk "build/$build" build; then
+      builds=$((builds + $(missing_in_build "$build")))
+    else
+      need_space_for_build "$build"
+    fi
+  done
+  if on_one_disk .deps build; then
+    if ! on_one_disk .deps .; then disk=$(readlink -f .deps); fi
+    need_space "what tests are built and run with" "$disk" $((deps + builds)) "${saves[@]}"
   else
     need_space "what tests run with" .deps "$deps" "${saves[@]}"
     need_space "what tests are built with" build "$builds"
@@ -96,14 +126,14 @@ need_space_for_tests() {
 }
 
 need_space_for_build() {
-  local left=$((BUILD_MB[$1] - $(size_mb "build/$1")))
-  need_space "a build of $1" build "$left" "rm -r build/NAME gives back another build."
+  need_space "a build of $1" "build/$1" "$(missing_in_build "$1")" "rm -r build/NAME gives back another build."
 }
 
-# need_space_for_packages APT_GET PACKAGE...: as need_space, of what apt-get, called like that, would download and unpack.
+# need_space_for_packages APT_GET PACKAGE...: as need_space, of what apt-get, called like that, would download and unpack. It
+# says so and does nothing for --print-uris, even with the -y that --assume-no gives way to.
 need_space_for_packages() {
   local told mb
-  told=$(LC_ALL=C "$1" install --assume-no --no-install-recommends "${@:2}" 2>/dev/null || true)
+  told=$(LC_ALL=C "$1" install --print-uris --no-install-recommends "${@:2}" 2>/dev/null || true)
   mb=$(awk '
     function mb(size, unit) {
       gsub(",", "", size)
@@ -116,16 +146,19 @@ need_space_for_packages() {
 }
 
 # with_retries COMMAND...: networks fail for a moment: a few tries, with a growing pause in between. What has found the disk
-# full is not tried again, since that lasts.
+# full is not tried again, since that lasts. What it says stands in a file meanwhile: a pipe would be waited for as long as a
+# daemon that it starts keeps it open. In memory, where there is such a folder, since the disk may be full.
 NETWORK_TRIES=3
 with_retries() {
-  local try said
+  local try file said status
   for ((try = 1; try <= NETWORK_TRIES; ++try)); do
-    if { said=$("$@" 2>&1 >&3 3>&-); } 3>&1; then
-      if [[ -n $said ]]; then printf '%s\n' "$said" >&2; fi
-      return 0
-    fi
-    printf '%s\n' "$said" >&2
+    file=$(mktemp -p /dev/shm 2>/dev/null || mktemp)
+    status=0
+    "$@" 2>"$file" || status=$?
+    said=$(<"$file")
+    rm -f "$file"
+    if [[ -n $said ]]; then printf '%s\n' "$said" >&2; fi
+    if ((status == 0)); then return 0; fi
     case ${said,,} in
       *"no space left on device"* | *"quota exceeded"* | *"enough free space"*)
         stop_with "the disk is full, as said above: $(free_mb .) MB are free in $PWD, $(free_mb /usr) MB in /usr" \
