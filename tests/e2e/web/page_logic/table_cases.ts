@@ -3,7 +3,8 @@ import {type Condition, formatCondition, formatConditions, parseCondition, parse
 import {csv, csvCell} from "../../../../tuner/web/page/table/csv";
 import {keptOf} from "../../../../tuner/web/page/table/kept";
 import {ROW, anchored, elementsOf, rowsWindow, scrolledTo} from "../../../../tuner/web/page/table/rows_window";
-import {TrialsStore} from "../../../../tuner/web/page/table/trials_store";
+import {ShownRows} from "../../../../tuner/web/page/table/shown_rows";
+import {type Sort, TrialsStore} from "../../../../tuner/web/page/table/trials_store";
 import {formatSort, nextSort, parseIds, parseSort} from "../../../../tuner/web/page/table/trials_view";
 import {check, equal, test} from "./cases";
 
@@ -121,6 +122,22 @@ test("what is not known is last in both directions", () => {
   equal(sorted(false), [0, 2, 1]);
   equal(sorted(true), [0, 2, 1]);
   equal([...store.sorted({column: "p:lr", descending: true})].map((row) => store.number("p:lr", row)), [0.1, 0.01, 0.001]);
+});
+
+test("a table's rows are the same whether they are sorted or filtered first", () => {
+  const store = filled();
+  const shown = new ShownRows(store);
+  const byRate: Sort = {column: "p:lr", descending: true};
+  const numbers = (text: string, sort: Sort) =>
+    [...shown.of(parseConditions(text).conditions, sort)].map((row) => store.number("number", row));
+  equal(numbers("state: complete", byRate), [0, 1]);
+  equal(numbers("", byRate), [0, 1, 2]);
+  equal(numbers("p:lr ..0.05", byRate), [1, 2]);
+  equal(numbers("p:lr ..0.05", {column: "number", descending: true}), [2, 1]);
+  store.mergeLive({trial_id: [13], "p:lr": [0.2]});
+  equal(numbers("p:lr 0.05..", byRate), [2, 0]);
+  equal(numbers("p:lr 0.05..", byRate), [2, 0]);
+  equal(numbers("", byRate), [2, 0, 1]);
 });
 
 test("words are sorted as words, numbers among them as numbers", () => {

@@ -129,9 +129,9 @@ export class TrialsStore {
     return rows.subarray(0, left);
   }
 
-  /** All rows. What is not known comes last, whatever the direction; where two are equal, the newer trial comes first. */
-  sorted(sort: Sort): Uint32Array {
-    const rows = this.all();
+  /** The rows in order. What is not known comes last, whatever the direction; where two are equal, the newer trial comes first. */
+  sorted(sort: Sort, of: Uint32Array = this.all()): Uint32Array {
+    const rows = of.slice();
     const column = this.columns.get(sort.column);
     const numbers = this.columns.get("number");
     const newest = numbers?.kind === "number" ? numbers.values : new Float64Array(this.count);
@@ -139,7 +139,7 @@ export class TrialsStore {
     const sign = sort.descending ? -1 : 1;
     let known = 0;
     const unknown: number[] = [];
-    for (let row = 0; row < this.count; ++row) {
+    for (const row of of) {
       if (Number.isNaN(keys[row]!)) unknown.push(row);
       else rows[known++] = row;
     }

@@ -13,6 +13,7 @@ import {Chips} from "../../table/chips";
 import {ColumnChooser} from "../../table/column_chooser";
 import {labelOf, objectiveNames, widthOf} from "../../table/columns";
 import {csv} from "../../table/csv";
+import {ShownRows} from "../../table/shown_rows";
 import {type TrialsView, useTrialsView} from "../../table/trials_view";
 import type {TrialsStore} from "../../table/trials_store";
 import type {Trials} from "../../table/use_trials";
@@ -117,13 +118,12 @@ function actedOn(trials: TrialsStore, at: number): ActedOn {
 
 /** What the table shows, in order. */
 function useRows(trials: Trials, view: TrialsView): {rows: Uint32Array; hidden: number} {
-  const {store, version} = trials;
-  // Another filter needs no new order.
-  const sorted = useMemo(() => store.sorted(view.sort), [store, version, view.sort]); // eslint-disable-line react-hooks/exhaustive-deps
+  const {store} = trials;
+  const shown = useMemo(() => new ShownRows(store), [store]);
   return useMemo(() => {
-    const rows = store.filter(view.conditions, sorted);
+    const rows = shown.of(view.conditions, view.sort);
     return {rows, hidden: store.rows - rows.length};
-  }, [store, sorted, view.conditions]);
+  }, [store, shown, store.version, view.conditions, view.sort]); // eslint-disable-line react-hooks/exhaustive-deps
 }
 
 function countText(shown: number, trials: Trials): string {
