@@ -414,6 +414,12 @@ class Actions(StudyTest):
         fixture.answers.set()
         self.wait_for(lambda: 'The trial was not enqueued: parameter "layers": 5 is not in the space' in self.one(".undo-bar").text, "the refusal")
         self.assertTrue(self.all("dialog"), "the other form is still open")
+        self.wait_for(lambda: self.browser.execute_script(
+            "return document.querySelector('dialog [aria-live]').textContent").startswith("The trial was not enqueued: "), "it said in the form")
+        self.press(Keys.ESCAPE)
+        self.wait_for(lambda: not self.all("dialog"), "no dialog")
+        self.button("Close").click()
+        self.wait_for(lambda: not self.all(".undo-bar"), "no refusal")
 
     def test_a_trial_whose_slots_were_taken_may_have_been_deleted(self):
         world = World()

@@ -5,13 +5,14 @@ import {useEffect, useMemo, useRef, useState} from "react";
 import {clock, day} from "./format";
 import {Help} from "./parts/help";
 import {Link} from "./parts/link";
+import {LiveRegion} from "./parts/live_region";
 import {Name} from "./parts/name";
 import {Search} from "./parts/search";
 import {UndoBar} from "./parts/undo_bar";
 import {ROUTES} from "./pages/routes";
 import {record} from "./record/record";
 import {type Key, useKeys} from "./keys";
-import {say, setRegion} from "./spoken";
+import {say} from "./spoken";
 import {useLiveness, useOverview} from "./store";
 import {switchTheme, useTheme} from "./theme";
 import {addressOf, go, usePath} from "./url";
@@ -62,7 +63,7 @@ export function Shell() {
         {route ? route.page(groups) : <NoPage path={path} />}
       </main>
       <UndoBar />
-      <div className="unseen" role="status" aria-live="polite" ref={setRegion} />
+      <LiveRegion />
       {help && <Help onClose={() => setHelp(false)} />}
       {searching && <Search onClose={() => setSearching(false)} />}
     </>

@@ -1,12 +1,14 @@
-// What a screen reader is told: one polite live region, at most twice a second, the newest wins.
+// What a screen reader is told: polite live regions that all have one text, set at most twice a second, the newest wins.
 
 const LEAST_MS = 500;
-let region: HTMLElement | null = null;
+const regions = new Set<HTMLElement>();
 let waiting: string | null = null;
 let timer: number | undefined;
 
-export function setRegion(element: HTMLElement | null): void {
-  region = element;
+/** Returns what takes it away again. */
+export function addRegion(region: HTMLElement): () => void {
+  regions.add(region);
+  return () => void regions.delete(region);
 }
 
 export function say(text: string): void {
@@ -16,8 +18,8 @@ export function say(text: string): void {
 }
 
 function flush(): void {
-  if (waiting !== null && region) {
-    region.textContent = waiting;
+  if (waiting !== null && regions.size > 0) {
+    for (const region of regions) region.textContent = waiting;
     waiting = null;
     timer = window.setTimeout(() => {
       timer = undefined;

@@ -2,6 +2,8 @@
 
 import {type ReactNode, useEffect, useId, useRef} from "react";
 
+import {LiveRegion} from "./live_region";
+
 export function Dialog({title, onClose, children}: {title: ReactNode; onClose: () => void; children: ReactNode}) {
   const ref = useRef<HTMLDialogElement>(null);
   const id = useId();
@@ -19,6 +21,7 @@ export function Dialog({title, onClose, children}: {title: ReactNode; onClose: (
         <h2 id={id}>{title}</h2>
         {children}
       </div>
+      <LiveRegion />
     </dialog>
   );
 }

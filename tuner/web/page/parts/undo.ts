@@ -2,6 +2,9 @@
 
 import {useSyncExternalStore} from "react";
 
+import {visible} from "../format";
+import {say} from "../spoken";
+
 export const UNDO_S = 5;
 
 export interface Pending {
@@ -25,11 +28,16 @@ function set(next: readonly Pending[]): void {
 export function doUnlessTakenBack(key: string, text: string, run: () => Promise<unknown>): void {
   if (timers.has(key)) return;
   set([...pending.filter((one) => one.key !== key), {key, text, error: null}]);
+  say(`${text} after ${UNDO_S} s, unless Undo is pressed`);
   timers.set(key, window.setTimeout(() => {
     timers.delete(key);
     run().then(
       () => takeBack(key),
-      (error: unknown) => set(pending.map((one) => (one.key === key ? {...one, error: String((error as Error).message)} : one))),
+      (error: unknown) => {
+        const {message} = error as Error;
+        set(pending.map((one) => (one.key === key ? {...one, error: String(message)} : one)));
+        sayRefused(text, String(message));
+      },
     );
   }, UNDO_S * 1000));
 }
@@ -37,6 +45,11 @@ export function doUnlessTakenBack(key: string, text: string, run: () => Promise<
 /** What was asked for in a form that is closed, and refused. */
 export function showRefused(text: string, error: string): void {
   set([...pending, {key: `refused ${++refusals}`, text, error}]);
+  sayRefused(text, error);
+}
+
+function sayRefused(text: string, error: string): void {
+  say(`${text}: ${visible(error)}`);
 }
 
 /** Not done, or no longer shown. */
