@@ -6,6 +6,7 @@ import type {Role} from "../../contract";
 import {Dialog} from "../../parts/dialog";
 import {doUnlessTakenBack} from "../../parts/undo";
 import {send} from "../../store";
+import {isOpen} from "./open_trials";
 
 export interface ActedOn {
   id: number;
@@ -15,14 +16,8 @@ export interface ActedOn {
   pinned: number | null;
 }
 
-const OPEN_STATES = new Set(["waiting", "running", "paused"]);
-
 export function mayAct(role: Role): boolean {
   return role !== "view";
-}
-
-export function isOpen(state: string): boolean {
-  return OPEN_STATES.has(state);
 }
 
 export function cancelTrial(trial: {id: number; number: number}): void {

@@ -23,8 +23,9 @@ import {useCopy} from "./clipboard";
 import {Clone} from "./clone";
 import {download, fileName} from "./download";
 import {useNewestKeys} from "./newest_keys";
+import {isOpen} from "./open_trials";
 import {parametersOf} from "./parameters";
-import {type ActedOn, TrialActions, cancelTrial, isOpen, mayAct} from "./trial_actions";
+import {type ActedOn, TrialActions, cancelTrial, mayAct} from "./trial_actions";
 
 interface TrialsTableProps {
   study: Study;

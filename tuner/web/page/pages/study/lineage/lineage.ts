@@ -2,7 +2,7 @@
 
 import type {Direction} from "../../../contract";
 import type {TrialsStore} from "../../../table/trials_store";
-import {isOpen} from "../trial_actions";
+import {isOpen} from "../open_trials";
 
 export interface Member {
   id: number;
