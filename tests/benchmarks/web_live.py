@@ -1,5 +1,6 @@
 """Parts of the benchmark `web`: pages while trials report, barriers and refusals of the browser, and optuna-dashboard beside them."""
 import collections
+import concurrent.futures
 import http.client
 import importlib.resources
 import json
@@ -8,7 +9,6 @@ import re
 import socket
 import statistics
 import subprocess
-import threading
 import time
 import urllib.request
 
@@ -93,7 +93,7 @@ class Reporters:
         self.acknowledged[trial, step] = time.time() * 1000
 
     def run(self, for_s, each_s):
-        """Has all report for so long, each so often, evenly spread."""
+        """Has all report for so long, each so often, evenly spread. Returns a future of each thread, whose result raises what went wrong."""
         begun = time.monotonic()
 
         def some(first):
@@ -109,10 +109,8 @@ class Reporters:
                 self._report(connection, due[0][1])
                 due[0][0] += each_s
 
-        threads = [threading.Thread(target=some, args=(first,)) for first in range(THREADS)]
-        for thread in threads:
-            thread.start()
-        return threads
+        threads = concurrent.futures.ThreadPoolExecutor(THREADS)
+        return [threads.submit(some, first) for first in range(THREADS)]
 
 
 def watch(browser, address, reporters):
@@ -130,8 +128,8 @@ def report_to_pixel(browser, address):
     reporters = Reporters(address, "live")
     watch(browser, address, reporters)
     begun = time.time() * 1000
-    for thread in reporters.run(REPORTED_S, EACH_S):
-        thread.join()
+    for ended in reporters.run(REPORTED_S, EACH_S):
+        ended.result()
     sent = {key: at for key, at in reporters.acknowledged.items() if at >= begun}
     WebDriverWait(browser, PATIENCE_S, poll_frequency=0.2).until(
         lambda _: browser.execute_script("return reported.length") >= 0.9 * len(sent), "waited for the reports to be painted")
@@ -145,11 +143,11 @@ def growth_in_an_hour(browser, address, heap_mb):
     """MB that a tab has more after an hour's events than after the first minute of them."""
     reporters = Reporters(address, "hour")
     watch(browser, address, reporters)
-    threads = reporters.run(HOUR_S, HOUR_EACH_S)
+    running = reporters.run(HOUR_S, HOUR_EACH_S)
     time.sleep(FIRST_MINUTE_S)
     first = heap_mb(browser)
-    for thread in threads:
-        thread.join()
+    for ended in running:
+        ended.result()
     return {"tab_growth_mb": round(heap_mb(browser) - first, 1), "replayed_reports": sum(reporters.steps.values())}
 
 
