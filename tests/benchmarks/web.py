@@ -3,6 +3,7 @@
 # builds: tuner bench_fill_database bench_optuna_load
 """A pool study of finished trials of ten values each, from a database that is filled beforehand, on loopback; each load with
 an empty cache, medians unless the key says p95. `usable` is when the curves are drawn and the table's first rows are there.
+`owner_held_p99_ms` is null beyond 1 s, the last bound of `espalier_look_seconds`.
 web_live.py has pages while trials report, and optuna-dashboard on the same 10,000 trials. With --long, which takes ten minutes more, it
 tells as well how much a tab grows by an hour's events. `loop_s` is the machine's speed (docs/testing.md)."""
 import concurrent.futures

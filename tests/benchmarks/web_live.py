@@ -4,6 +4,7 @@ import concurrent.futures
 import http.client
 import importlib.resources
 import json
+import math
 import os
 import re
 import socket
@@ -152,11 +153,12 @@ def growth_in_an_hour(browser, address, heap_mb):
 
 
 def longest_looks_ms(address):
-    """The bucket in which the p99 of all looks at the core's state lies that the service has counted."""
+    """The bucket in which the p99 of all looks at the core's state lies that the service has counted; None: it is beyond the last bound."""
     text = urllib.request.urlopen(f"http://{address}/metrics").read().decode()
     buckets = [(float(bound), int(count)) for bound, count in re.findall(r'espalier_look_seconds_bucket\{le="([^"]+)"\} (\d+)', text)]
     most = buckets[-1][1]
-    return round(1000 * next(bound for bound, count in buckets if count >= 0.99 * most), 2)
+    bound = next(bound for bound, count in buckets if count >= 0.99 * most)
+    return round(1000 * bound, 2) if math.isfinite(bound) else None
 
 
 def barriers(browser, base):
