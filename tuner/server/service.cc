@@ -40,8 +40,8 @@ namespace {
 
 // Answers to pages are megabytes, made on many threads. glibc's limit for what is mapped by itself
 // grows with each such block that is freed, and what lies below it stays with the thread: 25 MB
-// after ten pages of 100,000 trials, 3 MB with a limit that stays. Whoever has set the allocator's
-// environment variables knows better.
+// after ten pages of 100,000 trials, 3 MB with a limit that stays. Whoever has set
+// MALLOC_MMAP_THRESHOLD_ knows better; the same limit in GLIBC_TUNABLES is not asked for.
 void GiveBackFreedMemory() {
 #ifdef __GLIBC__
   constexpr int kLargestBlock = 128 << 10;  // bytes; as glibc begins
