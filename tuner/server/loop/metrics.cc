@@ -26,7 +26,7 @@ Metrics::Metrics()
                            {1e-5, 1e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2, 2e-2, 5e-2, 0.1, 0.5, 1, 5})),
       look_(AddHistogram(
           registry_, "espalier_look_seconds",
-          "Time for which one look at the core's state kept all else waiting",
+          "Time for which one request that only reads the core's state kept all else waiting",
           {1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 3e-3, 4e-3, 5e-3, 7e-3, 1e-2, 2e-2, 5e-2, 0.1, 1})),
       resize_pause_(AddHistogram(registry_, "espalier_regroup_pause_seconds",
                                  "Training pause of one regroup, longest over its replicas",

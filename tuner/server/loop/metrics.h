@@ -22,7 +22,7 @@ class Metrics {
 
   // commit_s 0: there was nothing to commit.
   void CountBatch(std::size_t events, double commit_s);
-  // How long one look kept the core's owner from everything else.
+  // How long one look, of a request that only reads, kept the core's owner from everything else.
   void CountLook(double seconds);
   void CountRequest(const std::string& frontend, const std::string& method,
                     const std::string& code);
