@@ -436,8 +436,8 @@ class StoppedElastic : public AgentTest {
 };
 
 TEST_F(StoppedElastic, IsKilledAndItsSlotFreeBeforeTheSystemIsDoneWithIt) {
-  const v1::ReplicaExited exited =
-      Stopped(1, "echo training; cat ready up >&3; while :; do sleep 0.01; done");
+  // A shell that starts something in the foreground blocks signals for a moment.
+  const v1::ReplicaExited exited = Stopped(1, "echo training; cat ready up >&3 & exec sleep 1000");
   EXPECT_EQ(exited.signal(), SIGKILL) << "and not the end by SIGTERM, which is waited for";
   EXPECT_EQ(exited.exit_code(), -1);
   EXPECT_THAT(exited.last_output(), HasSubstr("training\n"));
