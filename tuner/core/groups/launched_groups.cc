@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <csignal>
 #include <limits>
+#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
@@ -34,6 +35,21 @@ std::string RanksOn(const std::vector<int>& ranks_of_nodes, std::size_t node_ran
                             : last == first + 1 ? absl::StrCat("ranks ", first, " and ", last)
                                                 : absl::StrCat("ranks ", first, " to ", last);
   return absl::StrCat(which, " of ", all, " on ", node);
+}
+
+// The rank that had left before that end, of the node of that replica.
+std::optional<int> LeftBefore(const Group::OverNodes& over, ReplicaId replica,
+                              const RankEnd& failed) {
+  std::vector<RankEnd> ends = {failed};
+  std::vector<int> ranks;
+  for (const auto& [of, left] : over.left) {
+    ends.push_back(left.end);
+    ranks.push_back(left.rank);
+    // The moments of two nodes are reckoned from when their messages came, and either may be late.
+    if (of != replica) ends.back().at_ns -= kEndSeenWithin_ns;
+  }
+  const int first = RankThatHadLeft(ends, 0);
+  return first > 0 ? std::optional(ranks[static_cast<std::size_t>(first) - 1]) : std::nullopt;
 }
 
 }  // namespace
@@ -200,15 +216,6 @@ std::optional<LaunchedGroups::TrialEnd> LaunchedGroups::Gone(const Replica& gone
     of.push_back(replica);
   }
   const int blamed = RankToBlame(ends, std::numeric_limits<std::int64_t>::max());
-  std::vector<int> left;
-  for (const auto& [replica, each] : over.left) {
-    ends.push_back(each.end);
-    left.push_back(each.rank);
-    // Both moments are told from where they were seen, and either may have come late.
-    if (blamed >= 0 && replica != of[static_cast<std::size_t>(blamed)]) {
-      ends.back().at_ns -= kEndSeenWithin_ns;
-    }
-  }
   ReplicaId told = blamed >= 0 ? of[static_cast<std::size_t>(blamed)] : over.early;
   if (!told) told = over.replicas.front();  // all have ended well, and its output is the trial's
   const auto end = over.ends.find(told);
@@ -219,10 +226,8 @@ std::optional<LaunchedGroups::TrialEnd> LaunchedGroups::Gone(const Replica& gone
     const RankEnd& failed = ends[static_cast<std::size_t>(blamed)];
     result.exit.exit_code = failed.exit_code;
     result.exit.signal = failed.signal;
-    const int before = RankThatHadLeft(ends, blamed) - static_cast<int>(of.size());
-    if (before >= 0 && !result.exit.rank.empty()) {
-      result.exit.error = HowEndedAfter(failed, left[static_cast<std::size_t>(before)]);
-    }
+    const std::optional<int> left = LeftBefore(over, told, failed);
+    if (left && !result.exit.rank.empty()) result.exit.error = HowEndedAfter(failed, *left);
   }
   if (blamed < 0 && over.early) {
     std::vector<int> ranks_of_nodes;

@@ -82,7 +82,7 @@ void Populations::CompareAt(const Study& study, std::int64_t step) {
       members.push_back(MemberOf(trial, curves[members.size()]));
     });
   }
-  for (Exploit& exploit : exploits) Replace(std::move(exploit), members);
+  for (Exploit& exploit : exploits) Replace(exploit, members);
 }
 
 // Who is among the worst is not among the best, so that none of them depends on another.
@@ -105,7 +105,7 @@ std::vector<Populations::Exploit> Populations::ExploitsAt(const Study& study, st
   return exploits;
 }
 
-void Populations::Replace(Exploit exploit, std::vector<PopulationMember>& members) {
+void Populations::Replace(Exploit& exploit, std::vector<PopulationMember>& members) {
   const Trial& member = turn_.TrialAt(exploit.loser);
   const Trial& winner = turn_.TrialAt(exploit.winner);
   // Nothing can be taken over from one that saves in files of its own while it runs.

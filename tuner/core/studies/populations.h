@@ -56,7 +56,7 @@ class Populations {
   std::vector<Exploit> ExploitsAt(const Study& study, std::int64_t step);
   // `members` are what a bandit learns from, and come to be as they are afterwards; none: nobody
   // asks it.
-  void Replace(Exploit exploit, std::vector<PopulationMember>& members);
+  void Replace(Exploit& exploit, std::vector<PopulationMember>& members);
   // What the clone trains with.
   Parameters Explored(Exploit& exploit, std::span<const PopulationMember> members);
   PopulationMember MemberOf(const Trial& trial, const Curve& curve);
