@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-# bench: pbt - population-based training: how long a member stands still that takes over from another; beside Ray Tune's
+# bench: pbt - population-based training: how long a member stands still that takes over from another; beside Ray Tune's, or ours alone with --no-ray
 # builds: tuner espalier_torch
 """A pause is from the end of the last epoch of a member that is among the worst to the beginning of the first one of what
 goes on in its place: a clone of ours, which is a new process, or Ray's trial with another's checkpoint. Four members on four
 slots, so that nobody waits for a slot, with one seed after the other until a hundred have taken over; then eight on four, for what comes of it in the same number of epochs. There a clone
 may have to wait: then its pause is from the decision that gives it a slot. Last, clones that are asked for by `tuner clone`, on
-a free slot: from the call to the beginning of the first epoch."""
+a free slot: from the call to the beginning of the first epoch. --no-ray leaves Ray out, which takes most of the time and has
+to be installed first."""
+import argparse
 import json
 import pathlib
 import re
@@ -26,7 +28,6 @@ CLONES = usual_or_smoke(15, 1)
 CLONE_EPOCHS = 3
 STEPS = 20
 STUDY = "population"
-PEER = usual_or_smoke(True, False)
 
 
 def study_of(log, epochs, *more, **keys):
@@ -132,12 +133,17 @@ def of_ray(members, epochs, reuse):
 
 
 def main():
+    parser = argparse.ArgumentParser(prog="scripts/bench.sh pbt")
+    parser.add_argument("--no-ray", action="store_true", default=usual_or_smoke(False, True), help="ours alone")
+    parser.add_argument("--exploits", type=int, default=EXPLOITS, metavar="N",
+                        help=f"takeovers of {SLOTS} members, after which no further seed is begun; default: %(default)s")
+    given = parser.parse_args()
     pauses = []
     for seed in range(1, MOST_SEEDS + 1):
         alone = ours(SLOTS, EPOCHS, seed)
         print(f"ours, {SLOTS} members: {alone}", flush=True)
         pauses += alone["pauses_s"]
-        if len(pauses) >= EXPLOITS:
+        if len(pauses) >= given.exploits:
             break
     figures = {"exploits": len(pauses)}
     if pauses:
@@ -149,7 +155,7 @@ def main():
         figures["spare_exploit_p50_ms"] = round(1000 * statistics.median(crowd["of_spares_s"]), 1)
     figures["clone_ms_p50"] = round(1000 * statistics.median(asked_for()), 1)
     figures |= {"wall_s": round(crowd["wall_s"], 1), "best": crowd["best"]}
-    for reuse in ("reuse", "anew") if PEER else ():
+    for reuse in () if given.no_ray else ("reuse", "anew"):
         theirs = of_ray(SLOTS, EPOCHS, reuse)
         if theirs is None or not theirs["pauses_s"] or not pauses:
             continue
