@@ -2,9 +2,11 @@
 
 #include <google/protobuf/util/message_differencer.h>
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <fstream>
+#include <set>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -29,38 +31,71 @@ bool SameProgram(v1::StartReplica a, v1::StartReplica b) {
   return google::protobuf::util::MessageDifferencer::Equals(a, b);
 }
 
-}  // namespace
-
-std::int64_t OwnMemoryBytes(int pid) {
-  std::ifstream rollup(absl::StrCat("/proc/", pid, "/smaps_rollup"));
+// The sum of these fields of one of the kernel's files about a process.
+std::int64_t BytesIn(int pid, const char* file, const std::set<std::string>& wanted) {
+  std::ifstream about(absl::StrCat("/proc/", pid, "/", file));
   constexpr std::int64_t kKilobyte = 1024;
-  for (std::string line; std::getline(rollup, line);) {
+  std::int64_t bytes = 0;
+  for (std::string line; std::getline(about, line);) {
     std::istringstream fields(line);
     std::string name;
     std::int64_t size = 0;
-    if (fields >> name >> size && name == "Private_Dirty:") return size * kKilobyte;
+    if (fields >> name >> size && wanted.contains(name)) bytes += size * kKilobyte;
   }
-  return 0;
+  return bytes;
 }
+
+// At least OwnMemoryBytes, and known at once: what it shares with others is in it.
+std::int64_t MostOwnMemoryBytes(int pid) {
+  // The kernel adds up in batches, of so many pages on each processor, what these two count.
+  const std::int64_t processors = std::max(1L, sysconf(_SC_NPROCESSORS_CONF));
+  const std::int64_t not_added = 2 * processors * std::max<std::int64_t>(32, 2 * processors);
+  return not_added * sysconf(_SC_PAGESIZE) + BytesIn(pid, "status", {"RssAnon:", "RssShmem:"});
+}
+
+// One that waits writes nothing, but what it shared is its own once those that it shared it with
+// have ended.
+constexpr std::chrono::seconds kCountHolds{10};
+
+}  // namespace
+
+std::int64_t OwnMemoryBytes(int pid) { return BytesIn(pid, "smaps_rollup", {"Private_Dirty:"}); }
 
 void SparePool::Add(std::unique_ptr<ReplicaProcess> spare, Clock::time_point now,
                     std::int64_t device_bytes) {
-  KillFirst(spare->identity().pid(), true);
+  const int pid = spare->identity().pid();
+  KillFirst(pid, true);
+  const std::int64_t on_device = std::max<std::int64_t>(device_bytes, 0);
   spares_.push_back({.process = std::move(spare),
                      .since = now,
-                     .device_bytes = std::max<std::int64_t>(device_bytes, 0)});
-  std::int64_t used = 0;
+                     .memory_bytes = MostOwnMemoryBytes(pid) + on_device,
+                     .device_bytes = on_device});
+  for (Spare& s : spares_) ForgetOldCount(s, now);
   for (Spare& s : spares_) {
-    if (s.ending) continue;
-    s.memory_bytes = OwnMemoryBytes(s.process->identity().pid()) + s.device_bytes;
-    used += s.memory_bytes;
+    if (Fit()) return;
+    if (!s.ending && !s.counted) Count(s, now);
   }
   for (Spare& s : spares_) {
-    if (used <= memory_bytes_ && memory_bytes_ > 0) return;
-    if (s.ending) continue;
-    used -= s.memory_bytes;
+    if (Fit()) return;
     End(s);
   }
+}
+
+bool SparePool::Fit() const {
+  std::int64_t used = 0;
+  for (const Spare& spare : spares_) used += spare.ending ? 0 : spare.memory_bytes;
+  return memory_bytes_ > 0 && used <= memory_bytes_;
+}
+
+void SparePool::Count(Spare& spare, Clock::time_point now) {
+  spare.memory_bytes = OwnMemoryBytes(spare.process->identity().pid()) + spare.device_bytes;
+  spare.counted = now;
+}
+
+void SparePool::ForgetOldCount(Spare& spare, Clock::time_point now) {
+  if (spare.ending || !spare.counted || now - *spare.counted < kCountHolds) return;
+  spare.memory_bytes = MostOwnMemoryBytes(spare.process->identity().pid()) + spare.device_bytes;
+  spare.counted.reset();
 }
 
 void SparePool::AwaitEnd(std::unique_ptr<ReplicaProcess> killed, Clock::time_point now) {
@@ -140,7 +175,7 @@ void SparePool::HandOver(v1::AgentHandover& handover) const {
 void SparePool::TakeOver(const v1::AgentHandover& handover) {
   for (const v1::HandedReplica& handed : handover.spares()) {
     auto process = std::make_unique<ReplicaProcess>(handed);
-    const std::int64_t memory_bytes = OwnMemoryBytes(process->identity().pid());
+    const std::int64_t memory_bytes = MostOwnMemoryBytes(process->identity().pid());
     const std::int64_t device_bytes = handed.device_memory_bytes();
     spares_.push_back({.process = std::move(process),
                        .since = Clock::time_point(std::chrono::nanoseconds(handed.parked_at_ns())),

@@ -61,12 +61,19 @@ class SparePool {
   struct Spare {
     std::unique_ptr<ReplicaProcess> process;
     Clock::time_point since;
-    std::int64_t memory_bytes = 0;
+    std::int64_t memory_bytes = 0;  // at most, until it is counted; with those on its GPU
     std::int64_t device_bytes = 0;
     bool ending = false;
+    std::optional<Clock::time_point> counted{};
   };
 
   void End(Spare& spare);
+  // Whether those that are not ending fit into the memory.
+  bool Fit() const;
+  // To count what is a process's own takes tens of milliseconds of the owner's time where all cores
+  // are busy: it is done where the spares might not fit.
+  static void Count(Spare& spare, Clock::time_point now);
+  static void ForgetOldCount(Spare& spare, Clock::time_point now);
 
   const std::int64_t memory_bytes_;
   std::vector<Spare> spares_;  // by time of parking

@@ -2,11 +2,14 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <filesystem>
+#include <utility>
 #include <vector>
 
 #include "trial_runner/agent/processes/launch.h"
@@ -32,6 +35,24 @@ std::unique_ptr<ReplicaProcess> Shell(std::int64_t replica_id) {
   pollfd said{launched->control.get(), POLLIN, 0};
   EXPECT_EQ(poll(&said, 1, 60'000), 1);
   return std::make_unique<ReplicaProcess>(*std::move(launched), Start(replica_id), "/dev/null");
+}
+
+// A process that shares this one's memory, and waits.
+std::unique_ptr<ReplicaProcess> Forked(std::int64_t replica_id) {
+  std::array<int, 2> sockets{};
+  EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, sockets.data()), 0);
+  const pid_t pid = fork();
+  if (pid == 0) {
+    pause();
+    _exit(0);
+  }
+  EXPECT_EQ(setpgid(pid, pid), 0);
+  close(sockets[1]);
+  LaunchedProcess process{
+      .pid = pid,
+      .pidfd = FileDescriptor(static_cast<int>(syscall(SYS_pidfd_open, pid, 0))),
+      .control = FileDescriptor(sockets[0])};
+  return std::make_unique<ReplicaProcess>(std::move(process), Start(replica_id), "/dev/null");
 }
 
 bool Any(const ReplicaProcess&) { return true; }
@@ -83,6 +104,20 @@ TEST(SparePool, EndsTheLongestParkedWhenMemoryIsShort) {
   pool.Add(std::move(second), now);
   ASSERT_TRUE(AwaitSize(pool, 1));
   EXPECT_EQ(pool.Take(Start(9), Any)->identity().replica_id(), 2);
+}
+
+TEST(SparePool, CountsNotWhatSparesShare) {
+  constexpr std::int64_t kShared = std::int64_t{64} << 20;
+  const std::vector<char> shared(kShared, 'x');
+  SparePool pool(kShared / 2);
+  const auto now = SparePool::Clock::now();
+  pool.Add(Forked(1), now);
+  pool.Add(Forked(2), now);
+  for (const std::int64_t id : {2, 1}) {
+    const auto taken = pool.Take(Start(9), Any);
+    ASSERT_NE(taken, nullptr);
+    EXPECT_EQ(taken->identity().replica_id(), id);
+  }
 }
 
 TEST(SparePool, EndsThoseThatNobodyWanted) {
