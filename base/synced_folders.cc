@@ -4,8 +4,10 @@
 #include <sys/stat.h>
 
 #include <filesystem>
+#include <future>
 #include <optional>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -34,8 +36,11 @@ int SyncedFolders::SyncAbove(const std::string& path) {
   fs::path below = fs::absolute(path, error).lexically_normal();
   if (error) return SyncFoldersAbove(path);
   if (!below.has_filename()) below = below.parent_path();  // "a/b/"
-  std::vector<std::string> synced;
-  int first_error = 0;
+  struct Sync {
+    std::optional<std::string> identity;  // of the folder whose entry in another is synced
+    std::future<int> failed;
+  };
+  std::vector<Sync> syncs;
   for (; below != below.parent_path(); below = below.parent_path()) {
     // Looked at before: what takes its place meanwhile is another one.
     const std::optional<std::string> identity = IdentityOf(below.string());
@@ -43,9 +48,15 @@ int SyncedFolders::SyncAbove(const std::string& path) {
       const std::lock_guard lock(mutex_);
       if (identity && known_.contains(*identity)) continue;
     }
-    const int failed = SyncFolder(below.parent_path().string());
+    // Side by side: a file system writes what several wait for at once.
+    syncs.push_back({identity, std::async(SyncFolder, below.parent_path().string())});
+  }
+  std::vector<std::string> synced;
+  int first_error = 0;
+  for (Sync& sync : syncs) {
+    const int failed = sync.failed.get();
     if (failed != 0 && first_error == 0) first_error = failed;
-    if (failed == 0 && identity) synced.push_back(*identity);
+    if (failed == 0 && sync.identity) synced.push_back(*std::move(sync.identity));
   }
   const std::lock_guard lock(mutex_);
   if (known_.size() + synced.size() > kMost) known_.clear();

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <future>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -212,8 +213,11 @@ class StoreBelow : public CheckpointStore {
   // The file is on the disk; its new name, and the folders that may be new, are not.
   absl::Status SettleLink(const std::string& folder, const std::string& name,
                           const CheckpointManifest& linked) const {
-    ESPALIER_RETURN_IF_ERROR(Synced(folder, SyncPath(folder)));
-    ESPALIER_RETURN_IF_ERROR(Synced(folder, above_.SyncAbove(folder)));
+    // Side by side: a clone that takes a member's place waits for both.
+    std::future<int> own = std::async(SyncPath, folder);
+    const int above = above_.SyncAbove(folder);
+    ESPALIER_RETURN_IF_ERROR(Synced(folder, own.get()));
+    ESPALIER_RETURN_IF_ERROR(Synced(folder, above));
     const std::lock_guard lock(mutex_);
     if (linked_.size() >= kMostLinked) linked_.clear();
     linked_[absl::StrCat(folder, "/", name)] = linked.fingerprint;
