@@ -1,8 +1,12 @@
-"""What a rehearsal leaves behind: nothing."""
+"""What a rehearsal leaves behind: nothing. And what processes do once for all that are forked from them."""
+import importlib
+import linecache
 import multiprocessing
 import os
+import pathlib
 import tempfile
 import unittest
+from unittest import mock
 
 import torch
 from torch.utils.data import TensorDataset
@@ -372,6 +376,17 @@ class Joiners(unittest.TestCase):
         os.environ["ESPALIER_REHEARSAL"] = "never"
         with self.assertRaisesRegex(espalier.UsageError, 'ESPALIER_REHEARSAL="never": want on or off'):
             self.join(torch.nn.Linear(6, 1))
+
+
+class FirstUse(unittest.TestCase):
+    def test_seeding_reads_no_source_of_torch(self):
+        from espalier.torch import _first_use
+        linecache.clearcache()
+        importlib.reload(_first_use)
+        with mock.patch.object(linecache, "updatecache", wraps=linecache.updatecache) as read:
+            torch.manual_seed(5)
+        folder = pathlib.Path(torch.__file__).parent
+        self.assertEqual([], [call.args[0] for call in read.call_args_list if folder in pathlib.Path(call.args[0]).parents])
 
 
 if __name__ == "__main__":
