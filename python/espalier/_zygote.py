@@ -32,6 +32,7 @@ _ORDERED, _NOBODY_ASKS = b"o\n", b"e\n"
 _AGENT_GONE, _CANNOT_FORK, _LOST = 3, 4, 5
 _WAIT = f'read -r said; case "$said" in o) exit 0;; e) exit {_AGENT_GONE};; esac; exit {_LOST}'
 _SOON_S = 0.2  # others may be asked for at once
+_BEGINS_S = 0.1  # what has just been forked comes to train meanwhile, on cores that are busy as it is
 _MOST_LOST = 3  # replicas that ended while they waited; then the next is forked when it is asked for
 _PR_SET_PDEATHSIG, _PR_SET_MM, _PR_SET_MM_MAP = 1, 35, 14
 
@@ -140,15 +141,16 @@ def _serve(agent):
     The next replica has been forked before it is asked for, and takes the order itself: two forks of a process that has
     imported PyTorch take longer, on a machine whose cores train, than all else that a replica does before its program."""
     lost = 0  # replicas that ended while they waited
+    rest_s = 0.0
     while True:
         sys.stdout.flush()
         sys.stderr.flush()
-        if lost >= _MOST_LOST:
-            select.select([agent], [], [])
+        select.select([agent], [], [], None if lost >= _MOST_LOST else rest_s)
         descriptors, waited = _fork(agent, rehearses=lost == 0)
         if descriptors is not None:
             return descriptors
         lost += not waited
+        rest_s = _BEGINS_S
 
 
 def _fork(agent, rehearses):
