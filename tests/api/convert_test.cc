@@ -139,7 +139,7 @@ TEST(Convert, AStudyIsShownByItsTallyAndItsText) {
   other.number = 1;
   other.state = TrialState::kComplete;
   other.value = 0.5;
-  state.tallies.at(StudyId(1)).Add(other);
+  state.tallies.at(StudyId(1)).Add(spec, other);
   state.tallies.at(StudyId(1)).Rank(other);
   state.tallies.at(StudyId(1))
       .AddSpan({TimeFromSeconds(2), TimeFromSeconds(4), {{NodeId(1), 0}}}, {});

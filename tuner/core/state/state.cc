@@ -21,9 +21,8 @@ TrialTally CountAgain(const TunerState& state, StudyId id) {
   const Study& study = state.studies.at(id);
   TrialTally tally(study.spec);
   state.ForEachTrial(study, [&](const Trial& trial) {
-    tally.Add(trial);
+    tally.Add(study.spec, trial);
     tally.Rank(trial);
-    tally.NoteKept(trial.number, BreaksIfTold(study.spec, trial));
     for (const SlotSpan& span : trial.spans) tally.AddSpan(span, state.node_terms);
     tally.NoteSpans(trial);
   });
@@ -97,7 +96,7 @@ class Applier {
     trial.number = c.number;
     trial.parameters = c.parameters;
     trial.created = c.at;
-    if (TrialTally* tally = TallyOf(trial)) tally->Add(trial);
+    if (TrialTally* tally = TallyOf(trial)) tally->Add(study.spec, trial);
     state_.trials.emplace_hint(state_.trials.end(), c.id, std::move(trial));
     study.trials.push_back(c.id);
     state_.last_trial = c.id;
@@ -133,12 +132,13 @@ class Applier {
 
   void operator()(const StudyAttributeSet& c) { Set(StudyAt(c.id).attributes, c); }
   void operator()(const TrialAttributeSet& c) {
-    Trial& trial = TrialAt(c.id);
-    Tallied(c.id, [&c](Trial& changed) { Set(changed.attributes, c); });
-    if (!c.system || !IsConstraintKey(c.key)) return;
-    if (IsConstrained(trial)) return;  // it goes by figures
-    trial.constraints = ConstraintsIn(trial.attributes.system);
-    Rank(trial);
+    // A trial of a study with constraints goes by figures.
+    const bool constrains = c.system && IsConstraintKey(c.key) && !IsConstrained(TrialAt(c.id));
+    const Trial& changed = Tallied(c.id, [&](Trial& trial) {
+      Set(trial.attributes, c);
+      if (constrains) trial.constraints = ConstraintsIn(trial.attributes.system);
+    });
+    if (constrains) Rank(changed);
   }
 
   void operator()(const SuggestionAdded& c) { StudyAt(c.id).suggestions.push_back(c.suggestion); }
@@ -173,10 +173,10 @@ class Applier {
   void operator()(const TrialEnvironmentSet& c) { TrialAt(c.id).environment = c.environment; }
 
   void operator()(const FinalValueReported& c) {
-    Trial& trial = TrialAt(c.id);
-    trial.value = c.value;
-    if (IsConstrained(trial)) TakeConstraints(StudyAt(trial.study).spec, trial);
-    Rank(trial);
+    Rank(Tallied(c.id, [&](Trial& trial) {
+      trial.value = c.value;
+      if (IsConstrained(trial)) TakeConstraints(StudyAt(trial.study).spec, trial);
+    }));
   }
 
   void operator()(const TrialStateChanged& c) {
@@ -354,10 +354,9 @@ class Applier {
   const Trial& Tallied(TrialId id, Edit edit) {
     Trial& trial = TrialAt(id);
     TrialTally* tally = TallyOf(trial);
-    if (tally != nullptr) tally->LeaveOut(trial);
+    if (tally != nullptr) tally->LeaveOut(StudyAt(trial.study).spec, trial);
     edit(trial);
-    if (tally != nullptr) tally->Add(trial);
-    NoteKept(trial);
+    if (tally != nullptr) tally->Add(StudyAt(trial.study).spec, trial);
     return trial;
   }
 
@@ -365,14 +364,6 @@ class Applier {
   void Rank(const Trial& trial) {
     TrialTally* tally = TallyOf(trial);
     if (tally != nullptr && !tally->Rank(trial)) RankAll(state_, trial.study, *tally);
-    NoteKept(trial);
-  }
-
-  // Sees to it that the tally knows whether the trial breaks a constraint.
-  void NoteKept(const Trial& trial) {
-    TrialTally* tally = TallyOf(trial);
-    if (tally == nullptr) return;
-    tally->NoteKept(trial.number, BreaksIfTold(StudyAt(trial.study).spec, trial));
   }
 
   static void CheckMayFollow(const Trial& trial, TrialState to, StateSource source) {

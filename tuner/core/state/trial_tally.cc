@@ -36,7 +36,7 @@ double TrialTally::done() const {
 
 double TrialTally::slot_seconds() const { return static_cast<double>(slot_us_) / kMicroseconds; }
 
-void TrialTally::Count(const Trial& trial, int sign) {
+void TrialTally::Count(const StudySpec& spec, const Trial& trial, int sign) {
   by_state_[static_cast<std::size_t>(trial.state)] += sign;
   if (!Ended(trial.state) && !trial.values.empty()) {
     // Clients of Optuna may give any step.
@@ -46,9 +46,9 @@ void TrialTally::Count(const Trial& trial, int sign) {
   const bool placed = !trial.values.empty() || !trial.lineage->cloned();
   if (!Ended(trial.state) && placed) placed_ += sign;
   const auto number = static_cast<std::size_t>(trial.number);
-  if (held_times_.size() <= number) {
-    held_times_.resize(number + 1);
-    told_.resize(number + 1);
+  if (held_times_.size() <= number) held_times_.resize(number + 1);
+  if (const std::optional<bool> breaks = BreaksIfTold(spec, trial)) {
+    (*breaks ? kept_.breaks : kept_.keep) += sign;
   }
   if (trial.state == TrialState::kFail && !trial.cancelled) CountFailure(trial, sign);
   if (trial.generation > 0) in_group_ += sign;
@@ -105,17 +105,6 @@ void TrialTally::RankValue(const Trial& trial, double value) {
   if (!ranked_ || !std::isfinite(value) || !KeepsTo(*trial.constraints)) return;
   const Best now{trial.number, value, false};
   if (Beats(now)) best_ = now;
-}
-
-void TrialTally::NoteKept(std::int64_t number, std::optional<bool> breaks) {
-  const auto count = [this](Told told, int sign) {
-    if (told == Told::kKeeps) kept_.keep += sign;
-    if (told == Told::kBreaks) kept_.breaks += sign;
-  };
-  Told& told = told_[static_cast<std::size_t>(number)];
-  count(told, -1);
-  told = !breaks ? Told::kNothing : *breaks ? Told::kBreaks : Told::kKeeps;
-  count(told, 1);
 }
 
 void TrialTally::AddSpan(const SlotSpan& span, const TermsOfNodes& terms) {

@@ -106,16 +106,14 @@ class TrialTally {
   const std::vector<Failure>& failures() const { return failures_; }
 
   // A trial that is new, or has been changed since it was left out.
-  void Add(const Trial& trial) { Count(trial, 1); }
-  void LeaveOut(const Trial& trial) { Count(trial, -1); }
+  void Add(const StudySpec& spec, const Trial& trial) { Count(spec, trial, 1); }
+  void LeaveOut(const StudySpec& spec, const Trial& trial) { Count(spec, trial, -1); }
   // Looks at a trial that has been added: whether it is the best one now. False: the best one was
   // lost by that, and all must be ranked again.
   bool Rank(const Trial& trial);
   // The same for a trial that goes on and has told one more value: none can be lost by that.
   void RankValue(const Trial& trial, double value);
   void ForgetBest() { best_.reset(); }
-  // Whether the trial breaks a constraint (BreaksIfTold), which may have changed.
-  void NoteKept(std::int64_t number, std::optional<bool> breaks);
   // The span has ended, or was there before.
   void AddSpan(const SlotSpan& span, const TermsOfNodes& terms);
   // Whether the trial holds slots, and since when it has: its spans have changed.
@@ -127,10 +125,7 @@ class TrialTally {
   friend bool operator==(const TrialTally&, const TrialTally&) = default;
 
  private:
-  // Whether a trial keeps to its constraints.
-  enum class Told : std::uint8_t { kNothing, kKeeps, kBreaks };
-
-  void Count(const Trial& trial, int sign);
+  void Count(const StudySpec& spec, const Trial& trial, int sign);
   void CountReaders(const Trial& trial, int sign);
   void CountFailure(const Trial& trial, int sign);
   bool Beats(const Best& one) const;
@@ -153,7 +148,6 @@ class TrialTally {
   std::vector<HeldTime> held_times_;
   std::vector<Failure> failures_;
   Kept kept_;
-  std::vector<Told> told_;  // by number
 };
 
 }  // namespace espalier
