@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/protocol.h"
+#include "base/rank_blame.h"
 #include "base/shortened.h"
 #include "tuner/core/groups/size_restarts.h"
 #include "tuner/core/state/refusals.h"
@@ -41,8 +42,7 @@ std::string DescribeExit(const ReplicaExited& exit, bool node_lost) {
   if (node_lost) return "was lost with its agent";
   const std::string rank = exit.rank.empty() ? "" : absl::StrCat(exit.rank, " ");
   if (!exit.error.empty()) return absl::StrCat(rank, exit.error);
-  if (exit.signal != 0) return absl::StrCat(rank, "was killed by signal ", exit.signal);
-  return absl::StrCat(rank, "exited with code ", exit.exit_code);
+  return absl::StrCat(rank, HowEnded({.exit_code = exit.exit_code, .signal = exit.signal}));
 }
 
 // The last words of its output, which are an exception's own in most languages.
