@@ -142,7 +142,8 @@ class HttpConnection final : public httplib::Stream {
     return name;
   }
 
-  // Keeps the head of the request that comes next, so that it can be read once more.
+  // Keeps the head of the request that comes next, so that it can be read once more, after which it
+  // is kept no longer.
   void KeepHead() {
     const std::size_t end = in_.find("\r\n\r\n", at_);
     head_ = end == std::string::npos ? "" : in_.substr(at_, end + 4 - at_);
@@ -150,6 +151,7 @@ class HttpConnection final : public httplib::Stream {
   void ReadHeadAgain() {
     in_.replace(0, at_, head_);
     at_ = 0;
+    ForgetHead();
   }
   void ForgetHead() { std::string().swap(head_); }
 

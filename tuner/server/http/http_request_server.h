@@ -43,7 +43,6 @@ class HttpRequestServer : public LibraryServer {
   // The same request once more, when its answer of this name is there.
   bool ServeLater(HttpConnection& connection, const std::string& later) {
     connection.ReadHeadAgain();
-    connection.ForgetHead();
     return ServeNext(connection, later, nullptr);
   }
 
