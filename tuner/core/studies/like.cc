@@ -102,14 +102,16 @@ std::vector<double> LossesOf(const Trial& trial, const std::vector<Direction>& d
 // their fronts.
 Standing StandingOf(const Trial& trial, const std::vector<double>& losses) {
   const bool pruned = trial.state == TrialState::kPruned;
-  if (LacksOne(losses) && !pruned) return {kWithoutValue, 0, 0};
+  const bool lacks_one = LacksOne(losses);
+  if (lacks_one && !pruned) return {kWithoutValue, 0, 0};
   const double violation = Violation(*trial.constraints);
   if (violation > 0) return {kBroken, violation, 0};
-  const bool one = losses.size() == 1;
-  if (!pruned) return {kComplete, one ? losses.front() : 0, 0};
+  const double loss = lacks_one            ? std::numeric_limits<double>::infinity()
+                      : losses.size() == 1 ? losses.front()
+                                           : 0;
+  if (!pruned) return {kComplete, loss, 0};
   const auto came = static_cast<double>(trial.values.empty() ? 0 : trial.values.back().step);
-  if (LacksOne(losses)) return {kPruned, -came, std::numeric_limits<double>::infinity()};
-  return {kPruned, -came, one ? losses.front() : 0};
+  return {kPruned, -came, loss};
 }
 
 // The places of these among one another: front after front, and in each those that are least
