@@ -1,5 +1,6 @@
 #include "tuner/server/http/output_cursor.h"
 
+#include <optional>
 #include <string>
 
 #include "gtest/gtest.h"
@@ -11,6 +12,13 @@ std::string Lines(int from, int to) {
   std::string lines;
   for (int i = from; i < to; ++i) lines += "line " + std::to_string(i) + "\n";
   return lines;
+}
+
+std::string CursorAfter(const std::string& text) { return FollowFrom("", text).next; }
+std::optional<std::size_t> FindCursor(const std::string& cursor, const std::string& text) {
+  const TextFromCursor from = FollowFrom(cursor, text);
+  EXPECT_EQ(from.next, CursorAfter(text)) << "whatever it follows";
+  return from.start;
 }
 
 TEST(OutputCursor, IsFoundInATextThatHasGrown) {

@@ -133,9 +133,10 @@ HttpAnswer ShowOutput(const HttpCall& call) {
   HttpAnswer answer{absl::OkStatus(), std::move(output->text), "text/plain; charset=utf-8"};
   if (!output->grows_at_its_end) return answer;
   const auto after = call.query.find("after");
-  const std::size_t start =
-      after == call.query.end() ? 0 : FindCursor(after->second, answer.body).value_or(0);
-  answer.headers = {{"X-Start", absl::StrCat(start)}, {"X-Next", CursorAfter(answer.body)}};
+  const TextFromCursor from =
+      FollowFrom(after == call.query.end() ? "" : after->second, answer.body);
+  const std::size_t start = from.start.value_or(0);
+  answer.headers = {{"X-Start", absl::StrCat(start)}, {"X-Next", from.next}};
   answer.body.erase(0, start);
   return answer;
 }
