@@ -252,6 +252,15 @@ int ClientSlotDesk::ReservedOn(NodeId node) const {
   return reserved == reserved_.end() ? 0 : reserved->second;
 }
 
+int ClientSlotDesk::SlotsToShare() const {
+  int slots = 0;
+  for (const auto& [id, node] : pool_.nodes) {
+    if (!node.connected || node.draining) continue;
+    slots += node.slots - pool_.UnusableSlotsOn(node) - KeptOn(id);
+  }
+  return std::max(0, slots);
+}
+
 // Nodes that take trials, without what is held or reserved there.
 std::vector<ClientNode> ClientSlotDesk::Nodes() const {
   std::map<NodeId, int> busy;

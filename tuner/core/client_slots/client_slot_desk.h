@@ -65,6 +65,8 @@ class ClientSlotDesk {
   // Slots there that the pool's trials may not count on: held, or reserved for waiting requests.
   int KeptOn(NodeId node) const;
   int ReservedOn(NodeId node) const;
+  // What the pool's trials may have in all: usable slots of nodes that stay, without these.
+  int SlotsToShare() const;
 
  private:
   absl::Status CheckRequest(const Trial& trial, const AcquireSlots& event) const;

@@ -389,15 +389,6 @@ std::map<TrialId, int> PoolView::SlotsTaken() const {
   return taken;
 }
 
-int PoolView::SlotsToShare() const {
-  int slots = 0;
-  for (const auto& [id, node] : pool_.nodes) {
-    if (!node.connected || node.draining) continue;
-    slots += node.slots - pool_.UnusableSlotsOn(node) - client_slots_.KeptOn(id);
-  }
-  return std::max(0, slots);
-}
-
 std::optional<double> PoolView::TrialSeconds(const Study& study) const {
   const TrialTally& tally = turn_.state().TallyOf(study);
   if (tally.ended() == 0 || tally.slot_seconds() <= 0) return std::nullopt;

@@ -67,8 +67,6 @@ class PoolView {
   std::map<TrialId, int> SlotsTaken() const;
   // What each study has of the pool now, and whether it wants more.
   std::map<StudyId, StudyUse> UsesOfStudies() const;
-  // Slots of nodes that may be given to trials.
-  int SlotsToShare() const;
   // Seconds for which one trial of the study holds its slots, by those that have ended.
   std::optional<double> TrialSeconds(const Study& study) const;
   // Whether a trial of it could start.

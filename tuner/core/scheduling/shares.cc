@@ -29,7 +29,7 @@ constexpr double kMostAside_s = 600;
 // configurations to try: trials are drawn as long as slots are free or could be given back by
 // trials above their minimum. Not earlier, so that the sampler knows as much as possible.
 void Scheduler::CreateTrialsWhereUseful(const std::map<StudyId, StudyPart>& parts) {
-  int room = view_.SlotsToShare();
+  int room = client_slots_.SlotsToShare();
   for (const auto& [id, live] : pool_.live) {
     const Trial& trial = *live.trial;
     const Study& study = *live.study;
@@ -99,7 +99,7 @@ void Scheduler::CountShares() {
     return;
   }
   std::map<StudyId, StudyUse> uses = view_.UsesOfStudies();
-  const int slots = view_.SlotsToShare();
+  const int slots = client_slots_.SlotsToShare();
   account_.Advance(Seconds(turn_.now()), slots, uses);
   if (SetMisfitsAside(uses)) account_.Advance(Seconds(turn_.now()), slots, std::move(uses));
 }
@@ -123,7 +123,7 @@ Time Scheduler::Misfit::Due() const { return until == Time{} ? After(since, kPla
 // True: some want no more.
 bool Scheduler::SetMisfitsAside(std::map<StudyId, StudyUse>& uses) {
   bool any = false;
-  int free = view_.SlotsToShare();
+  int free = client_slots_.SlotsToShare();
   for (const auto& [id, use] : uses) free -= use.held;
   for (auto& [id, use] : uses) {
     const auto part = parts_.find(id);
@@ -189,7 +189,7 @@ std::optional<StudyWait> Scheduler::WaitOf(const Study& study) const {
       view_.RunningSlotsOf(study) > 0 || !view_.SomeWait(study)) {
     return std::nullopt;
   }
-  StudyWait wait{.slots = study.spec.min_slots, .free = view_.SlotsToShare()};
+  StudyWait wait{.slots = study.spec.min_slots, .free = client_slots_.SlotsToShare()};
   std::vector<std::pair<double, int>> ends;  // in seconds, and slots that come free
   for (const auto& [trial, slots] : view_.SlotsTaken()) {
     wait.free -= slots;
