@@ -145,7 +145,7 @@ class Core::Impl {
   Terminations terminations_{turn_, options_, plugins_, trials_};
   Populations populations_{turn_, pool_, plugins_, curves_, trials_};
   ClientTrials clients_{turn_, options_, plugins_, draws_, ranks_, trials_};
-  QueuedTrials queued_{turn_, trials_, clients_};
+  QueuedTrials queued_{turn_, pool_, trials_, clients_};
   ClientSlotDesk client_slots_{turn_, pool_, options_, promises_, trials_};
   FailedStarts failed_starts_{turn_, pool_};
   ReplicaWatch watch_{turn_,   pool_,        joins_,  groups_,   launched_,

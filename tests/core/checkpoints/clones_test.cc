@@ -217,6 +217,110 @@ TEST_F(ClonesTest, WhatCannotBeClonedIsRefusedByName) {
   EXPECT_THAT(Refusal(), HasSubstr("has ended as FAIL: a trial can be cloned until it ends"));
 }
 
+TEST_F(ClonesTest, ATrialThatHasComeToItsLastStepIsNotCloned) {
+  TrainParent();
+  Save(10);
+  Report(replica_, 9, 0.5);
+  ASSERT_TRUE(Clone().status.ok());
+  Report(replica_, 10, 0.4);  // of as many as its program says that it will do
+  EXPECT_THAT(Refusal({{"x", 0.75}}),
+              HasSubstr("trial 0 of study \"s\" has come to its last step, 10"));
+}
+
+TEST_F(ClonesTest, TheLastStepIsOneEarlierWhereStepsAreCountedFrom0) {
+  TrainParent();
+  Save(10);
+  Report(replica_, 0, 0.5);
+  Report(replica_, 8, 0.4);
+  ASSERT_TRUE(Clone().status.ok());
+  Report(replica_, 9, 0.3);
+  EXPECT_THAT(Refusal({{"x", 0.75}}), HasSubstr("has come to its last step, 9"));
+}
+
+TEST_F(ClonesTest, NothingIsLeftToTrainWhereTheParentComesToItsEndBeforeTheCopyIsMade) {
+  TrainParent();
+  Save(10);
+  Clone();
+  Report(replica_, 10, 0.4);
+  Save(20);
+  Step(FromReplica{replica_, ReplicaFinished{}});
+  Step(ReplicaExited{replica_, 0, 0, "", ""});
+  ASSERT_EQ(trial().state, TrialState::kComplete);
+  EXPECT_EQ(trial(2).state, TrialState::kWaiting) << "the copy is under way, of what was before";
+  Brought(a_, 10, "checkpoint step-10.pt of trial 0 in study s is there no more");
+  // Of the parent's group nothing is left that tells how many steps there are.
+  Wait(kCopyAgain_s);
+  ASSERT_EQ(copies_.size(), 1u);
+  Brought(a_, 20);
+  const ReplicaId clone = Ready(starts_.at(0).replica);
+  Form(regroups_);
+  Step(FromReplica{clone, ReplicaFinished{}});
+  EXPECT_EQ(trial(2).state, TrialState::kPruned);
+  EXPECT_EQ(trial(2).reason,
+            "nothing was left to train: it began with the checkpoint of step 20 of trial 0, and "
+            "ended without reporting anything");
+  EXPECT_EQ(trial(2).value, std::nullopt);
+  Step(ReplicaExited{clone, 0, 0, "", ""});
+  EXPECT_EQ(study().state, StudyState::kComplete);
+}
+
+TEST_F(ClonesTest, WhatIsKnownToBeTheEndIsNotCopied) {
+  TrainParent();
+  Save(10);
+  Clone();
+  Report(replica_, 10, 0.4);
+  Brought(a_, 10, "the disk is full");
+  Wait(kCopyAgain_s);
+  ASSERT_EQ(copies_.size(), 1u) << "the last step can be trained from there";
+  Save(20);
+  Brought(a_, 10, "checkpoint step-10.pt of trial 0 in study s is there no more");
+  Wait(kCopyAgainMost_s);
+  EXPECT_TRUE(copies_.empty());
+  EXPECT_EQ(trial(2).state, TrialState::kPruned);
+  EXPECT_EQ(trial(2).reason,
+            "nothing is left to train: trial 0, with whose checkpoint it was to begin, had come to "
+            "its end, step 10, before that was copied");
+}
+
+TEST_F(ClonesTest, TheParentsEndIsKnownAfterARestartOfTheServiceToo) {
+  StudySpec spec = Spec(1);
+  spec.max_slots = 1;
+  spec.max_step = 10;
+  Step(CreateStudy{spec, false});
+  a_ = EnterOf("a", 1);
+  replica_ = Ready(starts_.at(0).replica);
+  Form(regroups_);
+  Save(10);
+  Clone();
+  Report(replica_, 10, 0.4);
+  Save(20);
+  Step(FromReplica{replica_, ReplicaFinished{}});
+  ASSERT_EQ(trial().state, TrialState::kComplete);
+  Core restarted(core_.state(), {});
+  AgentHello hello{"a", 1, {}};
+  hello.checkpoints = HeldCheckpoints{{Held(20, false)}, false};
+  hello.clones = true;
+  const StepResult result = restarted.Step(After(now_, 1), hello);
+  for (const Command& command : result.commands) {
+    EXPECT_FALSE(std::holds_alternative<CopyCheckpointCommand>(command));
+  }
+  EXPECT_EQ(restarted.state().trials.at(TrialId(2)).state, TrialState::kPruned);
+  EXPECT_EQ(restarted.state().studies.begin()->second.state, StudyState::kComplete);
+}
+
+TEST_F(ClonesTest, AProgramThatNeverReportsFailsInAClone) {
+  TrainParent();
+  Save(10);
+  Clone();
+  EnterOf("b", 1);
+  Brought(a_, 10);
+  const ReplicaId clone = Ready(starts_.at(0).replica);
+  Form(regroups_);
+  Step(FromReplica{clone, ReplicaFinished{}});
+  EXPECT_EQ(trial(2).state, TrialState::kFail);
+  EXPECT_THAT(trial(2).reason, HasSubstr("ended without reporting"));
+}
+
 // As under `tuner run`, whose agent gives no checkpoints away.
 TEST_F(ClonesTest, ACheckpointThatIsKnownByItsPathAloneIsCopiedWhereTheParentRuns) {
   TrainParent();

@@ -236,6 +236,16 @@ void Checkpoints::OrderParents(const Trial& clone) {
                      std::nullopt);
     return;
   }
+  // A program saves what it has come to at a step after it has told of that step.
+  if (pool_.HasComeToTheEnd(parent) && newest.at > parent.values.back().at) {
+    trials_.EndTrial(clone.id, TrialState::kPruned,
+                     absl::StrCat("nothing is left to train: trial ", parent.number,
+                                  ", with whose checkpoint it was to begin, had come to its end, "
+                                  "step ",
+                                  parent.values.back().step, ", before that was copied"),
+                     std::nullopt);
+    return;
+  }
   for (const NodeId holder : copies_.HoldersOfFile(parent)) {
     const auto node = pool_.nodes.find(holder);
     if (node == pool_.nodes.end() || !node->second.connected || !node->second.clones) continue;

@@ -29,7 +29,8 @@ namespace espalier {
 //
 // A clone begins with a copy of its parent's newest checkpoint, which is made where that lies, and
 // from then on it is a trial as any other. Until it has it, it waits; where no node that has the
-// checkpoint comes back, or it cannot be copied, it ends as FAIL.
+// checkpoint comes back, or it cannot be copied, it ends as FAIL. Where the parent has come to its
+// end by then, so that nothing is left to train, it ends as PRUNED.
 //
 // One owner.
 class Checkpoints {

@@ -38,40 +38,6 @@ absl::Status CheckGiven(const Study& study, const EnqueueTrial& event) {
                    absl::StrJoin(missing, "\", \""), "\" is needed too"));
 }
 
-absl::Status MayBeCloned(const Trial& trial, const Study& study) {
-  const std::string which =
-      absl::StrCat("trial ", trial.number, " of study \"", study.spec.name, "\"");
-  if (study.spec.by_clients()) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        which,
-        " is run by its client, and no checkpoint of it is known: trials of the pool can be "
-        "cloned"));
-  }
-  if (Ended(trial.state)) {
-    return absl::FailedPreconditionError(absl::StrCat(which, " has ended as ",
-                                                      std::string(ToString(trial.state)),
-                                                      ": a trial can be cloned until it ends"));
-  }
-  if (trial.attributes.system.contains(kTrialParameters)) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        which,
-        " was enqueued with its parameters as one text, of which no part can be changed: "
-        "enqueue another one"));
-  }
-  if (trial.checkpoint.empty()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(which, " has saved no checkpoint yet, with which a clone could begin"));
-  }
-  // A program of its own writes there when it likes: what is copied then may be of two moments.
-  if (NewestAsFile(trial).name.empty() && trial.state == TrialState::kRunning) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        which,
-        " saves in files of its own, which may change while they are copied: it can be "
-        "cloned while it is paused"));
-  }
-  return absl::OkStatus();
-}
-
 // Those of the space that are active with what is set, from there or from the parent.
 absl::StatusOr<Parameters> InSpace(const Trial& parent, const Parameters& set,
                                    const SearchSpace& space) {
@@ -205,6 +171,45 @@ void QueuedTrials::On(const CancelTrial& event) {
   }
   trials_.EndTrial(trial->id, event.state, reason, last, {}, event.state == TrialState::kFail);
   turn_.reply().content = TrialReply{event.trial, false, true};
+}
+
+absl::Status QueuedTrials::MayBeCloned(const Trial& trial, const Study& study) const {
+  const std::string which =
+      absl::StrCat("trial ", trial.number, " of study \"", study.spec.name, "\"");
+  if (study.spec.by_clients()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        which,
+        " is run by its client, and no checkpoint of it is known: trials of the pool can be "
+        "cloned"));
+  }
+  if (Ended(trial.state)) {
+    return absl::FailedPreconditionError(absl::StrCat(which, " has ended as ",
+                                                      std::string(ToString(trial.state)),
+                                                      ": a trial can be cloned until it ends"));
+  }
+  if (trial.attributes.system.contains(kTrialParameters)) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        which,
+        " was enqueued with its parameters as one text, of which no part can be changed: "
+        "enqueue another one"));
+  }
+  if (trial.checkpoint.empty()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(which, " has saved no checkpoint yet, with which a clone could begin"));
+  }
+  // A program of its own writes there when it likes: what is copied then may be of two moments.
+  if (NewestAsFile(trial).name.empty() && trial.state == TrialState::kRunning) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        which,
+        " saves in files of its own, which may change while they are copied: it can be "
+        "cloned while it is paused"));
+  }
+  if (pool_.HasComeToTheEnd(trial)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(which, " has come to its last step, ", trial.values.back().step,
+                     ": a clone would have nothing left to train"));
+  }
+  return absl::OkStatus();
 }
 
 // Clones are beside the trials of which the study has a number: whoever wants one has asked for it.

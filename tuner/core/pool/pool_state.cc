@@ -194,6 +194,26 @@ std::int64_t PoolState::LastStepOf(const Study& study) const {
   return 0;
 }
 
+std::int64_t PoolState::LastStepOf(const Trial& trial) const {
+  const Study& study = turn_.StudyAt(trial.study);
+  if (study.spec.max_step > 0) return study.spec.max_step;
+  const auto own = groups.find(trial.id);
+  const bool told = own != groups.end() && own->second.total_steps > 0;
+  const std::int64_t steps = told ? own->second.total_steps : LastStepOf(study);
+  // So many steps end one earlier where they are counted from 0. A clone does not show from where.
+  const Trial& first =
+      trial.lineage->cloned()
+          ? turn_.TrialAt(study.trials.at(static_cast<std::size_t>(trial.lineage->founder)))
+          : trial;
+  const bool from_0 = !first.values.empty() && first.values.front().step == 0;
+  return steps > 0 && from_0 ? steps - 1 : steps;
+}
+
+bool PoolState::HasComeToTheEnd(const Trial& trial) const {
+  const std::int64_t last = LastStepOf(trial);
+  return last > 0 && !trial.values.empty() && trial.values.back().step >= last;
+}
+
 // ---- nodes and their slots ----------------------------------------------------------------------
 
 int PoolState::SlotsTotal() const {

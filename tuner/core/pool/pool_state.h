@@ -134,6 +134,10 @@ struct PoolState {
   Placement PlacementOf(TrialId id) const;
   // Where the study's curves end, as far as its file or its programs tell; 0: unknown.
   std::int64_t LastStepOf(const Study& study) const;
+  // Likewise of this trial, whose program may have another number of steps than the others'.
+  std::int64_t LastStepOf(const Trial& trial) const;
+  // Whether it has told the last of its values; false also where nobody knows which that is.
+  bool HasComeToTheEnd(const Trial& trial) const;
   std::vector<const Replica*> ReplicasOf(TrialId id) const;
   // "node-1 slot 2", "node-1 slots 2, 3".
   std::string PlaceOf(const Replica& replica) const;

@@ -76,6 +76,18 @@ std::string WhatIsMissing(const StudySpec& spec, const Trial& trial) {
   return "";
 }
 
+// Of a clone that has told nothing and was right not to; empty: it is none. Its parent has told of
+// its steps, so that the program does.
+std::string WhyNothingWasLeft(const TunerState& state, const Study& study, const Trial& trial) {
+  if (!trial.lineage->cloned() || trial.lineage->awaited() || !trial.values.empty()) return "";
+  const Trial& parent =
+      state.trials.at(study.trials.at(static_cast<std::size_t>(trial.lineage->parent)));
+  if (parent.values.empty()) return "";
+  return absl::StrCat("nothing was left to train: it began with the checkpoint of step ",
+                      trial.lineage->step, " of trial ", parent.number,
+                      ", and ended without reporting anything");
+}
+
 // The curves as a trial is compared with them: those of trials that break a constraint are empty.
 std::vector<Curve> AsRivals(std::span<const Curve> curves) {
   std::vector<Curve> rivals(curves.begin(), curves.end());
@@ -183,7 +195,8 @@ void Trials::EndTrial(TrialId id, TrialState state, std::string reason, std::opt
 
 void Trials::EndWell(TrialId id, std::optional<double> value, const std::string& last_output) {
   const Trial& trial = turn_.TrialAt(id);
-  const StudySpec& spec = turn_.StudyAt(trial.study).spec;
+  const Study& study = turn_.StudyAt(trial.study);
+  const StudySpec& spec = study.spec;
   for (const auto& [step, mean] : ranks_.TakeRest(trial)) {
     if (step != kFinalStep) {
       RecordValue(id, {.step = step, .value = mean, .at = turn_.now()}, {});
@@ -194,6 +207,11 @@ void Trials::EndWell(TrialId id, std::optional<double> value, const std::string&
   }
   if (!value) value = trial.value;
   if (!value && !trial.values.empty()) value = trial.values.back().value;
+  const std::string nothing_left = WhyNothingWasLeft(turn_.state(), study, trial);
+  if (!nothing_left.empty() && (!value || !WhatIsMissing(spec, trial).empty())) {
+    EndTrial(id, TrialState::kPruned, nothing_left, std::nullopt);
+    return;
+  }
   // The client that enqueues trials decides what they are for.
   if (value || spec.queued() || !spec.has_metric) {
     EndTrial(id, TrialState::kComplete, "ran to its end", value);
