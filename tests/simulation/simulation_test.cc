@@ -194,6 +194,7 @@ TEST(Simulation, MembersOfAPopulationTakeOverWhateverIsLost) {
     for (const auto& [id, trial] : pool.state().trials) clones += trial.lineage->cloned() ? 1 : 0;
     EXPECT_EQ(CountReasons(pool.state(), "goes on from there in its place"), clones)
         << "seed " << seed;
+    EXPECT_EQ(CountReasons(pool.state(), "ended without reporting \""), 0) << "seed " << seed;
     replaced += clones;
   }
   EXPECT_GT(replaced, 60);

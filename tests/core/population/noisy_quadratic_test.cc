@@ -92,8 +92,10 @@ class Population {
     const Ranking ranking = RankAt(spec_, Direction::kMinimize, before, true, step);
     for (const Ranking::Place& loser : Losers(ranking, before)) {
       const std::vector<Curve> now = Curves();
-      const auto winner = WinnerOver(loser, ranking, Direction::kMinimize, now, random_);
-      if (winner) Replace({.loser = loser.member, .winner = *winner, .step = step}, now);
+      const auto winners = WinnersOver(loser, ranking, Direction::kMinimize, now);
+      if (winners.empty()) continue;
+      const std::size_t winner = winners[random_.Below(winners.size())];
+      Replace({.loser = loser.member, .winner = winner, .step = step}, now);
     }
   }
   std::vector<Curve> Curves() const {

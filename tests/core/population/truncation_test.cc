@@ -10,6 +10,8 @@
 #include <set>
 #include <vector>
 
+#include "base/random.h"
+
 namespace espalier {
 namespace {
 
@@ -50,7 +52,9 @@ class TruncationTest : public ::testing::Test {
     const std::vector<Ranking::Place> losers = Losers(ranking, Curves());
     const auto own = std::ranges::find(losers, member, &Ranking::Place::member);
     if (own == losers.end()) return std::nullopt;
-    return WinnerOver(*own, ranking, direction, Curves(), random_);
+    const std::vector<std::size_t> winners = WinnersOver(*own, ranking, direction, Curves());
+    if (winners.empty()) return std::nullopt;
+    return winners[random_.Below(winners.size())];
   }
 
   PopulationSpec truncation_{.interval = 10, .quantile = 0.25, .parameters = {}};

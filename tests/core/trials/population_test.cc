@@ -5,10 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <map>
 
-#include "absl/strings/str_cat.h"
-#include "tests/core/core_fixture.h"
+#include "tests/core/trials/population_fixture.h"
 #include "tuner/core/studies/validate.h"
 
 namespace espalier {
@@ -16,53 +14,6 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-class PopulationTest : public CoreTest {
- protected:
-  StudySpec Population(std::int64_t members) {
-    StudySpec spec = Spec(members);
-    spec.max_slots = 1;
-    spec.population.interval = 2;
-    spec.population.parameters = {"x"};
-    return spec;
-  }
-  void Begin(const StudySpec& spec, int slots) {
-    Step(CreateStudy{spec, false});
-    AgentHello hello{"node", slots, {}};
-    hello.clones = true;
-    node_ = Step(hello).node();
-    TrainThoseThatStart();
-  }
-  void TrainThoseThatStart() {
-    for (const StartReplicaCommand& start : std::vector(starts_)) {
-      replicas_[start.trial.value] = start.replica;
-      slots_[start.replica] = start.slot;
-      Ready(start.replica);
-      Form(regroups_);
-      Save(start.trial.value, 10);
-    }
-  }
-  void Save(std::int64_t id, std::int64_t step) {
-    const std::string path = absl::StrCat("/a/trial-", id, "/checkpoints/step-", step, ".pt");
-    Step(FromReplica{replicas_.at(id), ReplicaCheckpoint{path, step}});
-  }
-  void Report(std::int64_t id, std::int64_t step, double value) {
-    Step(FromReplica{replicas_.at(id), ReplicaReport{step, value}});
-  }
-  void Exit(std::int64_t id) { Step(ReplicaExited{replicas_.at(id), 0, 0, "", ""}); }
-  // The clone's copy of its parent's checkpoint is made.
-  void Bring(std::int64_t id) {
-    CheckpointCopied copied{node_, TrialId(id), {}, "", 0};
-    copied.what.step = 10;
-    copied.what.name = "step-10.pt";
-    copied.path = absl::StrCat("/a/trial-", id, "/checkpoints/step-10.pt");
-    Step(copied);
-  }
-  std::int64_t Trials() const { return std::ssize(core_.state().trials); }
-
-  std::map<std::int64_t, ReplicaId> replicas_;
-  std::map<ReplicaId, int> slots_;
-};
 
 TEST_F(PopulationTest, ACloneOfTheBestTakesTheWorstsPlace) {
   Begin(Population(4), 4);
@@ -221,20 +172,6 @@ TEST_F(PopulationTest, WhoHasComeToTheEndIsNotReplaced) {
   EXPECT_EQ(Trials(), 2);
 }
 
-TEST_F(PopulationTest, WhoHasSavedNothingIsNotTakenOver) {
-  Step(CreateStudy{Population(2), false});
-  Join(2);
-  for (const StartReplicaCommand& start : std::vector(starts_)) {
-    replicas_[start.trial.value] = start.replica;
-    Ready(start.replica);
-    Form(regroups_);
-  }
-  Report(1, 2, 0.1);
-  Report(2, 2, 0.9);
-  EXPECT_EQ(Trials(), 2);
-  EXPECT_EQ(trial(2).state, TrialState::kRunning);
-}
-
 TEST_F(PopulationTest, MembersGoForwardTogetherWhereTheyAreMoreThanSlots) {
   Begin(Population(2), 1);
   EXPECT_EQ(Trials(), 1);
@@ -342,12 +279,7 @@ TEST_F(PopulationTest, WhatIsDrawnFollowsFromSeedMemberAndStep) {
   Report(2, 2, 0.9);
   ASSERT_EQ(Trials(), 3);
   EXPECT_TRUE(study().spec.space.Validate(trial(3).parameters).ok());
-  AgentHello hello{"node", 2, {}};
-  for (const auto& [id, replica] : replicas_) {
-    hello.replicas.push_back({replica, TrialId(id), static_cast<int>(id) - 1, 1,
-                              ReplicaReady{"host:1", {64, 64, 1, 64, true}, 10}});
-  }
-  again.Step(now_, hello);
+  again.Step(now_, HelloOfAll());
   again.Step(now_, FromReplica{replicas_.at(2), ReplicaReport{2, 0.9}});
   ASSERT_EQ(again.state().trials.size(), 3u) << "after a restart of the service";
   EXPECT_EQ(again.state().trials.at(TrialId(3)).parameters, trial(3).parameters);
@@ -365,12 +297,7 @@ TEST_F(PopulationTest, WhatABanditChoosesFollowsFromWhatIsStored) {
   Report(4, 2, 0.9);
   ASSERT_EQ(Trials(), 5);
   EXPECT_TRUE(study().spec.space.Validate(trial(5).parameters).ok());
-  AgentHello hello{"node", 4, {}};
-  for (const auto& [id, replica] : replicas_) {
-    hello.replicas.push_back({replica, TrialId(id), static_cast<int>(id) - 1, 1,
-                              ReplicaReady{"host:1", {64, 64, 1, 64, true}, 10}});
-  }
-  again.Step(now_, hello);
+  again.Step(now_, HelloOfAll());
   again.Step(now_, FromReplica{replicas_.at(4), ReplicaReport{2, 0.9}});
   ASSERT_EQ(again.state().trials.size(), 5u) << "after a restart of the service";
   EXPECT_EQ(again.state().trials.at(TrialId(5)).parameters, trial(5).parameters);
@@ -448,6 +375,17 @@ TEST_F(AdaptivePopulationTest, MembersAreComparedAtEqualProgress) {
   EXPECT_EQ(trial(2).state, TrialState::kPruned);
   EXPECT_THAT(trial(2).reason, HasSubstr("at step 2 it is among the worst"));
   EXPECT_THAT(trial(2).reason, HasSubstr("(steps at equal progress)"));
+}
+
+TEST_F(AdaptivePopulationTest, WhoComesToSeveralStepsAtOnceIsComparedAtEachOfThem) {
+  Begin(Adaptive(2), 2);
+  ReportUntil(2, 3, 100, 0.9);
+  for (const std::int64_t step : {1, 2, 3, 4, 5}) {
+    Hear(1, ReplicaReport{step, 0.1, 100 * static_cast<double>(step)});
+  }
+  Step(Tick{});
+  EXPECT_EQ(trial(2).state, TrialState::kPruned);
+  EXPECT_THAT(trial(2).reason, HasSubstr("at step 2 it is among the worst"));
 }
 
 TEST_F(AdaptivePopulationTest, WhoIsBehindByProgressHasToComeForwardFirst) {

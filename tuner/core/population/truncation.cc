@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -68,9 +69,8 @@ std::vector<Ranking::Place> Losers(const Ranking& ranking, std::span<const Curve
   return losers;
 }
 
-std::optional<std::size_t> WinnerOver(const Ranking::Place& loser, const Ranking& ranking,
-                                      Direction direction, std::span<const Curve> members,
-                                      Random& random) {
+std::vector<std::size_t> WinnersOver(const Ranking::Place& loser, const Ranking& ranking,
+                                     Direction direction, std::span<const Curve> members) {
   const Curve& own = members[loser.member];
   const auto better = [&](const Ranking::Place& place) {
     const Curve& other = members[place.member];
@@ -84,8 +84,7 @@ std::optional<std::size_t> WinnerOver(const Ranking::Place& loser, const Ranking
     const Curve& other = members[place.member];
     if (!other.ended && !other.breaks && better(place)) winners.push_back(place.member);
   }
-  if (winners.empty()) return std::nullopt;
-  return winners[random.Below(winners.size())];
+  return winners;
 }
 
 }  // namespace espalier

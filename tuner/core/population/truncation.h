@@ -2,11 +2,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <vector>
 
-#include "base/random.h"
 #include "tuner/core/state/curve.h"
 #include "tuner/core/state/population_spec.h"
 
@@ -45,10 +43,9 @@ Ranking RankAt(const PopulationSpec& population, Direction direction,
 // ended, and are no more than those that were replaced before leave of them.
 std::vector<Ranking::Place> Losers(const Ranking& ranking, std::span<const Curve> members);
 
-// One of the best that train on, each as likely, for a loser to go on from; none
-// if no other is strictly better, at the ranking's step and by what both have told last.
-std::optional<std::size_t> WinnerOver(const Ranking::Place& loser, const Ranking& ranking,
-                                      Direction direction, std::span<const Curve> members,
-                                      Random& random);
+// Those of the best that train on, for a loser to go on from one of them; none if no other is
+// strictly better, at the ranking's step and by what both have told last.
+std::vector<std::size_t> WinnersOver(const Ranking::Place& loser, const Ranking& ranking,
+                                     Direction direction, std::span<const Curve> members);
 
 }  // namespace espalier
