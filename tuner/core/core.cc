@@ -143,10 +143,10 @@ class Core::Impl {
   Checkpoints checkpoints_{turn_, pool_, options_, copies_, groups_, trials_};
   Studies studies_{turn_, pool_, options_, plugins_, joins_, limits_, trials_, checkpoints_};
   Terminations terminations_{turn_, options_, plugins_, trials_};
-  Populations populations_{turn_, pool_, plugins_, curves_, trials_};
   ClientTrials clients_{turn_, options_, plugins_, draws_, ranks_, trials_};
   QueuedTrials queued_{turn_, pool_, trials_, clients_};
   ClientSlotDesk client_slots_{turn_, pool_, options_, promises_, trials_};
+  Populations populations_{turn_, pool_, plugins_, curves_, trials_, client_slots_};
   FailedStarts failed_starts_{turn_, pool_};
   ReplicaWatch watch_{turn_,   pool_,        joins_,  groups_,   launched_,
                       trials_, checkpoints_, speeds_, promises_, failed_starts_};

@@ -144,5 +144,42 @@ TEST_F(TakeoversTest, WhatCameWhileTheStudyWasStoppedIsComparedWhenItGoesOn) {
   EXPECT_EQ(trial(3).lineage->parent, 0);
 }
 
+TEST_F(TakeoversTest, SlotsOfANodeThatIsToBeEmptiedAreNotFreeForThoseThatWait) {
+  const NodeId empty = Join("empty", 1);
+  ASSERT_TRUE(Step(DrainNode{"empty"}).status.ok());
+  ASSERT_NE(empty, NodeId{});
+  Begin(Population(3), 2);
+  ASSERT_EQ(Trials(), 2);
+  Report(1, 2, 0.4);
+  EXPECT_THAT(LastReasonOf(1), HasSubstr("has come to step 2, and others that wait have not"));
+}
+
+TEST_F(TakeoversTest, NorAreThoseOfClients) {
+  StudySpec by_clients = Spec(0);
+  by_clients.name = "by clients";
+  by_clients.kind = StudyKind::kByClients;
+  const StudyId study = Step(CreateStudy{by_clients, false}).study();
+  const TrialId of_client = Step(CreateTrial{study, nullptr}).trial();
+  Join("of a client", 1);
+  Step(AcquireSlots{of_client, 1, "", 0});
+  ASSERT_EQ(core_.Activity(of_client).slots, 1);
+  Begin(Population(3), 2);
+  ASSERT_EQ(Trials(), 3) << "its own, and two members";
+  Report(2, 2, 0.4);
+  EXPECT_THAT(LastReasonOf(2), HasSubstr("has come to step 2, and others that wait have not"));
+}
+
+TEST_F(TakeoversTest, NorAreThoseBeyondAsManyTrialsAsMayRun) {
+  StudySpec spec = Population(3);
+  spec.max_concurrent_trials = 2;
+  Begin(spec, 3);
+  ASSERT_EQ(Trials(), 2);
+  Report(1, 2, 0.4);
+  EXPECT_THAT(LastReasonOf(1), HasSubstr("has come to step 2, and others that wait have not"));
+  Exit(1);
+  TrainThoseThatStart();
+  EXPECT_EQ(trial(3).state, TrialState::kRunning) << "its turn";
+}
+
 }  // namespace
 }  // namespace espalier

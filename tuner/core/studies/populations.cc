@@ -379,16 +379,23 @@ bool Populations::OthersMayCome(const Study& study, std::int64_t step) {
 }
 
 bool Populations::OthersWaitBehind(const Study& study, std::int64_t step) {
-  int free = pool_.SlotsTotal();
+  const StudySpec& spec = study.spec;
+  std::int64_t free = client_slots_.SlotsToShare();
   for (const auto& [id, replica] : pool_.replicas) {
     if (!replica.leaving && !replica.stopping) free -= replica.slots();
+  }
+  if (spec.max_concurrent_trials > 0) {
+    const auto running = std::ranges::count_if(pool_.groups, [&](const auto& entry) {
+      return turn_.TrialAt(entry.first).study == study.id && !entry.second.pausing;
+    });
+    free = std::min(free, (spec.max_concurrent_trials - running) * spec.min_slots);
   }
   std::int64_t waiting = 0;
   for (const auto& [compared, members] :
        WaitingMembers(turn_.state(), curves_.Of(turn_.state(), study), pool_, study, plugins_)) {
     if (compared < step) waiting += members;
   }
-  return waiting * study.spec.min_slots > free;
+  return waiting * spec.min_slots > std::max<std::int64_t>(0, free);
 }
 
 }  // namespace espalier

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/random.h"
+#include "tuner/core/client_slots/client_slot_desk.h"
 #include "tuner/core/estimates/compared_curves.h"
 #include "tuner/core/pool/pool_state.h"
 #include "tuner/core/population/score_changes.h"
@@ -37,8 +38,13 @@ namespace espalier {
 class Populations {
  public:
   Populations(Turn& turn, PoolState& pool, PluginsOfStudies& plugins, CurvesOfStudies& curves,
-              Trials& trials)
-      : turn_(turn), pool_(pool), plugins_(plugins), curves_(curves), trials_(trials) {}
+              Trials& trials, const ClientSlotDesk& client_slots)
+      : turn_(turn),
+        pool_(pool),
+        plugins_(plugins),
+        curves_(curves),
+        trials_(trials),
+        client_slots_(client_slots) {}
 
   void Observe(const Change& change);
   // Compares those that have reported since the last time, and looks who is to be replaced next.
@@ -103,6 +109,7 @@ class Populations {
   PluginsOfStudies& plugins_;
   CurvesOfStudies& curves_;
   Trials& trials_;
+  const ClientSlotDesk& client_slots_;
   // Who has told a value or has ended since the last look, and how many values it had told before.
   std::map<TrialId, std::size_t> reported_;
   std::map<TrialId, std::int64_t> awaiting_;  // a winner's checkpoint, since that comparison
