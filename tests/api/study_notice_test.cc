@@ -145,6 +145,24 @@ TEST_F(StudyNoticeTest, SaysThatAProgramWhichIsNotElasticLeavesSlotsIdle) {
   EXPECT_THAT(Notice(), HasSubstr("not elastic")) << "that holds for the next ones too";
 }
 
+class PopulationNoticeTest : public StudyNoticeTest {
+ protected:
+  PopulationNoticeTest()
+      : StudyNoticeTest("1, \"population\": {\"interval\": 2, \"parameters\": [\"lr\"]}") {}
+};
+
+TEST_F(PopulationNoticeTest, SaysWhyMembersDoNotTakeOver) {
+  ASSERT_TRUE(made_.ok()) << made_.status();
+  Join("oak", 2);
+  Tell(0.5, false);
+  EXPECT_EQ(Notice(), "") << "it may yet ask";
+  Tell(0.4, false);
+  EXPECT_THAT(Notice(), HasSubstr("none takes over from another: the program is not elastic, and "
+                                  "neither asks whether to save"));
+  tuner_.Post(AskVerdict{TrialId(1), 2, Question::kSave});
+  EXPECT_EQ(Notice(), "");
+}
+
 TEST_F(StudyNoticeTest, SaysThatOneProcessHasNotTheSlotsOfSeveralMachines) {
   Join("oak", 1);
   Join("elm", 1);

@@ -7,7 +7,7 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/e2e"))
-from harness import TunerTest, wait_for  # noqa: E402
+from harness import LONG_S, TunerTest, wait_for  # noqa: E402
 
 # Trains on until it may end, from the step that it has saved; what it has heard is a line of a file.
 PROGRAM = """import os, pathlib, signal, sys, time
@@ -30,6 +30,27 @@ while True:
         sys.exit()
     if pathlib.Path(f"{sys.argv[1]}-on-{slots}-may-end").exists():
         break
+"""
+
+# What a step was made with is a line of one file, and how many there are is in another: both are rewritten in place, one
+# after the other, so that a copy made meanwhile would not fit together.
+MEMBER = """import json, os, pathlib, sys, time
+import espalier
+trial = espalier.trial()
+folder = pathlib.Path(os.environ["ESPALIER_CHECKPOINT_DIR"])
+weights, counted = folder / "weights", folder / "counted"
+made = json.loads(weights.read_text()) if weights.exists() else []
+if made and len(made) != int(counted.read_text()):
+    sys.exit("the folder is of two moments")
+print("from", len(made), flush=True)
+for step in range(len(made) + 1, 13):
+    made.append([trial.number, trial.get("lr", 0.0)])
+    weights.write_text(json.dumps(made))
+    time.sleep(0.05)
+    counted.write_text(str(step))
+    trial.report(step, 100 - sum(rate for _, rate in made))
+    if step < 12 and trial.should_save(step):
+        sys.exit()
 """
 
 
@@ -80,6 +101,46 @@ class Saving(TunerTest):
         self.run_tuner("run", study, "--dir", run, "--slots", 1)
         first, saved, again = self.heard("a")
         self.assertEqual((first, again), ("from 0 on 1", f"from {saved.split()[1]} on 1"))
+
+    def test_members_of_a_population_take_over_folders_of_one_moment(self):
+        study, run = self.study(
+            [sys.executable, self.write("member.py", MEMBER)], env={"PYTHONPATH": str(ROOT / "python")}, metric="loss",
+            search_space={"lr": {"_type": "uniform", "_value": [0, 8]}}, points=[{"lr": rate} for rate in (1, 2, 3, 4)],
+            trials=4, max_step=12, population={"interval": 3, "parameters": ["lr"]}), self.dir / "run"
+        said = self.run_tuner("run", study, "--dir", run, "--slots", 2, timeout=LONG_S)
+        trials = self.export("--db", run / "espalier.db")["trials"]
+        clones = [trial for trial in trials if "step" in (trial.get("lineage") or {})]
+        self.assertTrue(clones, said.stdout)
+        self.assertLessEqual({trial["state"] for trial in trials}, {"TRIAL_COMPLETE", "TRIAL_PRUNED"}, trials)
+        for trial in clones:
+            begun, (own, parents) = trial["lineage"]["step"], (
+                json.loads((run / f"trials/e2e/trial-{number}/checkpoints/weights").read_text())
+                for number in (trial["number"], trial["lineage"]["parent"]))
+            self.assertGreaterEqual(begun, 3)
+            if len(parents) >= begun:
+                self.assertEqual(own[:begun], parents[:begun], "what it began with")
+            self.assertLessEqual({number for number, _ in own[begun:]}, {trial["number"]}, "from there on it went itself")
+            steps = [value["step"] for value in trial["values"]]
+            self.assertEqual(steps, list(range(begun + 1, begun + 1 + len(steps))))
+        whole = [trial for trial in trials if trial["state"] == "TRIAL_COMPLETE" and not trial.get("lineage")]
+        for trial in whole:
+            self.assertEqual([value["step"] for value in trial["values"]], list(range(1, 13)), "nothing is lost")
+
+    def test_a_clone_begins_with_what_its_parent_saves_when_asked(self):
+        self.serve(self.dir / "pool.db")
+        self.agent(2)
+        service = ("--service", self.grpc)
+        self.run_tuner("submit", self.study_of(trials=1, slots=1), *service)
+        self.await_lines("a", 1)
+        wait_for(lambda: len(self.export(*service)["trials"][0]["values"]) > 1, "that it has reported, and asked")
+        self.run_tuner("clone", "e2e", 0, "--set", "which=b", *service)
+        self.await_lines("a", 3)
+        self.await_lines("b", 1)
+        saved, again = self.heard("a")[1:3]
+        step = saved.split()[1]
+        self.assertEqual((again, self.heard("b")[0]), (f"from {step} on 1", f"from {step} on 1"))
+        lineage = self.export(*service)["trials"][1]["lineage"]
+        self.assertEqual((lineage["parent"], lineage["step"]), (0, int(step)))
 
 
 if __name__ == "__main__":

@@ -43,6 +43,7 @@ CheckpointKeeper::CheckpointKeeper(const AgentOptions& options, std::string mark
       ports_(options.ports),
       directory_(options.directory),
       store_(StoreOf(options)),
+      folders_(/*by_path=*/!options.keep_checkpoints),
       transfers_(std::make_unique<CheckpointTransfers>(*store_, std::move(wake))) {}
 
 CheckpointKeeper::~CheckpointKeeper() = default;
@@ -151,7 +152,7 @@ std::vector<CheckpointKeeper::Arrived> CheckpointKeeper::TakeArrived() {
 void CheckpointKeeper::TrialRunsHere(const v1::StartReplica& start) {
   const std::string folder = store_->FolderOf(start.study(), start.trial_number());
   KeepCopiesAsOwn(folder);
-  if (on_) folders_.Add(start, folder);
+  folders_.Add(start, folder);
 }
 
 void CheckpointKeeper::Drop(const v1::DropCheckpoints& drop) const {

@@ -316,7 +316,7 @@ v1::ServiceMessage ToMessage(const StartReplicaCommand& command, const TunerStat
   start.set_directory(study.spec.directory);
   AddLaunch(command, study.spec, start);
   start.set_own_interpreter(!study.spec.preload);
-  start.set_expects_elastic(study.spec.population.on());
+  start.set_expects_elastic(study.spec.population.on() && !study.spec.resize_by_restart);
   if (study.spec.preload) {
     start.mutable_preload()->Add(study.spec.preload->begin(), study.spec.preload->end());
   }

@@ -126,6 +126,24 @@ std::string ProgramNotice(const Study& study, const View& view) {
       "stays idle (give the study a \"launch\" such as \"torchrun\", or set \"slots\" to 1)");
 }
 
+// By those of its members that run.
+std::string PopulationNotice(const Study& study, const View& view) {
+  const TunerState& state = view.core.state();
+  const StudySpec& spec = study.spec;
+  if (!spec.population.on() || spec.resize_by_restart || study.state != StudyState::kRunning ||
+      !HasProvenInelastic(state, study)) {
+    return "";
+  }
+  bool goes_unasked = false;
+  for (const TrialId id : state.TallyOf(study).holders()) {
+    const Trial& trial = state.trials.at(id);
+    if (trial.ranks->saving.asked()) return "";
+    goes_unasked = goes_unasked || GoesUnasked(trial);
+  }
+  if (!goes_unasked) return "";
+  return absl::StrCat("members are compared, and none takes over from another: ", kSavesUnasked);
+}
+
 std::string OldAgentsNotice(const Study& study, const View& view) {
   if (study.state != StudyState::kRunning) return "";
   const std::vector<std::string> old = view.core.AgentsTooOldFor(study.spec);
@@ -170,7 +188,7 @@ std::string GrowthNotice(const Study& study, const View& view) {
 std::vector<std::string> StudyNotices(const Study& study, const View& view) {
   std::vector<std::string> notices;
   for (const auto& notice : {PolicyNotice, RoomNotice, TurnNotice, SlotsNotice, ProgramNotice,
-                             OldAgentsNotice, ParametersNotice, GrowthNotice}) {
+                             PopulationNotice, OldAgentsNotice, ParametersNotice, GrowthNotice}) {
     if (std::string text = notice(study, view); !text.empty()) notices.push_back(std::move(text));
   }
   return notices;

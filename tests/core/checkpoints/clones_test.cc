@@ -350,6 +350,152 @@ TEST_F(ClonesTest, FilesThatAProgramWritesInPlaceAreNotCopiedWhileItRuns) {
   EXPECT_THAT(Refusal(), HasSubstr("it can be cloned while it is paused"));
 }
 
+// A plain program on node a, which has told two values and asks whether to save.
+class PlainClonesTest : public ClonesTest {
+ protected:
+  void Train(bool asks = true, bool resize_by_restart = false) {
+    StudySpec spec = Spec(1);
+    spec.max_slots = 1;
+    spec.resize_by_restart = resize_by_restart;
+    Step(CreateStudy{spec, false});
+    a_ = EnterOf("a", 1);
+    replica_ = starts_.at(0).replica;
+    Step(TellValue{TrialId(1), 1, 0.5});
+    if (asks) {
+      EXPECT_FALSE(Saves(1));
+    }
+    Step(TellValue{TrialId(1), 2, 0.4});
+  }
+  bool Saves(std::int64_t step) {
+    return Step(AskVerdict{TrialId(1), step, Question::kSave}).should_stop();
+  }
+  void SaveFolder(const std::string& path = "/a/checkpoints", const std::string& print = "folder") {
+    Step(FromReplica{replica_, ReplicaCheckpoint{path, 1, "", print}});
+  }
+  void End() { Step(ReplicaExited{replica_, 0, 0, "", ""}); }
+  void Bring(const std::string& print = "folder") {
+    CheckpointCopied copied{a_, TrialId(2), {1, "", print, {}, 0}, "", 0};
+    copied.path = "/2/checkpoints/";
+    Step(copied);
+  }
+};
+
+TEST_F(PlainClonesTest, TheParentSavesAndEndsAndGoesOnWhenTheCloneHasItsFolder) {
+  Train();
+  ASSERT_TRUE(Clone().status.ok());
+  EXPECT_TRUE(copies_.empty()) << "it writes there";
+  EXPECT_TRUE(stops_.empty()) << "it asks";
+  EXPECT_THAT(Reasons(), Contains("saves, and is started again, so that trial 1 can begin with "
+                                  "what it has saved"));
+  Step(TellValue{TrialId(1), 3, 0.3});
+  EXPECT_TRUE(Saves(3));
+  SaveFolder();
+  EXPECT_TRUE(copies_.empty()) << "it has not ended";
+  End();
+  ASSERT_EQ(copies_.size(), 1u);
+  EXPECT_EQ(copies_[0].node, a_);
+  EXPECT_EQ(copies_[0].trial, TrialId(2));
+  EXPECT_EQ(copies_[0].of, 0);
+  EXPECT_EQ(copies_[0].what.name, "");
+  EXPECT_EQ(copies_[0].what.fingerprint, "folder");
+  EXPECT_EQ(trial().state, TrialState::kPaused);
+  EXPECT_TRUE(starts_.empty());
+  Wait(1);
+  EXPECT_TRUE(starts_.empty()) << "it would write into what is being copied";
+  Bring();
+  EXPECT_EQ(*trial(2).lineage, (Lineage{0, 0, 3, "folder"})) << "by what it had told, not saved";
+  EXPECT_THAT(Reasons(), Contains("begins with the checkpoint folder of step 3 of trial 0"));
+  ASSERT_EQ(starts_.size(), 1u);
+  EXPECT_EQ(starts_[0].trial, TrialId(1)) << "in its own slot";
+  EXPECT_EQ(trial().state, TrialState::kRunning);
+  EXPECT_EQ(trial().restarts, 0);
+  EnterOf("b", 1);
+  ASSERT_EQ(starts_.size(), 1u);
+  EXPECT_EQ(starts_[0].trial, TrialId(2));
+}
+
+TEST_F(PlainClonesTest, OneSaveIsEnoughForAllThatWait) {
+  Train();
+  ASSERT_TRUE(Clone().status.ok());
+  ASSERT_TRUE(Clone({{"x", 0.75}}).status.ok());
+  EXPECT_TRUE(Saves(2));
+  SaveFolder();
+  End();
+  EXPECT_EQ(copies_.size(), 2u);
+  Bring();
+  EXPECT_TRUE(starts_.empty()) << "the other one has not been given it";
+  Step(CancelTrial{TrialId(3), TrialState::kFail, ""});
+  ASSERT_EQ(starts_.size(), 1u);
+  EXPECT_EQ(starts_[0].trial, TrialId(1));
+}
+
+TEST_F(PlainClonesTest, AStudyThatRestartsItsProgramsTellsThemBySignal) {
+  Train(/*asks=*/false, /*resize_by_restart=*/true);
+  ASSERT_TRUE(Clone().status.ok());
+  ASSERT_EQ(stops_.size(), 1u);
+  EXPECT_EQ(stops_[0].replica, replica_);
+  SaveFolder("/a/checkpoints/", "");  // as under `tuner run`
+  Step(ReplicaExited{replica_, -1, 15, "", ""});
+  ASSERT_EQ(copies_.size(), 1u);
+  EXPECT_EQ(copies_[0].node, a_);
+  Bring("");
+  EXPECT_EQ(trial(2).lineage->step, 2);
+  EXPECT_EQ(trial(2).checkpoint, "/2/checkpoints/");
+  EXPECT_EQ(starts_.size(), 1u);
+}
+
+TEST_F(PlainClonesTest, AServiceThatIsRestartedMeanwhileAsksAgain) {
+  Train();
+  ASSERT_TRUE(Clone().status.ok());
+  Core restarted(core_.state(), {});
+  AgentHello hello{"a", 1, {LiveReplica{replica_, TrialId(1), 0, 0, {}}}};
+  hello.checkpoints = HeldCheckpoints{};
+  hello.clones = true;
+  restarted.Step(After(now_, 1), hello);
+  const auto saves = [&](double after_s, std::int64_t step) {
+    const AskVerdict asked{TrialId(1), step, Question::kSave};
+    return restarted.Step(After(now_, after_s), asked).reply.should_stop();
+  };
+  restarted.Step(After(now_, 2), Tick{});
+  EXPECT_TRUE(saves(3, 3));
+}
+
+TEST_F(PlainClonesTest, OneThatSavesNothingFailsItsCloneAndGoesOn) {
+  Train();
+  ASSERT_TRUE(Clone().status.ok());
+  EXPECT_TRUE(Saves(2));
+  End();
+  EXPECT_EQ(trial(2).state, TrialState::kFail);
+  EXPECT_THAT(trial(2).reason, HasSubstr("has none: a program that is asked to save does so in "
+                                         "ESPALIER_CHECKPOINT_DIR"));
+  Wait(1);
+  EXPECT_EQ(trial().state, TrialState::kRunning);
+}
+
+TEST_F(PlainClonesTest, OneThatComesToItsEndBeforeItIsAskedHasNoMidst) {
+  Train();
+  SaveFolder();
+  ASSERT_TRUE(Clone().status.ok());
+  End();
+  EXPECT_EQ(trial().state, TrialState::kComplete);
+  EXPECT_EQ(trial(2).state, TrialState::kPruned);
+  EXPECT_THAT(trial(2).reason, HasSubstr("trial 0, from whose midst it was to go on, has come to"));
+}
+
+TEST_F(PlainClonesTest, OneThatNeverAsksIsRefused) {
+  Train(/*asks=*/false);
+  EXPECT_THAT(Refusal(), HasSubstr("has saved no checkpoint yet"));
+  SaveFolder();
+  EXPECT_THAT(Refusal(), HasSubstr("or at any time where its program asks whether to save"));
+}
+
+TEST_F(PlainClonesTest, AFolderIsNoReasonToStartAProgramAgainThatFailed) {
+  Train();
+  SaveFolder("/a/checkpoints/", "");
+  Step(ReplicaExited{replica_, 1, 0, "", ""});
+  EXPECT_EQ(trial().state, TrialState::kFail);
+}
+
 TEST_F(ClonesTest, ParametersOfAnotherOptionAreGivenToo) {
   StudySpec spec = Spec(1);
   spec.space = *SearchSpace::FromJson(R"json({

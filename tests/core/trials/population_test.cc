@@ -227,6 +227,89 @@ TEST_F(PopulationTest, APlainProgramIsNotPausedForOthers) {
   EXPECT_EQ(trial(1).state, TrialState::kRunning);
 }
 
+// Programs that are not elastic, and keep files of their own.
+class PlainPopulationTest : public PopulationTest {
+ protected:
+  void BeginPlain(int slots, bool ask = true) {
+    Step(CreateStudy{Population(2), false});
+    AgentHello hello{"node", slots, {}};
+    hello.clones = true;
+    node_ = Step(hello).node();
+    for (const StartReplicaCommand& start : std::vector(starts_)) {
+      replicas_[start.trial.value] = start.replica;
+      Tell(start.trial.value, 1, 0.5);
+      if (ask) {
+        EXPECT_FALSE(Saves(start.trial.value, 1));
+      }
+    }
+  }
+  void Tell(std::int64_t id, std::int64_t step, double value) {
+    Step(TellValue{TrialId(id), step, value});
+  }
+  bool Saves(std::int64_t id, std::int64_t step) {
+    return Step(AskVerdict{TrialId(id), step, Question::kSave}).should_stop();
+  }
+  void SaveFolder(std::int64_t id) {
+    Step(FromReplica{replicas_.at(id), ReplicaCheckpoint{"/a/checkpoints/", 1}});
+  }
+  std::int64_t Records(const std::string& words) {
+    return std::ranges::count_if(study().decisions, [&words](const Decision& decision) {
+      return decision.reason.find(words) != std::string::npos;
+    });
+  }
+};
+
+TEST_F(PlainPopulationTest, TheBestSavesForItsClone) {
+  BeginPlain(2);
+  Tell(1, 2, 0.1);
+  Tell(2, 2, 0.9);
+  EXPECT_EQ(trial(2).state, TrialState::kPruned);
+  ASSERT_EQ(Trials(), 3);
+  Exit(2);
+  EXPECT_TRUE(Saves(1, 2));
+  SaveFolder(1);
+  EXPECT_TRUE(copies_.empty());
+  Exit(1);
+  ASSERT_EQ(copies_.size(), 1u);
+  EXPECT_EQ(copies_[0].of, 0);
+  EXPECT_TRUE(starts_.empty());
+  Bring(3);
+  ASSERT_EQ(starts_.size(), 2u) << "the clone in the worst one's slot, and the best one in its own";
+  EXPECT_EQ(trial(1).state, TrialState::kRunning);
+  EXPECT_EQ(trial(3).state, TrialState::kRunning);
+}
+
+TEST_F(PlainPopulationTest, WhoDoesNotSaveIsNotTakenOverAndTheRecordSaysWhy) {
+  BeginPlain(2, /*ask=*/false);
+  for (std::int64_t step = 2; step < 8; ++step) {
+    Tell(1, step, 0.1);
+    Tell(2, step, 0.9);
+  }
+  EXPECT_EQ(Trials(), 2);
+  EXPECT_EQ(trial(2).state, TrialState::kRunning);
+  EXPECT_TRUE(stops_.empty());
+  EXPECT_EQ(Records("population: nothing is taken over from it: the program is not elastic"), 1);
+}
+
+TEST_F(PlainPopulationTest, WhoSavesGivesItsSlotToThoseThatAreBehind) {
+  BeginPlain(1);
+  Tell(1, 2, 0.4);
+  EXPECT_TRUE(stops_.empty()) << "it asks";
+  EXPECT_TRUE(Saves(1, 2));
+  SaveFolder(1);
+  Exit(1);
+  EXPECT_EQ(trial(1).state, TrialState::kPaused);
+  ASSERT_EQ(starts_.size(), 1u);
+  EXPECT_EQ(starts_[0].trial, TrialId(2));
+}
+
+TEST_F(PlainPopulationTest, WhoComesToItsEndBeforeItIsToldHasEnded) {
+  BeginPlain(1);
+  Tell(1, 2, 0.4);
+  Exit(1);
+  EXPECT_EQ(trial(1).state, TrialState::kComplete);
+}
+
 TEST_F(PopulationTest, NobodyWaitsForMembersThatAreNeverDrawn) {
   StudySpec spec = Population(4);
   spec.space = *SearchSpace::FromJson(R"json({"x": {"_type": "choice", "_value": [1, 2]}})json");

@@ -223,9 +223,9 @@ class Report(BrowserTest, TunerTest):
         metric.send_keys("speed")
         self.wait_for(lambda: "metric=1" in self.browser.current_url, "the other metric")
         self.wait_painted("section[aria-label=Curves] canvas")
-        self.open(f"#/ui/studies/1/trials/{number}", "Clone of trial 0 at step ", ", with x = 0.25", "keeps to memory_gb <= 3")
+        self.open(f"#/ui/studies/1/trials/{number}", "Clone of trial 0 at step 2, with x = 0.25", "keeps to memory_gb <= 3")
         self.open("#/ui/studies/1/trials/1", "breaks memory_gb <= 3")
-        self.open("#/ui/studies/1/trials/0", f"Its clone: trial {number} from step ")
+        self.open("#/ui/studies/1/trials/0", f"Its clone: trial {number} from step 2")
         self.assertEqual(self.browser.execute_script("return performance.getEntriesByType('resource').length"), 0)
         self.assert_no_errors()
 

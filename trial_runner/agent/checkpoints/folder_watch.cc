@@ -35,12 +35,12 @@ std::optional<FolderWatch::Clock::time_point> FolderWatch::NextLook() const {
   return next_;
 }
 
-v1::CheckpointSaved FolderWatch::Tell(Watched& watched, const std::string& fingerprint) {
+v1::CheckpointSaved FolderWatch::Tell(Watched& watched, const std::string& fingerprint) const {
   watched.told = fingerprint;
   v1::CheckpointSaved saved;
-  saved.set_path(watched.folder);
+  saved.set_path(by_path_ ? watched.folder + "/" : watched.folder);
   saved.set_step(++watched.step);
-  saved.set_fingerprint(fingerprint);
+  if (!by_path_) saved.set_fingerprint(fingerprint);
   return saved;
 }
 
@@ -49,6 +49,7 @@ std::vector<std::pair<std::int64_t, v1::CheckpointSaved>> FolderWatch::Look(Cloc
   if (watched_.empty() || now < next_) return saved;
   next_ = now + kFolderLook;
   for (auto& [replica, watched] : watched_) {
+    if (by_path_ && !watched.told.empty()) continue;
     const std::string now_there = FingerprintOf(watched.folder);
     const bool quiet = watched.seen == now_there;
     watched.seen = now_there;

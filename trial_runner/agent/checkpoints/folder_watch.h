@@ -24,6 +24,11 @@ class FolderWatch {
  public:
   using Clock = std::chrono::steady_clock;
 
+  // `by_path`: others fetch nothing here, so that it tells that there is a checkpoint when there
+  // first is one, and what is there at the program's end, by the path of the folder, which ends
+  // with '/', and without a fingerprint.
+  explicit FolderWatch(bool by_path = false) : by_path_(by_path) {}
+
   // A replica begins.
   void Add(const v1::StartReplica& start, std::string folder);
   // The replica reports its checkpoints by itself, or has ended.
@@ -43,8 +48,9 @@ class FolderWatch {
     std::int64_t step = 0;  // counts what was told, over all starts of the trial
   };
 
-  static v1::CheckpointSaved Tell(Watched& watched, const std::string& fingerprint);
+  v1::CheckpointSaved Tell(Watched& watched, const std::string& fingerprint) const;
 
+  const bool by_path_;
   std::map<std::int64_t, Watched> watched_;
   Clock::time_point next_;
 };

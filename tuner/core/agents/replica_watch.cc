@@ -33,8 +33,8 @@ bool SpeaksFor(NodeId node, const Replica& replica) { return !node || node == re
 
 // Whether a plain program has come to its own end: it was to save, and had not been told so yet.
 // One whose study was stopped may have been told that by the answer to a value.
-bool EndsUntold(const Replica& gone, const Trial& trial, const Group& group) {
-  const bool leaves = gone.leaving && !gone.stopping && !gone.ready && !group.pausing;
+bool EndsUntold(const Replica& gone, const Trial& trial, bool study_runs) {
+  const bool leaves = gone.leaving && !gone.stopping && !gone.ready && study_runs;
   return leaves && trial.ranks->saving.stop < 0;
 }
 
@@ -77,9 +77,7 @@ bool MayStartAgain(const Trial& trial, const Group& group, const ReplicaExited& 
     const bool trained = group.progress.has_value() || (group.elastic && !trial.values.empty());
     return trained && exit.signal != 0;
   }
-  const bool own_checkpoint =
-      !trial.newest_checkpoint->known() || !trial.newest_checkpoint->name.empty();
-  return own_checkpoint && !NeverStarted(exit);
+  return !IsFolder(trial) && !NeverStarted(exit);
 }
 
 // What ends a trial before its first checkpoint each time would do so for ever.
@@ -254,7 +252,8 @@ void ReplicaWatch::ReplicaGone(const Replica& gone, const ReplicaExited& exit, b
   Group& group = found->second;
   group.awaited.erase(gone.id);
   const bool told = trial.ranks->saving.stop >= 0;
-  const bool own_end = !node_lost && EndsUntold(gone, trial, group);
+  const bool study_runs = turn_.StudyAt(trial.study).state == StudyState::kRunning;
+  const bool own_end = !node_lost && EndsUntold(gone, trial, study_runs);
   if (own_end) group.restart.reset();
   const bool expected = !own_end && (gone.leaving || gone.stopping || told);
   if (exit.checkpoint != CheckpointFailure::kNone) checkpoints_.NoteUnfetched(gone, exit);

@@ -49,6 +49,10 @@ void CheckpointKeeping::NotFetched(TrialId trial, Time now, std::string why) {
   failed.why = std::move(why);
 }
 
+bool CheckpointKeeping::HasClonesThatWait(TrialId parent) const {
+  return std::ranges::any_of(clones, [parent](const auto& each) { return each.second == parent; });
+}
+
 bool CheckpointKeeping::Holds(TrialId trial) const {
   const auto failed = unfetched.find(trial);
   return waits.contains(trial) || clones.contains(trial) ||

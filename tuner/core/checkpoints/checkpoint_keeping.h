@@ -69,6 +69,7 @@ struct CheckpointKeeping {
   void NotFetched(TrialId trial, Time now, std::string why);
   // Something about the checkpoints of the trial has changed.
   void LookAfterClonesOf(TrialId parent);
+  bool HasClonesThatWait(TrialId parent) const;
   // Whether the trial must not be started for now.
   bool Holds(TrialId trial) const;
   // Moves what is due by now to `due`; true: a trial may start that was held back. The next moment

@@ -31,6 +31,8 @@ namespace espalier {
 // from then on it is a trial as any other. Until it has it, it waits; where no node that has the
 // checkpoint comes back, or it cannot be copied, it ends as FAIL. Where the parent has come to its
 // end by then, so that nothing is left to train, it ends as PRUNED.
+// The folder of a plain program is copied while that does not run: it is asked to save and to end,
+// and is started again when the clone has its copy.
 //
 // One owner.
 class Checkpoints {
@@ -78,6 +80,9 @@ class Checkpoints {
   bool AwaitsParents(TrialId id) const { return keeping_.clones.contains(id); }
   // Whether that is because no node that has its checkpoint is connected.
   bool WaitsForHolder(TrialId id) const { return keeping_.waits.contains(id); }
+  // Whether clones wait for a copy of its folder, which its program, a plain one, must not write
+  // into before: it is not started again until they have it.
+  bool GivesItsFolder(const Trial& parent) const;
   // Starts the trial again from its checkpoint where those that are left of its group have been
   // started to take over from others, which are gone: they have nothing. True: it does, or the
   // trial has failed, being at fault, after as many restarts as it may have.
@@ -93,7 +98,9 @@ class Checkpoints {
   void TakeUnknownFiles(NodeId node, const std::string& study_name, std::int64_t number,
                         const std::vector<const HeldCheckpoint*>& files);
   void LookAfterAllCheckpoints();
+  // ---- what clones begin with (parents.cc)
   const Trial& ParentOf(const Trial& clone) const;
+  bool AwaitsFolder(const Trial& clone, const Trial& parent);
   void OrderParents(const Trial& clone);
   void WaitForParents(const Trial& clone);
   void BeginWithParents(const Trial& clone, const CheckpointCopied& event);

@@ -193,6 +193,12 @@ absl::Status QueuedTrials::MayBeCloned(const Trial& trial, const Study& study) c
         " was enqueued with its parameters as one text, of which no part can be changed: "
         "enqueue another one"));
   }
+  if (pool_.HasComeToTheEnd(trial)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(which, " has come to its last step, ", trial.values.back().step,
+                     ": a clone would have nothing left to train"));
+  }
+  if (trials_.SavesWhenAsked(trial.id)) return absl::OkStatus();
   if (trial.checkpoint.empty()) {
     return absl::FailedPreconditionError(
         absl::StrCat(which, " has saved no checkpoint yet, with which a clone could begin"));
@@ -202,12 +208,8 @@ absl::Status QueuedTrials::MayBeCloned(const Trial& trial, const Study& study) c
     return absl::FailedPreconditionError(absl::StrCat(
         which,
         " saves in files of its own, which may change while they are copied: it can be "
-        "cloned while it is paused"));
-  }
-  if (pool_.HasComeToTheEnd(trial)) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(which, " has come to its last step, ", trial.values.back().step,
-                     ": a clone would have nothing left to train"));
+        "cloned while it is paused, or at any time where its program asks whether to save "
+        "(trial.should_save, tuner tell --should-save) or its study has \"resize\": \"restart\""));
   }
   return absl::OkStatus();
 }

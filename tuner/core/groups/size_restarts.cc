@@ -26,6 +26,16 @@ double StepTime_s(const Trial& trial) {
          static_cast<double>(trial.values.back().step - first->step);
 }
 
+// Whether all processes run that the trial should have, and none is on its way out.
+bool AllStay(const PoolState& pool, const Trial& trial, const Group& group) {
+  const std::set<ReplicaId>& replicas = pool.replicas.Of(trial.id);
+  const std::size_t all = group.over_nodes ? group.over_nodes->replicas.size() : 1;
+  return replicas.size() == all && std::none_of(replicas.begin(), replicas.end(), [&](auto id) {
+           const Replica& replica = pool.replicas.at(id);
+           return replica.stopping || replica.leaving;
+         });
+}
+
 // It is further than it was.
 void NoteCost(Turn& turn, PoolState& pool, TrialId id, std::int64_t step) {
   Group& group = pool.groups.at(id);
@@ -42,8 +52,10 @@ void NoteCost(Turn& turn, PoolState& pool, TrialId id, std::int64_t step) {
                             .from_replicas = restart.from_slots,
                             .to_replicas = to,
                             .pause_s = cost_s}});
-  std::string what = absl::StrFormat("the restart on %s instead of %d cost %.1f s", SlotsText(to),
-                                     restart.from_slots, cost_s);
+  const std::string instead =
+      to == restart.from_slots ? "" : absl::StrCat(" instead of ", restart.from_slots);
+  std::string what =
+      absl::StrFormat("the restart on %s%s cost %.1f s", SlotsText(to), instead, cost_s);
   if (repeated > 0) {
     absl::StrAppend(&what, ", with ", repeated, repeated == 1 ? " step" : " steps", " done again");
   }
@@ -55,15 +67,20 @@ void NoteCost(Turn& turn, PoolState& pool, TrialId id, std::int64_t step) {
 }  // namespace
 
 bool MayRestartForSize(const PoolState& pool, const Trial& trial, const Group& group) {
-  if (group.elastic || group.pausing || group.restart || group.values_told < kValuesNeeded) {
-    return false;
+  return !group.elastic && !group.pausing && !group.restart && group.values_told >= kValuesNeeded &&
+         AllStay(pool, trial, group);
+}
+
+bool AskToSave(PoolState& pool, Groups& groups, const Trial& trial, double grace_s) {
+  const auto found = pool.groups.find(trial.id);
+  if (found == pool.groups.end()) return false;
+  Group& group = found->second;
+  if (group.elastic || group.pausing || !AllStay(pool, trial, group)) return false;
+  group.restart = Group::SizeRestart{.from_slots = pool.SlotsHeldBy(trial.id)};
+  for (const ReplicaId id : std::set<ReplicaId>(pool.replicas.Of(trial.id))) {
+    groups.SeeOff(pool.replicas.at(id), grace_s);
   }
-  const std::set<ReplicaId>& replicas = pool.replicas.Of(trial.id);
-  const std::size_t all = group.over_nodes ? group.over_nodes->replicas.size() : 1;
-  return replicas.size() == all && std::none_of(replicas.begin(), replicas.end(), [&](auto id) {
-           const Replica& replica = pool.replicas.at(id);
-           return replica.stopping || replica.leaving;
-         });
+  return true;
 }
 
 void StartOnNewSlots(Turn& turn, PoolState& pool, TrialId id) {

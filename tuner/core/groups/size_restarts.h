@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "tuner/core/groups/groups.h"
 #include "tuner/core/pool/pool_state.h"
 #include "tuner/core/state/turn.h"
 
@@ -15,6 +16,11 @@ namespace espalier {
 // Whether the trial may be started again for another size now: all its processes run, and have told
 // two values since they started, so that it is known how long that takes and how fast they are.
 bool MayRestartForSize(const PoolState& pool, const Trial& trial, const Group& group);
+
+// The trial's processes, of a plain program, are asked to save and to end, so that it is started
+// again: on the slots that it has, unless others are planned by then. They have `grace_s` after
+// SIGTERM. False: some are on their way out, or missing, and nothing is done.
+bool AskToSave(PoolState& pool, Groups& groups, const Trial& trial, double grace_s);
 
 // The process has ended because it was asked to: its trial is planned to start on its new slots.
 void StartOnNewSlots(Turn& turn, PoolState& pool, TrialId id);

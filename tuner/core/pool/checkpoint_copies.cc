@@ -15,6 +15,11 @@ CheckpointLabel NewestAsFile(const Trial& trial) {
   return label;
 }
 
+bool IsFolder(const Trial& trial) {
+  if (trial.newest_checkpoint->known()) return trial.newest_checkpoint->name.empty();
+  return trial.checkpoint.ends_with('/');
+}
+
 std::vector<NodeId> CheckpointCopies::HoldersOfFile(const Trial& trial) const {
   if (trial.newest_checkpoint->known()) return HoldersOf(trial);
   if (trial.checkpoint.empty() || trial.spans.empty()) return {};
@@ -102,7 +107,7 @@ std::string CheckpointKey(const Trial& trial) {
 }
 
 std::string TextOf(const CheckpointLabel& label) {
-  return label.name.empty() ? absl::StrCat("checkpoint folder of step ", label.step)
+  return label.name.empty() ? absl::StrCat("checkpoint folder (save ", label.step, ")")
                             : absl::StrCat("checkpoint ", label.name);
 }
 

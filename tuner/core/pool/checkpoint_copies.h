@@ -12,13 +12,17 @@ namespace espalier {
 // By what a start from the trial's newest checkpoint is told from others: "" if it has none.
 std::string CheckpointKey(const Trial& trial);
 
-// "checkpoint step-120.pt".
+// "checkpoint step-120.pt"; of a folder, how often it had been saved: "checkpoint folder (save 3)".
 std::string TextOf(const CheckpointLabel& label);
 
 // The trial's newest checkpoint as its agent finds it, step 0 and no name if it has none. Agents
 // that give none away, as that of `tuner run`, tell its path alone: then its name is that of the
 // file, if it is one of the library's, and it has no fingerprint.
 CheckpointLabel NewestAsFile(const Trial& trial);
+
+// Whether it is the folder of a program that keeps files of its own. Of one that is known by its
+// path alone, this ends with '/'.
+bool IsFolder(const Trial& trial);
 
 // Where the newest checkpoint of a trial is, and which nodes could pass on a checkpoint, according
 // to the present state and pool.

@@ -252,7 +252,8 @@ void Reconciler::Reconcile(TrialId id) {
     return;
   }
   const bool first = !group.elastic && !pool_.replicas.Of(id).empty();
-  const bool nowhere = pool_.replicas.Of(id).empty() && !copies_.CheckpointInReach(trial);
+  const bool nowhere = pool_.replicas.Of(id).empty() &&
+                       (!copies_.CheckpointInReach(trial) || checkpoints_.GivesItsFolder(trial));
   if (!first && !nowhere && !group.ending) StartJoiners(trial, group, live);
 
   // Joiners that are no longer wanted have nothing to hand over.

@@ -204,6 +204,14 @@ std::string UntoldMetric(const StudySpec& spec, const Trial& trial) {
   return "";
 }
 
+bool GoesUnasked(const Trial& trial) {
+  if (trial.ranks->saving.asked() || trial.spans.empty()) return false;
+  const Time since = trial.spans.back().from;
+  return std::ranges::count_if(trial.values, [since](const IntermediateValue& value) {
+           return value.at >= since;
+         }) > 1;
+}
+
 bool HasProvenInelastic(const TunerState& state, const Study& study) {
   const TrialTally& tally = state.TallyOf(study);
   return !study.spec.by_clients() && tally.any_at_work() && !tally.any_in_group();

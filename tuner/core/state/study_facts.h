@@ -24,6 +24,13 @@ double SpentOn(const TunerState& state, const Study& study, Time now);
 // nor is one that breaks a constraint, as far as it has told.
 std::optional<std::int64_t> BestTrial(const TunerState& state, const Study& study);
 
+// Why members of a population of plain programs cannot take over from one another.
+inline constexpr char kSavesUnasked[] =
+    "the program is not elastic, and neither asks whether to save (trial.should_save, tuner tell "
+    "--should-save) nor has a study with \"resize\": \"restart\"";
+// Whether the trial's program has told two values since it was started, and not asked in between.
+bool GoesUnasked(const Trial& trial);
+
 // The system's attribute of a trial whose program has come to its end and had not asked for the
 // parameter.
 std::string UnreadAttribute(const std::string& parameter);

@@ -13,6 +13,7 @@
 #include "tuner/core/population/bandit.h"
 #include "tuner/core/population/perturbation.h"
 #include "tuner/core/population/truncation.h"
+#include "tuner/core/state/study_facts.h"
 #include "tuner/core/trials/clone.h"
 #include "tuner/core/trials/population_turns.h"
 
@@ -34,6 +35,7 @@ void Populations::Observe(const Change& change) {
   if (const auto ended = StudyEndedBy(change)) {
     changed_.erase(*ended);
     unsure_.erase(*ended);
+    told_of_plain_.erase(*ended);
   }
   if (std::holds_alternative<StudyDeleted>(change)) ForgetDeleted();
   const auto* of_study = std::get_if<StudyStateChanged>(&change);
@@ -190,7 +192,10 @@ std::vector<Populations::Exploit> Populations::ExploitsAt(const Study& study, st
     const Winners winners = WinnersFor(study, ranks, loser);
     const bool has_saved = !winners.saved.empty();
     const std::vector<TrialId>& of = has_saved ? winners.saved : winners.to_save;
-    if (of.empty()) continue;
+    if (of.empty()) {
+      if (winners.never_to_save) TellThatItNeverSaves(turn_.TrialAt(*winners.never_to_save));
+      continue;
+    }
     const TrialId winner = of[random.Below(of.size())];
     exploits.push_back({.loser = member.id,
                         .winner = winner,
@@ -218,14 +223,28 @@ Populations::Winners Populations::WinnersFor(const Study& study, const Ranks& ra
   for (const std::size_t each : WinnersOver(loser, ranks.ranking, study.spec.direction(), curves)) {
     const Trial& winner = turn_.TrialAt(study.trials[each]);
     if (pool_.HasComeToTheEnd(winner)) continue;  // nothing would be left to train
-    if (!NewestAsFile(winner).name.empty()) {
+    if (!NewestAsFile(winner).name.empty() || CanGiveItsFolder(winner)) {
       winners.saved.push_back(winner.id);
-    } else if (winner.checkpoint.empty() && !trials_.IsOfPlainProgram(winner.id)) {
-      // From one that saves in files of its own nothing can be taken over while it runs.
-      winners.to_save.push_back(winner.id);
+    } else if (!trials_.IsOfPlainProgram(winner.id)) {
+      if (winner.checkpoint.empty()) winners.to_save.push_back(winner.id);
+    } else if (GoesUnasked(winner)) {
+      winners.never_to_save = winner.id;
     }
   }
   return winners;
+}
+
+// One that saves in files of its own can, when it does not run or saves when it is asked to.
+bool Populations::CanGiveItsFolder(const Trial& winner) const {
+  return trials_.SavesWhenAsked(winner.id) ||
+         (winner.state == TrialState::kPaused && IsFolder(winner));
+}
+
+void Populations::TellThatItNeverSaves(const Trial& winner) {
+  if (!told_of_plain_.insert(winner.study).second) return;
+  const int held = pool_.SlotsHeldBy(winner.id);
+  turn_.Decide(winner, DecisionKind::kStudy, held, held,
+               absl::StrCat("population: nothing is taken over from it: ", kSavesUnasked));
 }
 
 void Populations::Await(const Exploit& exploit) {
@@ -268,7 +287,8 @@ void Populations::Replace(Exploit& exploit, std::vector<PopulationMember>& membe
 // Where members wait that are behind it, and no slots are free for them.
 void Populations::LetOthersCome(const Trial& member, std::int64_t step) {
   if (member.state != TrialState::kRunning || pool_.HasComeToTheEnd(member)) return;
-  if (!trials_.MayPause(member.id) || !OthersWaitBehind(turn_.StudyAt(member.study), step)) return;
+  const bool goes_on_later = trials_.MayPause(member.id) || trials_.SavesWhenAsked(member.id);
+  if (!goes_on_later || !OthersWaitBehind(turn_.StudyAt(member.study), step)) return;
   trials_.PauseTrial(member.id, absl::StrCat("population: has come to step ", step,
                                              ", and others that wait have not"));
 }

@@ -70,6 +70,7 @@ class Populations {
   struct Winners {
     std::vector<TrialId> saved;
     std::vector<TrialId> to_save;
+    std::optional<TrialId> never_to_save;  // one that will not, so that nobody can
   };
 
   void NoteEnd(const Trial& trial);
@@ -90,6 +91,8 @@ class Populations {
   // `members` are what a bandit learns from, and come to be as they are afterwards; none: nobody
   // asks it.
   void Replace(Exploit& exploit, std::vector<PopulationMember>& members);
+  bool CanGiveItsFolder(const Trial& winner) const;
+  void TellThatItNeverSaves(const Trial& winner);
   // What the clone trains with.
   Parameters Explored(Exploit& exploit, std::span<const PopulationMember> members);
   PopulationMember MemberOf(const Trial& trial, const Curve& curve);
@@ -120,6 +123,7 @@ class Populations {
   std::set<TrialId> will_be_replaced_;
   std::set<StudyId> changed_;
   bool looked_ = false;                    // at all studies, since the service began
+  std::set<StudyId> told_of_plain_;        // of these the record says why nothing is taken over
   std::map<TrialId, std::int64_t> noted_;  // before which step it is on record that it will be
 };
 

@@ -271,6 +271,12 @@ bool Trials::IsOfPlainProgram(TrialId id) const {
   return group != pool_.groups.end() && !group->second.elastic;
 }
 
+bool Trials::SavesWhenAsked(TrialId id) const {
+  const Trial& trial = turn_.TrialAt(id);
+  if (trial.state != TrialState::kRunning || !IsOfPlainProgram(id)) return false;
+  return trial.ranks->saving.asked() || turn_.StudyAt(trial.study).spec.resize_by_restart;
+}
+
 bool Trials::IsSeenOff(TrialId id) const {
   const std::set<ReplicaId>& all = pool_.replicas.Of(id);
   return IsOfPlainProgram(id) && std::any_of(all.begin(), all.end(), [this](ReplicaId replica_id) {

@@ -60,6 +60,9 @@ class Trials {
   bool IsOfPlainProgram(TrialId id) const;
   // Whether its program takes checkpoints when it is told to pause, so that it loses nothing by it.
   bool MayPause(TrialId id) const;
+  // Whether a plain program runs it that saves in its folder when it is to end, and goes on from
+  // there: it has asked whether to save since it was started, or its study says so.
+  bool SavesWhenAsked(TrialId id) const;
   // Whether its process is to end so that the trial goes on elsewhere or later.
   bool IsSeenOff(TrialId id) const;
 

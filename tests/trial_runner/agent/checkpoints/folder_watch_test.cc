@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "tests/trial_runner/agent/agent_fixture.h"
@@ -73,6 +74,24 @@ TEST_F(FolderWatchTest, CountsOnFromWhatItWasGiven) {
   ASSERT_TRUE(last);
   EXPECT_EQ(last->step(), 9);
   EXPECT_FALSE(watch_.LastLook(3)) << "it has ended";
+}
+
+TEST_F(FolderWatchTest, WhereOthersFetchNothingItsPathIsToldOnce) {
+  FolderWatch watch(/*by_path=*/true);
+  v1::StartReplica start;
+  start.set_replica_id(3);
+  watch.Add(start, folder_.string());
+  now_ = *watch.NextLook();
+  const auto look = [&] { return watch.Look(std::exchange(now_, now_ + kFolderLook)); };
+  Write("epoch", "1");
+  EXPECT_TRUE(look().empty());
+  const auto saved = look();
+  ASSERT_EQ(saved.size(), 1u);
+  EXPECT_EQ(saved[0].second.path(), folder_.string() + "/");
+  EXPECT_EQ(saved[0].second.fingerprint(), "");
+  Write("epoch", "12");
+  EXPECT_TRUE(look().empty());
+  EXPECT_TRUE(look().empty());
 }
 
 TEST_F(FolderWatchTest, ProgramsOfOursSpeakForThemselves) {
