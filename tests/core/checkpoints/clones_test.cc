@@ -489,6 +489,28 @@ TEST_F(PlainClonesTest, OneThatNeverAsksIsRefused) {
   EXPECT_THAT(Refusal(), HasSubstr("or at any time where its program asks whether to save"));
 }
 
+TEST_F(PlainClonesTest, WhatAnAgentSavesThatCountsAnewIsTheNewest) {
+  Train();
+  for (std::int64_t save = 1; save <= 3; ++save) {
+    Step(FromReplica{replica_, ReplicaCheckpoint{"/a/checkpoints", save, "", Print(save)}});
+  }
+  Step(FromReplica{replica_, ReplicaCheckpoint{"/a/checkpoints", 1, "", Print(4)}});
+  EXPECT_EQ(trial().newest_checkpoint->fingerprint, Print(4));
+  EXPECT_EQ(trial().newest_checkpoint->step, 3);
+}
+
+TEST_F(PlainClonesTest, WhatIsLeftWhenTheAgentIsKilledIsGoneOnFrom) {
+  Train();
+  SaveFolder();
+  Step(AgentGone{a_});
+  AgentHello hello{"a", 1, {}};
+  hello.checkpoints = HeldCheckpoints{{{"s", 0, "", "further", false}}, false};
+  Step(hello);
+  Wait(60);
+  EXPECT_EQ(trial().state, TrialState::kRunning) << trial().reason;
+  EXPECT_EQ(trial().newest_checkpoint->fingerprint, "further");
+}
+
 TEST_F(PlainClonesTest, AFolderIsNoReasonToStartAProgramAgainThatFailed) {
   Train();
   SaveFolder("/a/checkpoints/", "");

@@ -67,9 +67,11 @@ void Checkpoints::Observe(const Change& change) {
 
 void Checkpoints::Hear(Replica& from, const ReplicaCheckpoint& message) {
   const Trial& trial = turn_.TrialAt(from.trial);
-  // One that was long in the writing must not take the place of a newer one.
-  if (message.step < trial.newest_checkpoint->step) return;
-  const CheckpointLabel label{.step = message.step,
+  // One that was long in the writing must not take the place of a newer one. There is one folder,
+  // and an agent that has taken over from another counts anew how often it was saved.
+  const bool folder = message.name.empty() && !message.fingerprint.empty();
+  if (!folder && message.step < trial.newest_checkpoint->step) return;
+  const CheckpointLabel label{.step = std::max(message.step, trial.newest_checkpoint->step),
                               .name = message.name,
                               .fingerprint = message.fingerprint,
                               .at = turn_.now(),
@@ -158,7 +160,38 @@ void Checkpoints::TakeHeldCheckpoints(NodeId node, const AgentHello& event) {
     }
   }
   for (const TrialId id : gone) turn_.Emit(CheckpointCopyGone{id, node});
-  for (const auto& [of, files] : held) TakeUnknownFiles(node, of.first, of.second, files);
+  for (const auto& [of, files] : held) {
+    if (!TakeFolderAsLeft(node, event, *files.front())) {
+      TakeUnknownFiles(node, of.first, of.second, files);
+    }
+  }
+}
+
+// What a plain program had in its folder when it ended with its agent, which could not tell of it.
+bool Checkpoints::TakeFolderAsLeft(NodeId node, const AgentHello& event,
+                                   const HeldCheckpoint& file) {
+  const Study* study = turn_.state().FindStudy(file.study);
+  if (study == nullptr || file.number < 0 || file.number >= std::ssize(study->trials)) return false;
+  const Trial& trial = turn_.TrialAt(study->trials[static_cast<std::size_t>(file.number)]);
+  const CheckpointLabel newest = *trial.newest_checkpoint;
+  if (Ended(trial.state) || !newest.known() || !newest.name.empty() || !file.name.empty() ||
+      file.fetched || file.fingerprint == newest.fingerprint) {
+    return false;
+  }
+  const bool ran_there = !trial.spans.empty() && !trial.spans.back().slots.empty() &&
+                         trial.spans.back().slots.front().node == node;
+  const bool runs = std::ranges::any_of(
+      event.replicas, [&trial](const LiveReplica& live) { return live.trial == trial.id; });
+  if (!ran_there || runs) return false;
+  const CheckpointLabel label{.step = newest.step + 1,
+                              .name = "",
+                              .fingerprint = file.fingerprint,
+                              .at = turn_.now(),
+                              .generation = newest.generation};
+  turn_.Emit(CheckpointRecorded{trial.id, trial.checkpoint, label});
+  turn_.Emit(CheckpointCopySet{trial.id, {node, label, false}});
+  keeping_.due.insert(trial.id);
+  return true;
 }
 
 // Takes files of a trial that the node is not on record for, most often because the message

@@ -97,6 +97,7 @@ class Checkpoints {
  private:
   void TakeUnknownFiles(NodeId node, const std::string& study_name, std::int64_t number,
                         const std::vector<const HeldCheckpoint*>& files);
+  bool TakeFolderAsLeft(NodeId node, const AgentHello& event, const HeldCheckpoint& file);
   void LookAfterAllCheckpoints();
   // ---- what clones begin with (parents.cc)
   const Trial& ParentOf(const Trial& clone) const;
