@@ -54,13 +54,14 @@ need_space() {
 }
 
 # need_space_in_deps DIR [NAME [ADVICE...]]: as need_space, of a folder of .deps that is to be made, in place of what is there
-# now; NAME is its row, where that is not its own name. Of a link only the link is removed.
+# now; NAME is its row, where that is not its own name, or rows with "+" between them. Of a link only the link is removed.
 need_space_in_deps() {
-  local dir=$1 row there=0
-  row=$(basename "$dir")
-  row=${2:-${row%%-[0-9]*}}
+  local dir=$1 rows row mb=0 there=0
+  rows=$(basename "$dir")
+  rows=${2:-${rows%%-[0-9]*}}
+  for row in ${rows//+/ }; do mb=$((mb + DEPS_MB[$row])); done
   if [[ ! -L $dir ]]; then there=$(size_mb "$dir"); fi
-  need_space "$dir" .deps $((DEPS_MB[$row] * (100 + DOWNLOADED_PERCENT) / 100 - there)) "${@:3}"
+  need_space "$dir" .deps $((mb * (100 + DOWNLOADED_PERCENT) / 100 - there)) "${@:3}"
 }
 
 # Where a build has a CUDA part, the compiler that it is built by.

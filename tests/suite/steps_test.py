@@ -100,6 +100,13 @@ class Steps(unittest.TestCase):
         self.assertIn("error: .deps/venv needs ", self.run_bash("scripts/setup.sh").stderr)
         self.assertTrue((self.dir / "tree/.deps/venv").exists())
 
+    def test_peers_are_kept_until_there_is_room_for_all_of_the_new_ones(self):
+        kept = self.dir / "tree/.deps/peers/bin/python"
+        self.program(kept, "#!/bin/sh\n")
+        done = self.run_bash("tests/benchmarks/peers/setup.sh", free_mb=1000)
+        self.assertRegex(done.stderr, r"error: \.deps/peers needs (8991|8992) MB in \.deps, and 1000 MB are free there\n")
+        self.assertTrue(kept.exists())
+
     def test_sizes_are_of_what_links_lead_to_and_never_end_a_script(self):
         other = pathlib.Path(tempfile.mkdtemp(prefix="espalier-steps-", dir="/dev/shm"))
         self.addCleanup(shutil.rmtree, other)

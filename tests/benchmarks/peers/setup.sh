@@ -25,18 +25,21 @@ lock_deps peers
 if [[ ! -e $STAMP || $(<"$STAMP") != "$WANTED" ]] || ! "$PYTHON" -c 'import torch' 2>/dev/null; then
   echo "peers: installing ${REQUIREMENTS[*]} into $VENV" >&2
   need_space_in_deps "$VENV"
-  rm -rf "$VENV"
-  /usr/bin/python3 -m venv "$VENV"
-  site=$(echo $VENV/lib/python3*/site-packages)
   libtorch=${ESPALIER_LIBTORCH:-$(echo .deps/venv/lib/python3*/site-packages/torch)}
   if wheel=$(dirname "$(readlink -f "$libtorch")") &&
      PYTHONPATH=$wheel /usr/bin/python3 -c 'import torch; assert torch.__version__.startswith("2.11.0")' 2>/dev/null; then
-    echo "$wheel" >"$site/libtorch.pth"
+    own_torch=
   else
+    own_torch=1
     echo "peers: installing ${LIBTORCH_FULL_SET[*]} as well (${DEPS_MB[venv-cuda]} MB)" >&2
-    need_space_in_deps "$VENV" venv-cuda "The full set of scripts/setup.sh, where a CUDA toolkit is, is used instead."
+    need_space_in_deps "$VENV" peers+venv-cuda "The full set of scripts/setup.sh, where a CUDA toolkit is, is used instead."
     REQUIREMENTS+=("${LIBTORCH_FULL_SET[@]}")
   fi
+  # All that it needs room for has been asked for by now.
+  rm -rf "$VENV"
+  /usr/bin/python3 -m venv "$VENV"
+  site=$(echo $VENV/lib/python3*/site-packages)
+  if [[ -z $own_torch ]]; then echo "$wheel" >"$site/libtorch.pth"; fi
   pip_of "$VENV" install "${REQUIREMENTS[@]}"
   echo "$WANTED" >"$STAMP"
 fi
