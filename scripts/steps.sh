@@ -147,18 +147,16 @@ need_space_for_packages() {
 }
 
 # with_retries COMMAND...: networks fail for a moment: a few tries, with a growing pause in between. What has found the disk
-# full is not tried again, since that lasts. What it says stands in a file meanwhile: a pipe would be waited for as long as a
-# daemon that it starts keeps it open. In memory, where there is such a folder, since the disk may be full.
+# full is not tried again, since that lasts.
 NETWORK_TRIES=3
 with_retries() {
   local try file said status
   for ((try = 1; try <= NETWORK_TRIES; ++try)); do
     file=$(mktemp -p /dev/shm 2>/dev/null || mktemp)
     status=0
-    "$@" 2>"$file" || status=$?
+    shown_from "$file" "$@" || status=$?
     said=$(<"$file")
     rm -f "$file"
-    if [[ -n $said ]]; then printf '%s\n' "$said" >&2; fi
     if ((status == 0)); then return 0; fi
     case ${said,,} in
       *"no space left on device"* | *"quota exceeded"* | *"enough free space"*)
@@ -171,6 +169,23 @@ with_retries() {
     fi
   done
   return 1
+}
+
+# shown_from FILE COMMAND...: what the command says as errors stands in FILE, and is shown as it comes. A pipe would be waited
+# for as long as a daemon that the command starts keeps it open: hence the file, in memory where there is such a folder, since
+# the disk may be full. The first of the two in the background is there for its end alone, at which the other one shows the
+# rest; both end with the script, too.
+shown_from() {
+  local file=$1 status=0 runs shows
+  tail -s 0.1 -f --pid=$$ /dev/null &
+  runs=$!
+  tail -s 0.1 -f -n +1 --pid=$runs "$file" >&2 &
+  shows=$!
+  "${@:2}" 2>"$file" || status=$?
+  kill "$runs"
+  wait "$runs" "$shows" 2>/dev/null || true
+  if [[ -s $file && -n $(tail -c 1 "$file") ]]; then echo >&2; fi
+  return $status
 }
 
 # build_preset PRESET [TARGET...]: configures the preset and builds the targets, or everything.

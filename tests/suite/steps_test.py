@@ -169,6 +169,21 @@ class Steps(unittest.TestCase):
         self.assertTrue(done.stdout.endswith("went on\n"))
         self.assertEqual(done.stderr, "reset\n" * 3)
 
+    def test_what_a_command_says_is_shown_before_its_end(self):
+        self.program(self.dir / "bin/says", """#!/bin/bash
+echo first >&2
+for ((i = 0; i < 200; ++i)); do [[ ! -e seen ]] || break; /usr/bin/sleep 0.1; done
+printf last >&2
+[[ -e seen ]]
+""")
+        with subprocess.Popen(["bash", "-c", "source scripts/steps.sh; NETWORK_TRIES=1; with_retries says"], cwd=self.dir / "tree",
+                              env={"PATH": f"{self.dir / 'bin'}:/usr/bin:/bin"}, stdin=subprocess.DEVNULL,
+                              stderr=subprocess.PIPE, text=True) as done:
+            self.assertEqual(done.stderr.readline(), "first\n")
+            (self.dir / "tree/seen").touch()
+            self.assertEqual(done.stderr.read(), "last\n")
+        self.assertEqual(done.returncode, 0)
+
     def test_a_daemon_that_keeps_its_output_is_not_waited_for(self):
         self.program(self.dir / "bin/starts", """#!/bin/bash
 touch runs
