@@ -39,6 +39,20 @@ bool IsText(const std::string& type) {
          type.starts_with("image/svg+xml");
 }
 
+bool IsWorthPacking(const httplib::Response& response) {
+  return response.body.size() >= kMinPackedBytes && !response.has_header("Content-Encoding") &&
+         IsText(response.get_header_value("Content-Type"));
+}
+
+// The client has the body, and what is said of it: of a length it would believe that it is the
+// body's (RFC 9110, section 15.4.5).
+void LeaveBodyOut(httplib::Response& response) {
+  response.body.clear();
+  for (const char* of_body : {"Content-Length", "Content-Type", "Content-Encoding"}) {
+    response.headers.erase(of_body);
+  }
+}
+
 void SetOnly(httplib::Response& response, const char* name, const std::string& value) {
   response.headers.erase(name);
   response.set_header(name, value);
@@ -60,9 +74,10 @@ Packing AcceptedPacking(std::string_view accept_encoding) {
 }
 
 void PackAnswer(const httplib::Request& request, httplib::Response& response) {
-  if (response.body.size() < kMinPackedBytes || response.has_header("Content-Encoding")) return;
-  if (!IsText(response.get_header_value("Content-Type"))) return;
-  if (!response.has_header("Vary")) response.set_header("Vary", "Accept-Encoding");
+  const bool worth_it = IsWorthPacking(response);
+  if (worth_it && !response.has_header("Vary")) response.set_header("Vary", "Accept-Encoding");
+  if (response.status == kNotModified) return LeaveBodyOut(response);
+  if (!worth_it) return;
   const Packing packing = AcceptedPacking(request.get_header_value(kAcceptEncodingHeader));
   if (packing == Packing::kNone) return;
   const bool brotli = packing == Packing::kBrotli;

@@ -19,6 +19,7 @@
 #include "tuner/server/access/trial_tokens.h"
 #include "tuner/server/http/entity_tag.h"
 #include "tuner/server/http/http_listener.h"
+#include "tuner/server/http/http_packing.h"
 #include "tuner/server/http/http_routes.h"
 #include "tuner/server/http/later_answers.h"
 
@@ -27,7 +28,6 @@ namespace espalier {
 namespace {
 
 constexpr char kJson[] = "application/json";
-constexpr int kNotModified = 304;
 constexpr int kMethodNotAllowed = 405;
 int HttpStatus(absl::StatusCode code) {
   using Code = absl::StatusCode;
@@ -214,8 +214,7 @@ class HttpServerImpl final : public HttpServer {
     if (answer.status.ok() && !answer.tag.empty()) {
       answer.headers.emplace_back("ETag", answer.tag);
       if (NamesTag(request.get_header_value("If-None-Match"), answer.tag)) {
-        answer.code = kNotModified;
-        answer.body.clear();
+        answer.code = kNotModified;  // and what that has of it: PackAnswer
       }
     }
     if (answer.status.ok() && answer.later) {
