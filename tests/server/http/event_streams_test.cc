@@ -7,6 +7,8 @@
 #include <chrono>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -15,6 +17,7 @@
 #include "gtest/gtest.h"
 #include "httplib.h"
 #include "tests/api/direct_tuner.h"
+#include "tests/server/http/described_events.h"
 #include "tests/server/running_service.h"
 #include "tuner/credentials/access_token.h"
 #include "tuner/credentials/hexadecimal.h"
@@ -63,7 +66,7 @@ class EventSource {
 
   std::string Head() { return ReadUntil("\r\n\r\n"); }
 
-  // Empty at the end of the stream.
+  // Empty at the end of the stream. Each is held to docs/openapi.json.
   SentEvent Next() {
     const std::string text = ReadUntil("\n\n");
     SentEvent event;
@@ -75,6 +78,10 @@ class EventSource {
       if (line.starts_with("id: ")) event.id = line.substr(4);
       if (line.starts_with("data: ")) event.data = EventJson::parse(line.substr(6));
     }
+    if (event.name.empty()) return event;
+    EventJson whole = {{"event", event.name}, {"data", event.data}};
+    if (!event.id.empty()) whole["id"] = event.id;
+    EXPECT_EQ(DescribedEvents::Against(whole), "");
     return event;
   }
   // The next event of that name; without one where the stream has ended.
@@ -178,6 +185,28 @@ TEST_F(EventStreamsTest, SaysHelloAndThenWhatChanges) {
   EXPECT_EQ(values.name, "values");
   EXPECT_EQ(values.data["value"], EventJson::parse("[0.5]"));
   EXPECT_EQ(page->Next().id, "a1:3");
+}
+
+TEST(EventStreams, AreDescribedKindByKind) {
+  std::set<std::string> described;
+  for (const EventJson& kind : DescribedEvents::Schema()["anyOf"]) {
+    described.insert(kind["properties"]["event"]["enum"][0].get<std::string>());
+  }
+  EXPECT_EQ(described,
+            (std::set<std::string>{"alive", "changed", "hello", "live", "resync", "values"}));
+  const EventJson data = {{"incarnation", "a1"}, {"revision", 1}, {"now", 1.5}};
+  const auto told = [](const EventJson& said, const std::string& name) {
+    return DescribedEvents::Against({{"event", name}, {"id", "a1:1"}, {"data", said}});
+  };
+  EXPECT_EQ(told(data, "resync"), "");
+  EXPECT_NE(told(data, "hello"), "") << "which has a version";
+  EXPECT_NE(told(data, "renamed"), "");
+  EventJson more = data;
+  more["further"] = 1;
+  EXPECT_THAT(told(more, "resync"), HasSubstr("further is new"));
+  more = data;
+  more["revision"] = 0.5;
+  EXPECT_THAT(told(more, "resync"), HasSubstr("0.5"));
 }
 
 TEST_F(EventStreamsTest, GoesOnWhereAStreamBroke) {
