@@ -59,6 +59,7 @@ class FixtureServer:
         # What fails: {path: status}. Streams: what each open one is sent.
         self.broken = {}
         self.streams = []
+        self.not_modified = 0
         # What each trial's processes have printed.
         self.printed = "".join(f"epoch {epoch} loss {2 / (epoch + 1):.4f}\n" for epoch in range(200)).encode()
         self.lock = threading.Lock()
@@ -189,7 +190,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.stream(urllib.parse.parse_qs(address.query))
         elif path.startswith("/api/view/"):
             answer = self.fixture.view(path.removeprefix("/api/view/"), urllib.parse.parse_qs(address.query))
-            self.reply(200, answer) if answer is not None else self.reply(404, {"error": f"there is no {path}", "code": "not_found"})
+            self.overview(answer) if path == "/api/view/overview" else self.reply(200, answer) if answer is not None else self.reply(404, {"error": f"there is no {path}", "code": "not_found"})
         elif path.startswith("/api/simulations/"):
             answer = self.fixture.world.simulation(path.rpartition("/")[2])
             self.reply(200, answer) if answer else self.reply(404, {"error": "simulation is not found", "code": "not_found"})
@@ -212,6 +213,16 @@ class Handler(http.server.BaseHTTPRequestHandler):
             status, answer = self.fixture.write(path, body)
             self.fixture.answers.wait()
             self.reply(status, answer)
+
+    def overview(self, answer):
+        tag = f'W/"{answer["incarnation"]}-{answer["revision"]}"'
+        if self.headers.get("If-None-Match") != tag:
+            return self.reply(200, answer, ETag=tag)
+        self.fixture.not_modified += 1
+        self.send_response(304)
+        for name, value in {**HEADERS, "ETag": tag, "Cache-Control": "no-store"}.items():
+            self.send_header(name, value)
+        self.end_headers()
 
     def output(self, query):
         text = self.fixture.printed

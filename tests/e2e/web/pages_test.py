@@ -202,6 +202,7 @@ class Live(PageTest):
         fixture = self.serve()
         fixture.broken["/api/view/events"] = 503
         self.open("/", "live, each 2 s")
+        self.wait_for(lambda: fixture.not_modified > 1, "polls that are told that nothing has changed")
         fixture.world.drained["n1"] = fixture.world.now() + 600
         fixture.world.revision += 1
         self.browser.get(fixture.base + "/ui/cluster")

@@ -6,6 +6,7 @@ import type {Changed, Hello, LiveFigures, Overview, Values} from "./contract";
 const FIRST_PAUSE_MS = 1000;
 const LONGEST_PAUSE_MS = 30_000;
 const POLL_MS = 2000;
+const NOT_MODIFIED = 304;
 /** The service says something each 15 s: after so long nobody is there. */
 const SILENCE_MS = 45_000;
 
@@ -40,6 +41,8 @@ export class Connection {
   private incarnation: string | null = null;
   /** Of the overview that was asked for last. */
   private revision: number | null = null;
+  /** By which the service says that it is still that one; null: it was not asked for since there was a stream. */
+  private tag: string | null = null;
   private heard = Date.now();
   private pause = FIRST_PAUSE_MS;
   private retry: number | undefined;
@@ -58,6 +61,7 @@ export class Connection {
     this.heard = Date.now();
     this.pause = FIRST_PAUSE_MS;
     this.running = true;
+    this.tag = null;
     this.state = {is: "connecting"};
     this.events.liveness(this.state);
     this.open();
@@ -110,6 +114,7 @@ export class Connection {
     this.pause = FIRST_PAUSE_MS;
     window.clearTimeout(this.poll);
     this.poll = undefined;
+    this.tag = null;
     this.tell({is: "live"});
     this.meet(hello.incarnation);
   }
@@ -150,29 +155,37 @@ export class Connection {
     if (this.polling) return;
     this.polling = true;
     try {
-      const answer = await fetch(at("/api/view/overview"), {cache: "no-store"});
-      if (answer.ok) {
-        const overview = (await answer.json()) as Overview;
-        if (this.running && this.source?.readyState !== EventSource.OPEN) this.take(overview);
-      } else if (this.running && answer.status === 401) {
-        this.events.loggedOut();
-      } else if (this.running && answer.status === 403) {
-        this.heard = Date.now();
-        this.tell({is: "refused"});
+      const headers: Record<string, string> = this.tag === null ? {} : {"If-None-Match": this.tag};
+      const answer = await fetch(at("/api/view/overview"), {cache: "no-store", headers});
+      const overview = answer.ok ? ((await answer.json()) as Overview) : null;
+      const waited = this.running && this.source?.readyState !== EventSource.OPEN;
+      if (overview !== null) {
+        if (waited) this.take(overview, answer.headers.get("ETag"));
+      } else if (answer.status === NOT_MODIFIED) {
+        if (waited) this.hear();
+      } else {
+        this.tag = null; // others may have failed to read it, too: it is given to them again
+        if (this.running && answer.status === 401) {
+          this.events.loggedOut();
+        } else if (this.running && answer.status === 403) {
+          this.heard = Date.now();
+          this.tell({is: "refused"});
+        }
       }
     } catch {
-      // Nobody is there: watchSilence says so.
+      this.tag = null; // nobody is there: watchSilence says so
     } finally {
       this.polling = false;
     }
     if (this.poll !== undefined) this.pollSoon(POLL_MS);
   }
 
-  private take(overview: Overview): void {
+  private take(overview: Overview, tag: string | null): void {
     const before = this.revision;
     this.revision = overview.revision;
     this.hear();
     this.events.overview(overview);
+    this.tag = tag;
     if (!this.meet(overview.incarnation) && before !== overview.revision) this.events.resync();
   }
 
