@@ -6,9 +6,11 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -153,6 +155,54 @@ TEST(LaterAnswers, AreSoManyAndNoMore) {
   EXPECT_EQ(refused.status().code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(refused.status().message(),
             "busy: 1 calls wait for what takes long, the most that may; try again later");
+}
+
+// Whatever a stranger was answered, its next request is a stranger's, too.
+TEST(LaterAnswers, AfterOneAStrangerIsStillOne) {
+  std::mutex mutex;
+  std::condition_variable held;
+  std::set<std::thread::id> holding;  // all threads of strangers, in the end
+  std::vector<std::thread::id> after;
+  const auto server = MakeHttpServer(
+      nullptr, {.later = [](const std::string&, const std::function<void()>& answered) {
+        std::thread(answered).join();
+      }});
+  server->Get("/hold", [&](const httplib::Request&, httplib::Response& response) {
+    std::unique_lock lock(mutex);
+    holding.insert(std::this_thread::get_id());
+    held.notify_all();
+    held.wait(lock, [&] { return holding.size() == kHttpStrangerThreads; });
+    response.set_content("held", "text/plain");
+  });
+  server->Get("/later", [&](const httplib::Request& request, httplib::Response& response) {
+    if (!request.has_header(kLaterHeader)) return response.set_header(kLaterHeader, "one");
+    after.push_back(std::this_thread::get_id());
+    response.set_content("late", "text/plain");
+  });
+  server->Get("/next", [&](const httplib::Request&, httplib::Response& response) {
+    after.push_back(std::this_thread::get_id());
+    response.set_content("next", "text/plain");
+  });
+  const int port = server->bind_to_any_port("127.0.0.1");
+  std::thread listens([&] { server->listen_after_bind(); });
+  while (!server->is_running()) std::this_thread::yield();
+  const auto get = [](const std::string& path) {
+    return "GET " + path + " HTTP/1.1\r\nHost: localhost\r\n\r\n";
+  };
+  std::vector<std::unique_ptr<RawConnection>> strangers;
+  for (std::size_t i = 0; i < kHttpStrangerThreads; ++i) {
+    strangers.push_back(std::make_unique<RawConnection>(port));
+    strangers.back()->Send(get("/hold"));
+  }
+  for (const auto& stranger : strangers) EXPECT_TRUE(stranger->ReadUntil("held").ends_with("held"));
+  RawConnection connection(port);
+  connection.Send(get("/later") + get("/next"));
+  EXPECT_TRUE(connection.ReadUntil("next").ends_with("next"));
+  server->stop();
+  listens.join();
+  ASSERT_EQ(after.size(), 2U);
+  EXPECT_TRUE(holding.contains(after[0])) << "the late answer";
+  EXPECT_TRUE(holding.contains(after[1])) << "the next request";
 }
 
 TEST(LaterAnswers, AreThoseOfAsks) {

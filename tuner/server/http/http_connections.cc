@@ -303,7 +303,7 @@ class KeepAliveServer final : public HttpRequestServer {
       ++strangers_waiting_;
       strangers_.enqueue([this, guess, connection = std::move(connection)]() mutable {
         --strangers_waiting_;
-        const auto serve = [&] { server_.ServeStranger(std::move(connection)); };
+        const auto serve = [&] { server_.ServeStranger(std::move(connection), strangers_); };
         Try([&] { guess ? server_.guesses_.Take(serve) : serve(); });
       });
     }
@@ -311,8 +311,9 @@ class KeepAliveServer final : public HttpRequestServer {
     void ServeLater(const std::string& name, ConnectionPtr connection) {
       if (!later_.Begin()) return;
       const auto answered = [this, name, connection = std::move(connection)]() mutable {
-        clients_.enqueue([this, name, connection = std::move(connection)]() mutable {
-          Try([&] { server_.ServeLater(name, std::move(connection), clients_); });
+        httplib::ThreadPool& own = connection->proven() ? clients_ : strangers_;
+        own.enqueue([this, name, &own, connection = std::move(connection)]() mutable {
+          Try([&] { server_.ServeLater(name, std::move(connection), own); });
         });
         later_.End();
       };
@@ -390,10 +391,12 @@ class KeepAliveServer final : public HttpRequestServer {
   void Serve(ConnectionPtr connection, const httplib::ThreadPool& own) {
     if (!threads_->stopping() && Answer(connection)) GoOn(std::move(connection), own);
   }
+  // After every answer that is not the last of its connection. A stranger's next request goes the
+  // way of its first: whatever it was answered, it may show a token by now, or guess.
   void GoOn(ConnectionPtr connection, const httplib::ThreadPool& own) {
     auto head = connection->TakeHead();
     while (head == HttpConnection::Head::kWhole) {
-      if (&threads_->ThreadsFor(*connection) != &own) {
+      if (!connection->proven() || &threads_->ThreadsFor(*connection) != &own) {
         threads_->Serve(std::move(connection));
         return;
       }
@@ -404,17 +407,14 @@ class KeepAliveServer final : public HttpRequestServer {
   }
 
   // One request at a time, so that each is a stranger's only until it is known whose it is.
-  void ServeStranger(ConnectionPtr connection) {
+  void ServeStranger(ConnectionPtr connection, const httplib::ThreadPool& own) {
     const HttpHead head = connection->head();
     if (door_.opens && door_.opens(head.method, head.target)) {
       connection->Prove();
       threads_->Serve(std::move(connection));
       return;
     }
-    if (!Answer(connection)) return;
-    const HttpConnection::Head next = connection->TakeHead();
-    if (next == HttpConnection::Head::kWhole) threads_->Serve(std::move(connection));
-    if (next == HttpConnection::Head::kGoesOn) threads_->Park(std::move(connection));
+    if (Answer(connection)) GoOn(std::move(connection), own);
   }
 
   static constexpr int kBacklog = 512;
