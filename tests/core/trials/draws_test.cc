@@ -7,6 +7,7 @@
 
 #include "gmock/gmock.h"
 #include "tests/core/core_fixture.h"
+#include "tuner/core/clients/client_trials.h"
 #include "tuner/core/samplers/draw.h"
 #include "tuner/core/scheduling/planner.h"
 
@@ -160,6 +161,50 @@ TEST_F(DrawsTest, AnAskThatIsRepeatedWithItsKeyGetsOneTrial) {
   AnswerFirst();
   EXPECT_EQ(late_.at(first.wait()).trial(), late_.at(again.wait()).trial());
   EXPECT_TRUE(late_.at(again.wait()).existed());
+}
+
+TEST_F(DrawsTest, AnAskThatIsWithdrawnGetsNoTrial) {
+  AskedBefore();
+  const std::size_t before = study().trials.size();
+  const Reply first = Do(AskTrial{"s", {}, {}, /*call=*/7});
+  const Reply second = Do(AskTrial{"s", {}, {}, /*call=*/8});
+  EXPECT_TRUE(Do(WithdrawAsk{7}).status.ok());
+  ASSERT_TRUE(late_.contains(first.wait()));
+  EXPECT_EQ(late_.at(first.wait()).status.code(), absl::StatusCode::kCancelled);
+  AnswerFirst();
+  ASSERT_TRUE(late_.contains(second.wait()));
+  EXPECT_TRUE(late_.at(second.wait()).status.ok()) << late_.at(second.wait()).status;
+  EXPECT_TRUE(asked_.empty());
+  EXPECT_EQ(study().trials.size(), before + 1);
+  Do(WithdrawAsk{8});
+  EXPECT_TRUE(late_.at(second.wait()).status.ok()) << "it has been answered";
+}
+
+TEST_F(DrawsTest, WhatIsDrawnForAnAskThatIsWithdrawnIsForTheNext) {
+  AskedBefore();
+  const std::size_t before = study().trials.size();
+  Do(AskTrial{"s", {}, {}, /*call=*/7});
+  Do(WithdrawAsk{7});
+  AnswerFirst();
+  EXPECT_EQ(study().trials.size(), before);
+  const Reply next = Ask();
+  EXPECT_FALSE(next.later());
+  EXPECT_TRUE(next.status.ok()) << next.status;
+}
+
+TEST_F(DrawsTest, SoManyAsksOfAStudyWaitAndNoMore) {
+  AskedBefore();
+  for (std::size_t i = 0; i < kMaxAsksOfStudy; ++i) {
+    ASSERT_TRUE(Do(AskTrial{"s", {}, {}, static_cast<std::int64_t>(i + 1)}).later()) << i;
+  }
+  const Reply refused = Ask();
+  EXPECT_EQ(refused.status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(
+      refused.status.message(),
+      "study \"s\": 512 of its asks wait for its sampler \"tpe\", the most that may; try again "
+      "later");
+  Do(WithdrawAsk{1});
+  EXPECT_TRUE(Ask().later()) << "one has given its place back";
 }
 
 TEST_F(DrawsTest, WhoWaitsForADrawOfAStudyThatEndsIsToldSo) {

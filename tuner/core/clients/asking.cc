@@ -68,10 +68,35 @@ const Study* ClientTrials::StudyToAsk(const std::string& name, const char* key_a
 
 void ClientTrials::On(const AskTrial& event) {
   if (Answer(event)) return;
-  const StudyId study = turn_.state().FindStudy(event.study)->id;
+  const Study& study = *turn_.state().FindStudy(event.study);
+  std::deque<WaitingAsk>& asks = asks_[study.id];
+  if (asks.size() >= kMaxAsksOfStudy) {
+    turn_.reply().status = absl::ResourceExhaustedError(
+        absl::StrCat("study \"", study.spec.name, "\": ", kMaxAsksOfStudy,
+                     " of its asks wait for its sampler \"", study.spec.sampler.name,
+                     "\", the most that may; try again later"));
+    return;
+  }
   const std::int64_t number = ++asks_waited_;
-  asks_[study].push_back({number, event});
+  asks.push_back({number, event});
   turn_.reply().content = LaterReply{.ask = number};
+}
+
+// What is being drawn already is kept for who asks next.
+void ClientTrials::On(const WithdrawAsk& event) {
+  for (auto of_study = asks_.begin(); of_study != asks_.end(); ++of_study) {
+    std::deque<WaitingAsk>& asks = of_study->second;
+    const auto gone =
+        std::ranges::find(asks, event.call, [](const WaitingAsk& ask) { return ask.event.call; });
+    if (gone == asks.end()) continue;
+    turn_.AnswerLate({.ask = gone->number},
+                     {.status = absl::CancelledError(
+                          "the client that asked for a trial closed its connection, or cancelled "
+                          "its call, while it waited: it was given none")});
+    asks.erase(gone);
+    if (asks.empty()) asks_.erase(of_study);
+    return;
+  }
 }
 
 void ClientTrials::ServeAsks(StudyId study) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -20,6 +21,9 @@
 #include "tuner/core/trials/trials.h"
 
 namespace espalier {
+
+// Asks of one study that wait for a draw: no study takes all the places that callers have.
+inline constexpr std::size_t kMaxAsksOfStudy = 512;
 
 // Trials that clients create, run and end by themselves: those of Optuna's storage, and trials with
 // parameters that the tuner draws for clients. Knows which of them wait to be run, how their
@@ -45,6 +49,7 @@ class ClientTrials {
   // ---- events
   void On(const CreateTrial& event);
   void On(const AskTrial& event);
+  void On(const WithdrawAsk& event);
   void On(const SuggestParameter& event);
   void On(const SetIntermediateValue& event);
   void On(const SetTrialState& event);

@@ -121,6 +121,12 @@ struct AskTrial {
   std::string study;
   Parameters fixed;  // if there are any, the trial is a new one
   std::string request_key;
+  std::int64_t call = 0;  // see WithdrawAsk; 0: it is never withdrawn
+};
+// The client of an ask that may still wait for a draw has gone: it is answered with CANCELLED, and
+// nothing is drawn for it. One that has been answered stays as it is.
+struct WithdrawAsk {
+  std::int64_t call = 0;  // as AskTrial says; no two asks of one process have the same
 };
 // A trial with these parameters. In an ask-and-tell study the next client that asks gets it, with
 // what is drawn then; in a queued one (StudyKind::kQueued) the pool runs it as it is.
@@ -361,13 +367,13 @@ struct Tick {};
 
 using Event =
     std::variant<CreateStudy, StopStudy, ResumeStudy, TellValue, PinTrial, DrainNode, DeleteStudy,
-                 RenameStudy, SetStudyAttribute, CreateTrial, AskTrial, EnqueueTrial, ReportValue,
-                 AskVerdict, TellEnd, CancelTrial, CloneTrial, HoldTrial, SetTrialEnvironment,
-                 RecordReport, SetTrialAttributes, SuggestParameter, SetTrialAttribute,
-                 SetIntermediateValue, SetTrialState, AcquireSlots, RenewSlots, ReleaseSlots,
-                 AgentHello, AgentLeaving, AgentSlots, AgentGone, ReplicaStarted, FromReplica,
-                 ReplicaExited, CheckpointCopied, SetPoolPolicy, AddToken, RemoveToken, PlanMade,
-                 DrawMade, TerminatorAnswered, Tick>;
+                 RenameStudy, SetStudyAttribute, CreateTrial, AskTrial, WithdrawAsk, EnqueueTrial,
+                 ReportValue, AskVerdict, TellEnd, CancelTrial, CloneTrial, HoldTrial,
+                 SetTrialEnvironment, RecordReport, SetTrialAttributes, SuggestParameter,
+                 SetTrialAttribute, SetIntermediateValue, SetTrialState, AcquireSlots, RenewSlots,
+                 ReleaseSlots, AgentHello, AgentLeaving, AgentSlots, AgentGone, ReplicaStarted,
+                 FromReplica, ReplicaExited, CheckpointCopied, SetPoolPolicy, AddToken, RemoveToken,
+                 PlanMade, DrawMade, TerminatorAnswered, Tick>;
 
 // ---- Commands: all that the core ever asks for -----------------------------------------------
 // They go to the agent of `node` after the changes of their step are committed. Each can be
