@@ -1,11 +1,15 @@
 #include "tuner/server/service.h"
 
+#include <atomic>
+#include <chrono>
 #include <deque>
 #include <filesystem>
 #include <set>
+#include <thread>
 
 #include "gmock/gmock.h"
 #include "tests/api/direct_tuner.h"
+#include "tests/server/long_draws.h"
 #include "tests/server/running_service.h"
 #include "tests/storage/scratch_folder.h"
 #include "tuner/server/grpc/grpc_service.h"
@@ -50,6 +54,33 @@ TEST(Service, AnswersErrorsWithTheirCodeAndReason) {
   const grpc::Status malformed = running.Create(CreateRequest("{"));
   EXPECT_EQ(malformed.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
   EXPECT_THAT(malformed.error_message(), HasSubstr("study_json"));
+}
+
+// Asked again and again until the cancellation comes when the service has the call.
+TEST(Service, AnAskWhoseClientCancelsItMakesNoTrial) {
+  RunningService running;
+  httplib::Client client("127.0.0.1", running.http_port());
+  client.set_read_timeout(std::chrono::minutes(1));
+  ASSERT_TRUE(MakeStudyOfLongDraws(client));
+  std::atomic<bool> counted = false;
+  std::thread asks([&] {
+    while (!counted) {
+      grpc::ClientContext context;
+      std::thread cancels([&] {
+        client.Get("/healthz");
+        context.TryCancel();
+      });
+      v1::AskRequest request;
+      request.set_study("long");
+      v1::TrialRecord trial;
+      running.stub->Ask(&context, request, &trial);
+      cancels.join();
+    }
+  });
+  httplib::Client looks("127.0.0.1", running.http_port());
+  EXPECT_EQ(CodeOfNextAsk(looks, "grpc"), "CANCELLED");
+  counted = true;
+  asks.join();
 }
 
 // The database is of a release that took fractions for options that count.

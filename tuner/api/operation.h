@@ -27,14 +27,20 @@ struct OperationFacts {
   bool waits = false;   // for what may take long, such as a sampler's draw or an agent's answer
   const char* summary;  // for docs/openapi.json and docs/http.md
 };
+
+// Takes back a call that still waits and whose client has gone: it is answered soon, with
+// CANCELLED. Does nothing to one that has been answered. May be null, where nothing waits; called
+// once at most, from any thread, while the tuner is there.
+using TakeBack = std::function<void()>;
+
 template <typename Request, typename Response>
 struct Operation : OperationFacts {
   // Waits for the owner of the core, and returns the core's own error where it has one.
   absl::StatusOr<Response> (*run)(Tuner& tuner, const Request& request);
   // The same, for callers that keep no thread for it: `done` is called once, from any thread. Null:
   // it is only run.
-  void (*start)(Tuner& tuner, const Request& request,
-                std::function<void(absl::StatusOr<Response>)> done) = nullptr;
+  TakeBack (*start)(Tuner& tuner, const Request& request,
+                    std::function<void(absl::StatusOr<Response>)> done) = nullptr;
 };
 
 // What a function of the table takes and gives.

@@ -39,8 +39,8 @@ absl::StatusOr<v1::Study> DeleteStudy(Tuner& tuner, const v1::StudyName& request
 // Trials that clients run by themselves. A repeated request (with the same request_key) gets the
 // trial that the first one got.
 absl::StatusOr<v1::TrialRecord> Ask(Tuner& tuner, const v1::AskRequest& request);
-void StartAsk(Tuner& tuner, const v1::AskRequest& request,
-              std::function<void(absl::StatusOr<v1::TrialRecord>)> done);
+TakeBack StartAsk(Tuner& tuner, const v1::AskRequest& request,
+                  std::function<void(absl::StatusOr<v1::TrialRecord>)> done);
 absl::StatusOr<v1::TrialRecord> Enqueue(Tuner& tuner, const v1::EnqueueRequest& request);
 absl::StatusOr<v1::TrialRecord> CloneTrial(Tuner& tuner, const v1::CloneTrialRequest& request);
 absl::StatusOr<v1::TrialRecord> GetBestTrial(Tuner& tuner, const v1::StudyName& request);

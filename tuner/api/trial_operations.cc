@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <atomic>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
@@ -172,11 +174,16 @@ absl::StatusOr<v1::TrialRecord> Ask(Tuner& tuner, const v1::AskRequest& request)
   return PostForTrial(tuner, AskTrial{request.study(), std::move(fixed), request.request_key()});
 }
 
-void StartAsk(Tuner& tuner, const v1::AskRequest& request,
-              std::function<void(absl::StatusOr<v1::TrialRecord>)> done) {
+TakeBack StartAsk(Tuner& tuner, const v1::AskRequest& request,
+                  std::function<void(absl::StatusOr<v1::TrialRecord>)> done) {
+  static std::atomic<std::int64_t> calls = 0;
   absl::StatusOr<Parameters> fixed = FixedParameters(request.parameters());
-  if (!fixed.ok()) return done(fixed.status());
-  AskTrial event{request.study(), *std::move(fixed), request.request_key()};
+  if (!fixed.ok()) {
+    done(fixed.status());
+    return nullptr;
+  }
+  const std::int64_t call = ++calls;
+  AskTrial event{request.study(), *std::move(fixed), request.request_key(), call};
   tuner.PostThen(std::move(event), [&tuner, done = std::move(done)](const Reply& reply) {
     if (!reply.status.ok()) return done(reply.status);
     tuner.ReadThen([id = reply.trial(), done](const View* view) {
@@ -191,6 +198,7 @@ void StartAsk(Tuner& tuner, const v1::AskRequest& request,
       done(told.ok() ? std::move(record) : told);
     });
   });
+  return [&tuner, call] { tuner.PostThen(WithdrawAsk{call}, [](const Reply&) {}); };
 }
 
 absl::StatusOr<v1::TrialRecord> Enqueue(Tuner& tuner, const v1::EnqueueRequest& request) {

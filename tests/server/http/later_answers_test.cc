@@ -18,6 +18,7 @@
 #include "httplib.h"
 #include "tests/api/direct_tuner.h"
 #include "tests/server/http/raw_connection.h"
+#include "tests/server/long_draws.h"
 #include "tests/server/running_service.h"
 #include "tuner/server/http/http_connections.h"
 #include "tuner/server/http/http_routes.h"
@@ -37,18 +38,32 @@ class LaterFrontend final : public Frontend {
     void Add(std::string name, std::function<void(HttpAnswer)> done) {
       const std::lock_guard lock(mutex_);
       calls_.emplace_back(std::move(name), std::move(done));
-      added_.notify_all();
+      changed_.notify_all();
+    }
+    void Await(std::size_t calls) {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [&] { return calls_.size() == calls; });
+    }
+    void TakeBack() {
+      const std::lock_guard lock(mutex_);
+      ++taken_back_;
+      changed_.notify_all();
+    }
+    void AwaitTakenBack(std::size_t calls) {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [&] { return taken_back_ == calls; });
     }
     void AnswerAll(std::size_t calls) {
       std::unique_lock lock(mutex_);
-      added_.wait(lock, [&] { return calls_.size() == calls; });
+      changed_.wait(lock, [&] { return calls_.size() == calls; });
       for (const auto& [name, done] : calls_) done({absl::OkStatus(), name, "text/plain"});
       calls_.clear();
     }
 
    private:
     std::mutex mutex_;  // guards what follows
-    std::condition_variable added_;
+    std::condition_variable changed_;
+    std::size_t taken_back_ = 0;
     std::vector<std::pair<std::string, std::function<void(HttpAnswer)>>> calls_;
   };
 
@@ -63,6 +78,7 @@ class LaterFrontend final : public Frontend {
                      body = call.body](std::function<void(HttpAnswer)> done) {
         if (name == "throw") throw std::runtime_error("while it begins");
         calls_.Add(name + ":" + body, std::move(done));
+        return [this] { calls_.TakeBack(); };
       };
       return later;
     };
@@ -149,12 +165,64 @@ TEST(LaterAnswers, AreThoseOfTheirOwnRequests) {
 }
 
 TEST(LaterAnswers, AreSoManyAndNoMore) {
+  const LaterAnswers::Start never = [](const auto&) { return nullptr; };
   LaterAnswers answers(1);
-  ASSERT_TRUE(answers.Add("Ask", false, [](const auto&) {}).ok());
-  const auto refused = answers.Add("Ask", false, [](const auto&) {});
+  ASSERT_TRUE(answers.Add("Ask", false, never).ok());
+  const auto refused = answers.Add("Ask", false, never);
   EXPECT_EQ(refused.status().code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(refused.status().message(),
             "busy: 1 calls wait for what takes long, the most that may; try again later");
+}
+
+// As what waits for a draw does, it is answered once it is taken back.
+TEST(LaterAnswers, WhoHangsUpGivesTheirPlaceBack) {
+  const LaterAnswers::Start waits = [](auto done) {
+    return [done = std::move(done)] { done({absl::CancelledError("gone"), ""}); };
+  };
+  LaterAnswers answers(1);
+  for (const bool before_it_begins : {false, true}) {
+    const auto name = answers.Add("Ask", false, waits);
+    ASSERT_TRUE(name.ok()) << name.status();
+    bool answered = false;
+    if (before_it_begins) answers.HungUp(*name);
+    answers.Begin(*name, [&answered] { answered = true; });
+    EXPECT_EQ(answered, before_it_begins);
+    if (!before_it_begins) answers.HungUp(*name);
+    EXPECT_TRUE(answered);
+    EXPECT_TRUE(absl::IsCancelled(answers.Take(*name).answer.status));
+    answers.HungUp(*name);
+  }
+}
+
+TEST(LaterAnswers, AreTakenBackOnceAClientHangsUp) {
+  LaterFrontend::Calls calls;
+  RunningService running(WithLater(calls));
+  RawConnection stays(running.http_port());
+  stays.Send(Later("stays", "", "") + GetRequest("/healthz"));  // the next one waits, too
+  {
+    RawConnection goes(running.http_port());
+    goes.Send(Later("goes", "", ""));
+    calls.Await(2);
+  }
+  calls.AwaitTakenBack(1);
+  calls.AnswerAll(2);
+  EXPECT_NE(stays.ReadUntil("ok\n").find("stays:"), std::string::npos);
+  calls.AwaitTakenBack(1);
+}
+
+TEST(LaterAnswers, AnAskWhoseClientHangsUpMakesNoTrial) {
+  RunningService running;
+  httplib::Client client("127.0.0.1", running.http_port());
+  client.set_read_timeout(std::chrono::minutes(1));
+  ASSERT_TRUE(MakeStudyOfLongDraws(client));
+  {
+    RawConnection goes(running.http_port());
+    goes.Send(GetRequest("/healthz"));  // who has connected is found out while the socket is there
+    ASSERT_NE(goes.ReadUntil("ok\n").find("ok\n"), std::string::npos);
+    goes.Send(
+        "POST /api/studies/long/ask HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n");
+  }
+  EXPECT_EQ(CodeOfNextAsk(client, "http"), "CANCELLED");
 }
 
 // Whatever a stranger was answered, its next request is a stranger's, too.
@@ -218,7 +286,7 @@ TEST(LaterAnswers, AreThoseOfAsks) {
                                             .service_url = {}});
     ASSERT_TRUE(answer.later);
     std::optional<HttpAnswer> given;
-    answer.later([&](HttpAnswer later) { given = std::move(later); });
+    EXPECT_TRUE(answer.later([&](HttpAnswer later) { given = std::move(later); }));
     ASSERT_TRUE(given);
     EXPECT_EQ(given->status.code(), absl::StatusCode::kNotFound);
   }

@@ -32,6 +32,22 @@ namespace espalier {
 
 namespace {
 
+// A call that may wait long, which keeps no thread. One whose client cancels it, or goes away, is
+// taken back.
+class WaitingCall final : public grpc::ServerUnaryReactor {
+ public:
+  // Before the library is handed the call, and so before it says anything of it.
+  void Keep(api::TakeBack take_back) { take_back_ = std::move(take_back); }
+
+  void OnCancel() override {
+    if (take_back_) take_back_();
+  }
+  void OnDone() override { delete this; }
+
+ private:
+  api::TakeBack take_back_;
+};
+
 // The rows of api::kOperations, and the agents' streams. Operations hold a thread while they are
 // under way, but for those that may wait for a sampler; streams do not. What the code that protoc
 // generates would do method by method is done for each row here.
@@ -64,18 +80,19 @@ class TunerService final : public grpc::Service {
     const auto start = [this, &row](grpc::CallbackServerContext* context, const Request* request,
                                     Response* response) -> grpc::ServerUnaryReactor* {
       const auto since = std::chrono::steady_clock::now();
-      grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
+      auto* const reactor = new WaitingCall;  // which deletes itself
       if (const grpc::Status refusal = Refusal(row, *context, *request); !refusal.ok()) {
         reactor->Finish(refusal);
         return reactor;
       }
-      row.start(TunerFor(*context), *request,
-                [this, &row, reactor, response, since](absl::StatusOr<Response> result) {
-                  const absl::Status status = result.status();
-                  if (status.ok()) *response = *std::move(result);
-                  CountLatency(row.name, since);
-                  reactor->Finish(Counted(row.name, status));
-                });
+      reactor->Keep(
+          row.start(TunerFor(*context), *request,
+                    [this, &row, reactor, response, since](absl::StatusOr<Response> result) {
+                      const absl::Status status = result.status();
+                      if (status.ok()) *response = *std::move(result);
+                      CountLatency(row.name, since);
+                      reactor->Finish(Counted(row.name, status));
+                    }));
       return reactor;
     };
     AddMethod(row.name, grpc::internal::RpcMethod::NORMAL_RPC, nullptr);

@@ -67,7 +67,8 @@ class HandedConnection final : public StreamConnection {
 };
 
 // Connections between two requests. A thread of its own waits for all of them, and hands over those
-// on which something comes.
+// on which something comes. It also hears of clients that hang up while their answers are waited
+// for.
 class IdleConnections {
  public:
   explicit IdleConnections(std::function<void(ConnectionPtr)> serve)
@@ -102,6 +103,25 @@ class IdleConnections {
     CloseLeastMissed();
   }
 
+  // Calls `hung_up` once the client has closed its side. The number is for Unwatch, which has to be
+  // called before the connection is parked.
+  std::uint64_t Watch(ConnectionPtr connection, std::function<void()> hung_up) {
+    const std::lock_guard lock(mutex_);
+    const std::uint64_t number = next_++;
+    epoll_event event{};
+    event.events = EPOLLRDHUP;  // and no more: the next request may have come already
+    event.data.u64 = number;
+    if (stopping_ || ::epoll_ctl(epoll_, EPOLL_CTL_ADD, connection->socket(), &event) != 0) {
+      return number;
+    }
+    watched_.emplace(number, Watched{std::move(connection), std::move(hung_up)});
+    return number;
+  }
+  void Unwatch(std::uint64_t number) {
+    const std::lock_guard lock(mutex_);
+    TakeWatched(number);
+  }
+
   // Closes them all.
   void Stop() {
     {
@@ -114,6 +134,7 @@ class IdleConnections {
     if (thread_.joinable()) thread_.join();
     const std::lock_guard lock(mutex_);
     parked_.clear();
+    watched_.clear();
   }
 
  private:
@@ -125,6 +146,11 @@ class IdleConnections {
     ConnectionPtr connection;
     Clock::time_point ends;
     std::size_t bytes = 0;  // as counted in bytes_
+  };
+
+  struct Watched {
+    ConnectionPtr connection;
+    std::function<void()> hung_up;
   };
 
   void Count(Parked& parked) {
@@ -154,29 +180,46 @@ class IdleConnections {
     return connection;
   }
 
+  // Requires the lock. Null: it is watched no more.
+  std::function<void()> TakeWatched(std::uint64_t number) {
+    const auto found = watched_.extract(number);
+    if (found.empty()) return nullptr;
+    ::epoll_ctl(epoll_, EPOLL_CTL_DEL, found.mapped().connection->socket(), nullptr);
+    return std::move(found.mapped().hung_up);
+  }
+
+  // Requires the lock. The connection, once the head of its request has come; null: it has not, or
+  // the connection is closed.
+  ConnectionPtr Hear(std::uint64_t number) {
+    const auto it = parked_.find(number);
+    if (it == parked_.end()) return nullptr;
+    const HttpConnection::Handshake led = it->second.connection->ShakeHands();
+    if (led == HttpConnection::Handshake::kGoesOn) return nullptr;
+    const HttpConnection::Head head = led == HttpConnection::Handshake::kDone
+                                          ? it->second.connection->TakeHead()
+                                          : HttpConnection::Head::kFailed;
+    if (head == HttpConnection::Head::kGoesOn) {
+      Count(it->second);
+      return nullptr;
+    }
+    ConnectionPtr connection = Take(it);
+    return head == HttpConnection::Head::kWhole ? std::move(connection) : nullptr;
+  }
+
   void Run() {
     std::array<epoll_event, 64> events;
     while (true) {
       const int ready =
           ::epoll_wait(epoll_, events.data(), static_cast<int>(events.size()), kLook_ms);
       std::vector<ConnectionPtr> woken;
+      std::vector<std::function<void()>> hung_up;
       {
         const std::lock_guard lock(mutex_);
         if (stopping_) return;
         for (int i = 0; i < ready; ++i) {
-          const auto it = parked_.find(events[static_cast<std::size_t>(i)].data.u64);
-          if (it == parked_.end()) continue;
-          const HttpConnection::Handshake led = it->second.connection->ShakeHands();
-          if (led == HttpConnection::Handshake::kGoesOn) continue;
-          const HttpConnection::Head head = led == HttpConnection::Handshake::kDone
-                                                ? it->second.connection->TakeHead()
-                                                : HttpConnection::Head::kFailed;
-          if (head == HttpConnection::Head::kGoesOn) {
-            Count(it->second);
-            continue;
-          }
-          ConnectionPtr connection = Take(it);
-          if (head == HttpConnection::Head::kWhole) woken.push_back(std::move(connection));
+          const std::uint64_t number = events[static_cast<std::size_t>(i)].data.u64;
+          if (ConnectionPtr connection = Hear(number)) woken.push_back(std::move(connection));
+          if (auto told = TakeWatched(number)) hung_up.push_back(std::move(told));
         }
         CloseLeastMissed();
         for (auto it = parked_.begin(); it != parked_.end();) {
@@ -186,6 +229,7 @@ class IdleConnections {
         }
       }
       for (ConnectionPtr& connection : woken) Try([&] { serve_(std::move(connection)); });
+      for (const auto& told : hung_up) Try(told);
     }
   }
 
@@ -194,7 +238,8 @@ class IdleConnections {
   const int wake_;
   std::mutex mutex_;                        // guards what follows
   std::map<std::uint64_t, Parked> parked_;  // by age
-  std::size_t bytes_ = 0;                   // of all of them together
+  std::map<std::uint64_t, Watched> watched_;
+  std::size_t bytes_ = 0;  // of all of them together
   std::uint64_t next_ = kWake + 1;
   bool stopping_ = false;
   std::thread thread_;
@@ -310,7 +355,11 @@ class KeepAliveServer final : public HttpRequestServer {
     void Park(ConnectionPtr connection) { idle_.Park(std::move(connection)); }
     void ServeLater(const std::string& name, ConnectionPtr connection) {
       if (!later_.Begin()) return;
-      const auto answered = [this, name, connection = std::move(connection)]() mutable {
+      const std::uint64_t watched = idle_.Watch(connection, [this, name] {
+        if (server_.door_.hung_up) server_.door_.hung_up(name);
+      });
+      const auto answered = [this, name, watched, connection = std::move(connection)]() mutable {
+        idle_.Unwatch(watched);
         httplib::ThreadPool& own = connection->proven() ? clients_ : strangers_;
         own.enqueue([this, name, &own, connection = std::move(connection)]() mutable {
           Try([&] { server_.ServeLater(name, std::move(connection), own); });

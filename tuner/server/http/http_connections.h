@@ -66,6 +66,10 @@ using HandStream =
 // it is there, from any thread. No thread waits meanwhile.
 using BeginLater = std::function<void(const std::string& name, std::function<void()> answered)>;
 
+// Says that the client which waits for the answer of this name has hung up: it has closed its side
+// of the connection. Must be quick: all connections wait.
+using HangUp = std::function<void(const std::string& name)>;
+
 // How a connection is found to be a client's. Until then it is a stranger's: its requests are
 // answered by threads of their own, which take no body and wait for nothing, neither for what it
 // has to say nor for it to take the answer. Whether a call is allowed is another question, asked by
@@ -84,6 +88,9 @@ struct HttpDoor {
   HandStream streams{};
   // What it begins has to come to its end before the server does, which waits for it.
   BeginLater later{};
+  // Of those, at once, and once at most; perhaps just before `later` has been told of the name, or
+  // just after its answer has come.
+  HangUp hung_up{};
   // The token of the session in the value of a request's header "Cookie"; empty: there is none. It
   // is then taken for the request's own. Quick, too.
   std::function<std::string(std::string_view cookies)> session{};

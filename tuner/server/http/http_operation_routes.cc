@@ -169,9 +169,10 @@ HttpAnswer StartedLater(const api::Operation<Request, Response>& row, Tuner& tun
   HttpAnswer answer;
   answer.later = [&row, &tuner,
                   request = std::move(request)](std::function<void(HttpAnswer)> done) {
-    row.start(tuner, request, [done = std::move(done)](const absl::StatusOr<Response>& response) {
-      done(ToAnswer(response));
-    });
+    return row.start(tuner, request,
+                     [done = std::move(done)](const absl::StatusOr<Response>& response) {
+                       done(ToAnswer(response));
+                     });
   };
   return answer;
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "tuner/api/operation.h"
 #include "tuner/api/tuner.h"
 #include "tuner/credentials/roles.h"
 #include "tuner/server/http/stream_connection.h"
@@ -45,9 +46,10 @@ struct HttpAnswer {
   // again. Empty: it has none.
   std::string tag{};
   // Not null: begins what the answer has to wait for, and calls `done` with the answer itself, once
-  // and from any thread; no thread is kept meanwhile. The rest here says nothing. Outlives the
+  // and from any thread; no thread is kept meanwhile. What it returns is called if the client hangs
+  // up before, and leads to `done` soon; it may be null. The rest here says nothing. Outlives the
   // call.
-  std::function<void(std::function<void(HttpAnswer)> done)> later{};
+  std::function<api::TakeBack(std::function<void(HttpAnswer)> done)> later{};
 };
 
 // What a query may say: "?from=1" has the key "from".

@@ -29,6 +29,8 @@ namespace {
 
 constexpr char kJson[] = "application/json";
 constexpr int kMethodNotAllowed = 405;
+constexpr int kTooMany = 429;
+
 int HttpStatus(absl::StatusCode code) {
   using Code = absl::StatusCode;
   static const std::map<Code, int> kStatuses = {{Code::kOk, 200},
@@ -41,6 +43,7 @@ int HttpStatus(absl::StatusCode code) {
                                                 {Code::kFailedPrecondition, 409},
                                                 {Code::kAborted, 409},
                                                 {Code::kResourceExhausted, 429},
+                                                {Code::kCancelled, 499},
                                                 {Code::kUnimplemented, 501},
                                                 {Code::kUnavailable, 503},
                                                 {Code::kDeadlineExceeded, 504}};
@@ -115,6 +118,7 @@ class HttpServerImpl final : public HttpServer {
     door.later = [this](const std::string& name, std::function<void()> answered) {
       later_.Begin(name, std::move(answered));
     };
+    door.hung_up = [this](const std::string& name) { later_.HungUp(name); };
     if (sessions_ != nullptr) {
       door.session = [this](std::string_view cookies) { return sessions_->TokenOf(cookies); };
     }
@@ -273,6 +277,9 @@ class HttpServerImpl final : public HttpServer {
       SetError(answer.status, response);
     }
     for (const auto& [name, value] : answer.headers) response.set_header(name, value);
+    if (response.status == kTooMany && !response.has_header("Retry-After")) {
+      response.set_header("Retry-After", absl::StrCat(kRetryHttp_s));
+    }
   }
 
   // Before the body is read.

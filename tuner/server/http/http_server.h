@@ -19,6 +19,7 @@ namespace espalier {
 
 inline constexpr std::size_t kMaxHttpBody = 1 << 20;  // bytes
 inline constexpr std::size_t kMaxHttpLater = 1024;    // calls whose answers come later
+inline constexpr int kRetryHttp_s = 1;                // after one call too many
 
 // HTTP by a table of routes: the service's own, which are health, metrics, and JSON of the public
 // messages through the same operations as gRPC (http_routes.h; docs/http.md tells users about

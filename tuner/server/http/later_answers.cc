@@ -31,10 +31,35 @@ void LaterAnswers::Begin(const std::string& name, std::function<void()> answered
     }
   }
   if (!start) return answered();
-  const absl::Status begun =
-      Guarded([] { return std::string("a call whose answer comes later"); },
-              [&] { start([this, name](HttpAnswer answer) { Give(name, std::move(answer)); }); });
-  if (!begun.ok()) Give(name, {begun, ""});
+  api::TakeBack take_back;
+  const absl::Status begun = Guarded(
+      [] { return std::string("a call whose answer comes later"); },
+      [&] {
+        take_back = start([this, name](HttpAnswer answer) { Give(name, std::move(answer)); });
+      });
+  if (!begun.ok()) return Give(name, {begun, ""});
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = waiting_.find(name);
+    if (found == waiting_.end() || !found->second.answered) return;  // was given one
+    if (!found->second.hung_up) {
+      found->second.take_back = std::move(take_back);
+      return;
+    }
+  }
+  if (take_back) take_back();
+}
+
+void LaterAnswers::HungUp(const std::string& name) {
+  api::TakeBack take_back;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = waiting_.find(name);
+    if (found == waiting_.end()) return;
+    found->second.hung_up = true;
+    take_back = std::exchange(found->second.take_back, nullptr);
+  }
+  if (take_back) take_back();
 }
 
 void LaterAnswers::Give(const std::string& name, HttpAnswer answer) {

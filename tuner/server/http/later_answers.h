@@ -16,7 +16,7 @@ namespace espalier {
 // them. Any number of threads.
 class LaterAnswers {
  public:
-  using Start = std::function<void(std::function<void(HttpAnswer)> done)>;
+  using Start = decltype(HttpAnswer::later);
 
   explicit LaterAnswers(std::size_t most) : most_(most) {}
 
@@ -30,6 +30,9 @@ class LaterAnswers {
   absl::StatusOr<std::string> Add(const char* operation, bool closes, Start start);
   // Starts it, and calls `answered` once Take has its answer.
   void Begin(const std::string& name, std::function<void()> answered);
+  // Its client has hung up: what it waits for is taken back, if that can be, so that its place is
+  // free.
+  void HungUp(const std::string& name);
   Named Take(const std::string& name);
 
  private:
@@ -37,6 +40,8 @@ class LaterAnswers {
     Named named;
     Start start;
     std::function<void()> answered{};
+    api::TakeBack take_back{};
+    bool hung_up = false;
   };
 
   void Give(const std::string& name, HttpAnswer answer);
