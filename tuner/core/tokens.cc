@@ -52,7 +52,7 @@ void Tokens::On(const AddToken& event) {
     return;
   }
   if (good >= kMostTokens) {
-    turn_.reply().status = absl::ResourceExhaustedError(
+    turn_.reply().status = absl::FailedPreconditionError(
         absl::StrCat("there are ", good, " tokens already: remove those that nobody needs"));
     return;
   }

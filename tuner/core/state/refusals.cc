@@ -58,9 +58,9 @@ absl::Status CheckStep(std::int64_t step) {
 }
 
 absl::Status HasReportedTheMost(const Trial& trial) {
-  return absl::ResourceExhaustedError(absl::StrCat("trial ", trial.number, " has reported ",
-                                                   kMaxReportsPerTrial,
-                                                   " values, which is the most that is kept"));
+  return absl::FailedPreconditionError(absl::StrCat("trial ", trial.number, " has reported ",
+                                                    kMaxReportsPerTrial,
+                                                    " values, which is the most that is kept"));
 }
 
 }  // namespace espalier
