@@ -288,7 +288,10 @@ absl::StatusOr<Variables> TrialEnvironment(const Variables& inherited, const Age
   variables.erase("ESPALIER_SPARE");
   variables.erase("ESPALIER_JOINS");
   variables.erase(kZygoteVariable);
-  if (!start.checkpoint().empty()) variables["ESPALIER_CHECKPOINT"] = start.checkpoint();
+  // That a folder has files of the program's own is known by a path that ends so.
+  if (!start.checkpoint().empty() && !start.checkpoint().ends_with('/')) {
+    variables["ESPALIER_CHECKPOINT"] = start.checkpoint();
+  }
   variables.erase("ESPALIER_TLS_CA");
   if (!access.tls_ca_file.empty()) variables["ESPALIER_TLS_CA"] = access.tls_ca_file;
   const std::string& token_file = files.token.empty() ? options.token_file : files.token;

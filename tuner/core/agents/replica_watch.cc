@@ -69,11 +69,16 @@ bool NeverStarted(const ReplicaExited& exit) {
   return !exit.error.empty() && exit.signal == 0 && exit.rank.empty();
 }
 
+// Without a checkpoint: a folder is none of an elastic program's.
+bool StartsAnew(const Trial& trial, const Group& group) {
+  return trial.checkpoint.empty() || (group.elastic && IsFolder(trial));
+}
+
 // Whether a program that ended badly may do better when it starts again. One that knows nothing of
 // us is started again only where it was lost with its node; one that had trained and was killed
 // before its first checkpoint, as by the system for want of memory, starts from the beginning.
 bool MayStartAgain(const Trial& trial, const Group& group, const ReplicaExited& exit) {
-  if (trial.checkpoint.empty()) {
+  if (StartsAnew(trial, group)) {
     const bool trained = group.progress.has_value() || (group.elastic && !trial.values.empty());
     return trained && exit.signal != 0;
   }
@@ -413,14 +418,14 @@ void ReplicaWatch::GroupLost(TrialId id, const ReplicaExited& exit, const std::s
   }
   if (checkpoints_.CheckpointMissing(id, exit)) return;
   const std::string what = DescribeExit(exit, false);
-  const int most = trial.checkpoint.empty()
+  const int most = StartsAnew(trial, group)
                        ? std::min(study.spec.max_restarts, kMostFromTheBeginning)
                        : study.spec.max_restarts;
   if (MayStartAgain(trial, group, exit) && trial.restarts < most) {
     turn_.Emit(TrialRestarted{id, trial.restarts + 1});
     const std::string reason = absl::StrCat(
         "the last replica ", what, "; ",
-        trial.checkpoint.empty() ? "starts from the beginning, for want of a checkpoint"
+        StartsAnew(trial, group) ? "starts from the beginning, for want of a checkpoint"
                                  : "goes on from its checkpoint",
         " (restart ", trial.restarts, " of ", most, ")");
     turn_.Decide(trial, DecisionKind::kRestart, 1, 0, reason);
