@@ -310,6 +310,28 @@ TEST_F(PlainPopulationTest, WhoComesToItsEndBeforeItIsToldHasEnded) {
   EXPECT_EQ(trial(1).state, TrialState::kComplete);
 }
 
+TEST_F(PlainPopulationTest, SoHasWhoseRanksAreOnTwoNodes) {
+  StudySpec spec = Population(2);
+  spec.min_slots = 2;
+  spec.max_slots = 2;
+  spec.launch = {"ranks"};
+  for (const char* name : {"oak", "elm"}) {
+    AgentHello hello{name, 1, {}};
+    hello.spans_launches = true;
+    Step(hello);
+  }
+  Step(CreateStudy{spec, false});
+  ASSERT_EQ(starts_.size(), 2u);
+  const std::vector<StartReplicaCommand> ranks = starts_;
+  Step(FromReplica{ranks[1].replica, RanksWait{""}});
+  Step(FromReplica{ranks[0].replica, RanksWait{"10.0.0.1:7100"}});
+  Tell(1, 1, 0.5);
+  EXPECT_FALSE(Saves(1, 1));
+  Tell(1, 2, 0.4);
+  for (const StartReplicaCommand& rank : ranks) Step(ReplicaExited{rank.replica, 0, 0, "", ""});
+  EXPECT_EQ(trial(1).state, TrialState::kComplete);
+}
+
 TEST_F(PopulationTest, NobodyWaitsForMembersThatAreNeverDrawn) {
   StudySpec spec = Population(4);
   spec.space = *SearchSpace::FromJson(R"json({"x": {"_type": "choice", "_value": [1, 2]}})json");

@@ -262,7 +262,7 @@ void ReplicaWatch::ReplicaGone(const Replica& gone, const ReplicaExited& exit, b
   if (own_end) group.restart.reset();
   const bool expected = !own_end && (gone.leaving || gone.stopping || told);
   if (exit.checkpoint != CheckpointFailure::kNone) checkpoints_.NoteUnfetched(gone, exit);
-  if (group.over_nodes) return RanksGone(gone, exit, node_lost);
+  if (group.over_nodes) return RanksGone(gone, exit, {node_lost, own_end});
   const auto member = std::find(group.members.begin(), group.members.end(), gone.id);
   const bool was_member = member != group.members.end();
   if (was_member) group.members.erase(member);
@@ -321,9 +321,13 @@ void ReplicaWatch::ReplicaGone(const Replica& gone, const ReplicaExited& exit, b
 }
 
 // Those of a launcher on one of several nodes.
-void ReplicaWatch::RanksGone(const Replica& gone, const ReplicaExited& exit, bool node_lost) {
-  const auto end = launched_.Gone(gone, exit, node_lost);
+void ReplicaWatch::RanksGone(const Replica& gone, const ReplicaExited& exit, HowGone how) {
+  const auto end = launched_.Gone(gone, exit, how.node_lost);
   if (!end) return;
+  const bool clean = end->exit.exit_code == 0 && end->exit.signal == 0 && end->exit.error.empty();
+  if (how.own_end && clean && end->lost_with.empty()) {
+    return trials_.EndWell(gone.trial, std::nullopt, end->exit.last_output);
+  }
   const std::string excuse =
       end->lost_with.empty()
           ? ExcuseFor(end->replica, end->exit, /*wanted=*/false, /*node_lost=*/false)

@@ -87,7 +87,11 @@ class ReplicaWatch {
   void JudgePace(TrialId id, const ReplicaProgress& message);
   std::string ExcuseFor(const Replica& gone, const ReplicaExited& exit, bool wanted,
                         bool node_lost) const;
-  void RanksGone(const Replica& gone, const ReplicaExited& exit, bool node_lost);
+  struct HowGone {
+    bool node_lost = false;
+    bool own_end = false;  // it was to save, had not been told so yet, and has come to its end
+  };
+  void RanksGone(const Replica& gone, const ReplicaExited& exit, HowGone how);
   void MemberLost(const Replica& gone, const ReplicaExited& exit, bool node_lost,
                   const std::string& excuse);
   void JoinFailed(const Replica& gone, const ReplicaExited& exit);
