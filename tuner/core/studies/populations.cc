@@ -402,7 +402,12 @@ bool Populations::OthersWaitBehind(const Study& study, std::int64_t step) {
   const StudySpec& spec = study.spec;
   std::int64_t free = client_slots_.SlotsToShare();
   for (const auto& [id, replica] : pool_.replicas) {
+    const auto node = pool_.nodes.find(replica.node);
+    if (node == pool_.nodes.end() || !node->second.connected) continue;  // not in what there is
     if (!replica.leaving && !replica.stopping) free -= replica.slots();
+  }
+  for (const auto& [id, group] : pool_.groups) {  // those that are about to start
+    if (!group.pausing && pool_.replicas.Of(id).empty()) free -= TotalSlots(group.target);
   }
   if (spec.max_concurrent_trials > 0) {
     const auto running = std::ranges::count_if(pool_.groups, [&](const auto& entry) {
