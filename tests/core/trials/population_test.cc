@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
+#include <vector>
 
 #include "tests/core/trials/population_fixture.h"
 #include "tuner/core/studies/validate.h"
@@ -231,16 +233,21 @@ TEST_F(PopulationTest, APlainProgramIsNotPausedForOthers) {
 class PlainPopulationTest : public PopulationTest {
  protected:
   void BeginPlain(int slots, bool ask = true) {
+    StartPlain(slots);
+    for (const auto& [id, replica] : std::map(replicas_)) {
+      Tell(id, 1, 0.5);
+      if (ask) {
+        EXPECT_FALSE(Saves(id, 1));
+      }
+    }
+  }
+  void StartPlain(int slots) {
     Step(CreateStudy{Population(2), false});
     AgentHello hello{"node", slots, {}};
     hello.clones = true;
     node_ = Step(hello).node();
-    for (const StartReplicaCommand& start : std::vector(starts_)) {
+    for (const StartReplicaCommand& start : starts_) {
       replicas_[start.trial.value] = start.replica;
-      Tell(start.trial.value, 1, 0.5);
-      if (ask) {
-        EXPECT_FALSE(Saves(start.trial.value, 1));
-      }
     }
   }
   void Tell(std::int64_t id, std::int64_t step, double value) {
@@ -277,6 +284,19 @@ TEST_F(PlainPopulationTest, TheBestSavesForItsClone) {
   ASSERT_EQ(starts_.size(), 2u) << "the clone in the worst one's slot, and the best one in its own";
   EXPECT_EQ(trial(1).state, TrialState::kRunning);
   EXPECT_EQ(trial(3).state, TrialState::kRunning);
+}
+
+// As a program that has just been started again: it tells its first value, and asks then.
+TEST_F(PlainPopulationTest, TheBestIsTakenOverOnceItAsksWhetherToSave) {
+  StartPlain(2);
+  Tell(2, 2, 0.9);
+  Tell(1, 2, 0.1);
+  EXPECT_EQ(trial(2).state, TrialState::kRunning);
+  EXPECT_EQ(Records("among the best, from which it takes over once that has saved"), 1);
+  Saves(1, 2);
+  Step(Tick{});
+  EXPECT_EQ(trial(2).state, TrialState::kPruned);
+  EXPECT_EQ(Trials(), 3);
 }
 
 TEST_F(PlainPopulationTest, WhoDoesNotSaveIsNotTakenOverAndTheRecordSaysWhy) {

@@ -207,9 +207,8 @@ std::string UntoldMetric(const StudySpec& spec, const Trial& trial) {
 bool GoesUnasked(const Trial& trial) {
   if (trial.ranks->saving.asked() || trial.spans.empty()) return false;
   const Time since = trial.spans.back().from;
-  return std::ranges::count_if(trial.values, [since](const IntermediateValue& value) {
-           return value.at >= since;
-         }) > 1;
+  const std::size_t told = trial.values.size();
+  return told > 1 && trial.values[told - 1].at >= since && trial.values[told - 2].at >= since;
 }
 
 bool HasProvenInelastic(const TunerState& state, const Study& study) {

@@ -40,9 +40,7 @@ void Populations::Observe(const Change& change) {
   if (std::holds_alternative<StudyDeleted>(change)) ForgetDeleted();
   const auto* of_study = std::get_if<StudyStateChanged>(&change);
   if (of_study != nullptr && of_study->state == StudyState::kRunning) unsure_.insert(of_study->id);
-  if (const auto* recorded = std::get_if<CheckpointRecorded>(&change)) {
-    if (!awaiting_.empty()) saved_.insert(turn_.TrialAt(recorded->id).study);
-  }
+  if (!awaiting_.empty()) NoteThatMaySave(change);
   const auto* reported = std::get_if<ValueReported>(&change);
   if (reported == nullptr) return;
   const Trial& trial = turn_.TrialAt(reported->id);
@@ -50,6 +48,18 @@ void Populations::Observe(const Change& change) {
   if (!is_newest || !turn_.StudyAt(trial.study).spec.population.on()) return;
   changed_.insert(trial.study);
   reported_.emplace(trial.id, trial.values.size() - 1);
+}
+
+// It has saved, or it is known by now that it will when it is asked to.
+void Populations::NoteThatMaySave(const Change& change) {
+  if (const auto* recorded = std::get_if<CheckpointRecorded>(&change)) {
+    saved_.insert(turn_.TrialAt(recorded->id).study);
+  } else if (const auto* agreed = std::get_if<VerdictAgreed>(&change)) {
+    if (agreed->saving.asked()) saved_.insert(turn_.TrialAt(agreed->id).study);
+  } else if (const auto* reported = std::get_if<ValueReported>(&change)) {
+    const Study& study = turn_.StudyAt(turn_.TrialAt(reported->id).study);
+    if (study.spec.resize_by_restart) saved_.insert(study.id);
+  }
 }
 
 // Others may have waited for it alone to come. A clone comes in the place of one that is replaced.
@@ -87,6 +97,10 @@ void Populations::Compare() {
   TakeUnsure(due);
   for (const auto& [id, steps] : due) {
     for (const std::int64_t step : steps) CompareAt(turn_.StudyAt(id), step);
+  }
+  for (const auto& [id, step] : come) {
+    const auto waits = awaiting_.find(id);
+    if (waits != awaiting_.end() && waits->second < step) awaiting_.erase(waits);
   }
   for (const StudyId id : std::exchange(saved_, {})) CompareAwaiting(turn_.StudyAt(id));
   for (const auto& [id, step] : come) LetOthersCome(turn_.TrialAt(id), step);
@@ -225,10 +239,10 @@ Populations::Winners Populations::WinnersFor(const Study& study, const Ranks& ra
     if (pool_.HasComeToTheEnd(winner)) continue;  // nothing would be left to train
     if (!NewestAsFile(winner).name.empty() || CanGiveItsFolder(winner)) {
       winners.saved.push_back(winner.id);
-    } else if (!trials_.IsOfPlainProgram(winner.id)) {
-      if (winner.checkpoint.empty()) winners.to_save.push_back(winner.id);
-    } else if (GoesUnasked(winner)) {
+    } else if (trials_.IsOfPlainProgram(winner.id) && GoesUnasked(winner)) {
       winners.never_to_save = winner.id;
+    } else {
+      winners.to_save.push_back(winner.id);
     }
   }
   return winners;

@@ -69,11 +69,12 @@ class Populations {
   // Of the best, those from which somebody may take over: who has saved, and who has yet to.
   struct Winners {
     std::vector<TrialId> saved;
-    std::vector<TrialId> to_save;
+    std::vector<TrialId> to_save;          // or to ask whether to
     std::optional<TrialId> never_to_save;  // one that will not, so that nobody can
   };
 
   void NoteEnd(const Trial& trial);
+  void NoteThatMaySave(const Change& change);
   void ForgetDeleted();
   // Which steps a study's members are to be compared at: multiples of the interval.
   std::optional<std::int64_t> TakeStepsCome(const Trial& member, std::size_t before,

@@ -274,7 +274,11 @@ bool Trials::IsOfPlainProgram(TrialId id) const {
 bool Trials::SavesWhenAsked(TrialId id) const {
   const Trial& trial = turn_.TrialAt(id);
   if (trial.state != TrialState::kRunning || !IsOfPlainProgram(id)) return false;
-  return trial.ranks->saving.asked() || turn_.StudyAt(trial.study).spec.resize_by_restart;
+  if (trial.ranks->saving.asked()) return true;
+  if (!turn_.StudyAt(trial.study).spec.resize_by_restart) return false;
+  // Before that it may yet turn out to be elastic, and may not listen to SIGTERM yet.
+  return !trial.values.empty() && !trial.spans.empty() &&
+         trial.values.back().at >= trial.spans.back().from;
 }
 
 bool Trials::IsSeenOff(TrialId id) const {
