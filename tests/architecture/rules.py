@@ -321,9 +321,9 @@ BANNED = [
     {"pattern": r"\bsleep_for\b|\bsleep_until\b|\busleep\s*\(|\bnanosleep\s*\(|(?<![\w.>])sleep\s*\(|"
                 r"\btime\.sleep\s*\(|\babsl::SleepFor\b",
      "where": ["tests"],
-     # The last two are programs of trials, whose steps take their time.
+     # Programs of trials, whose steps take their time, and the load beside tests, which comes and goes.
      "except": ["tests/e2e", "tests/benchmarks", "tests/gpu", "tests/python/integrations/fabric_probe.py",
-                "tests/python/integrations/lightning_module.py"],
+                "tests/python/integrations/lightning_module.py", "tests/suite/load.py"],
      "instead": "wait for the condition itself, or pass the injected clock"},
     {"pattern": r"(?<!\w)assert\s*\(", "where": ["*"], "languages": [".cc", ".h"],
      "instead": "ESPALIER_CHECK, which also holds in optimised builds"},

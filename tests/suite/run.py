@@ -11,7 +11,6 @@ import os
 import pathlib
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -20,6 +19,8 @@ import time
 import xml.etree.ElementTree
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
+import complaints  # noqa: E402
+import load  # noqa: E402
 import machine  # noqa: E402
 import repeats  # noqa: E402
 import table as tables  # noqa: E402
@@ -229,15 +230,16 @@ class Session:
             self.notes += [f"not run, a case of {name} ({build}): {why}" for why in left_out.get(name, [])]
             outcomes.append(Outcome(name, build, suite, status, line.get("seconds", 0), line.get("clock_s", 0),
                                     line.get("not_run", [])))
-        if any(outcome.status == "failed" for outcome in outcomes):
-            print(log.read_text(errors="replace"), flush=True)
         self.outcomes += outcomes
         for outcome in outcomes:
             self.passed += outcome.status == "passed"
             self.failed += outcome.status == "failed"
         failed = [outcome.test for outcome in outcomes if outcome.status == "failed"]
         if failed:
-            self.problems.append(f"{build}: {', '.join(failed)} failed, see above and {log.relative_to(ROOT)}")
+            text = log.read_text(errors="replace")
+            print(text, flush=True)
+            self.problems.append("\n  ".join([f"{build}: {', '.join(failed)} failed, see above and {log.relative_to(ROOT)}",
+                                              *complaints.of_log(text)]))
         print(f"{build}: {sum(o.status == 'passed' for o in outcomes)} passed, {len(failed)} failed, "
               f"{sum(o.status == 'not run' for o in outcomes)} not run", flush=True)
         return outcomes
@@ -339,18 +341,6 @@ def tell_what_the_machine_lacks(rows):
     os.environ["ESPALIER_LACKS"] = json.dumps({name: [lack.reason, lack.remedy] for name, lack in lacks.items()})
 
 
-@contextlib.contextmanager
-def busy_loops(count):
-    """Beside what runs within: so many processes that take all they get."""
-    loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(count)]
-    try:
-        yield
-    finally:
-        for loop in loops:
-            loop.send_signal(signal.SIGKILL)
-            loop.wait()
-
-
 def run_standard(session, chosen, lint):
     """Programs without sanitizers first, since their tests wait most of the time: what is built next, its tests and the linter
     have the processors meanwhile."""
@@ -420,20 +410,20 @@ def remember_green(session):
 
 def run_repeatedly(session, chosen):
     """Each of the tests --repeat times, whatever fails."""
-    load = session.options.beside_load
+    beside_load = session.options.beside_load
     counts = collections.defaultdict(lambda: [0, 0])
     for build, names in chosen.items():
         if not session.build(build, names):
             continue
         session.wait_for_set_up()
-        with busy_loops(2 if load else 0):
+        with load.beside() if beside_load else contextlib.nullcontext():
             for turn in range(1, session.options.repeat + 1):
                 heading(f"{build}: {len(names)} tests, time {turn} of {session.options.repeat}")
                 for outcome in session.test(build, names, session.suite, name=f"{build}-{turn}")():
                     if outcome.status != "not run":
                         counts[outcome.test, build][0] += 1
                         counts[outcome.test, build][1] += outcome.status == "failed"
-    repeats.add({key: tuple(count) for key, count in counts.items()}, beside_load=load)
+    repeats.add({key: tuple(count) for key, count in counts.items()}, beside_load=beside_load)
     for (test, build), (runs, failed) in sorted(counts.items()):
         if failed:
             session.notes.append(f"{test} ({build}) failed {failed} of {runs} times")

@@ -9,6 +9,7 @@ import unittest
 import unittest.mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
+import complaints  # noqa: E402
 import run  # noqa: E402
 import table  # noqa: E402
 
@@ -28,6 +29,28 @@ JUNIT = """<testsuite>
 <testcase name="b" status="notrun"><skipped message="SKIP_RETURN_CODE=77"/></testcase>
 <testcase name="c" status="fail"/>
 </testsuite>"""
+LOG = """what CTest has printed
+1/2 Test #7: c .....***Failed   2.00 sec
+[ RUN      ] C.Adds
+sums.cc:12: Failure
+Expected equality of these values:
+  2
+
+  3
+and no more of it
+[  FAILED  ] C.Adds (1 ms)
+[  FAILED  ] 1 test, listed below:
+[  FAILED  ] C.Adds
+FAIL: test_minus (sums.Minus.test_minus)
+Traceback (most recent call last):
+  File "sums.py", line 3, in test_minus
+AssertionError: 2 != 3
+SUMMARY: ThreadSanitizer: data race sums.cc:40 in Sum
+"""
+COMPLAINTS = ["1/2 Test #7: c .....***Failed   2.00 sec", "sums.cc:12: Failure", "Expected equality of these values:", "2", "3",
+              "[  FAILED  ] C.Adds (1 ms)", "[  FAILED  ] 1 test, listed below:", "[  FAILED  ] C.Adds",
+              "FAIL: test_minus (sums.Minus.test_minus)", "AssertionError: 2 != 3",
+              "SUMMARY: ThreadSanitizer: data race sums.cc:40 in Sum"]
 RECORD = [{"test": "a", "build": "ci", "code": 0, "seconds": 31.0, "clock_s": 40.0},
           {"test": "b", "build": "ci", "not_run": ["namespaces: not permitted (root)"]},
           {"test": "c", "build": "ci", "code": 1, "seconds": 2.0, "clock_s": 3.0}]
@@ -46,7 +69,7 @@ class Run(unittest.TestCase):
             return call(*arguments)
 
     def taken_up(self, names=("a", "b", "c")):
-        (self.dir / "log").write_text("what CTest has printed")
+        (self.dir / "log").write_text(LOG)
         (self.dir / "junit").write_text(JUNIT)
         (self.dir / "record").write_text("".join(json.dumps(line) + "\n" for line in RECORD))
         with unittest.mock.patch.object(run, "ROOT", self.dir):
@@ -57,7 +80,13 @@ class Run(unittest.TestCase):
         self.assertEqual([outcome.status for outcome in outcomes], ["passed", "not run", "failed"])
         self.assertEqual((self.session.passed, self.session.failed), (1, 1))
         self.assertIn("ci: c failed", self.session.problems[0])
+        self.assertEqual(self.session.problems[0].split("\n  ")[1:], COMPLAINTS)
         self.assertIn("what CTest has printed", self.printed.getvalue())
+
+    def test_no_more_is_said_of_a_failure_than_fits_an_end(self):
+        said = complaints.of_log("".join(f"FAIL: test_{i}{'x' * 300}\n" for i in range(complaints.MOST_LINES + 3)))
+        self.assertEqual((len(said), said[-1]), (complaints.MOST_LINES + 1, "and 3 lines more"))
+        self.assertEqual(len(said[0]), complaints.MOST_CHARACTERS)
 
     def test_a_test_of_which_nothing_is_known_has_failed(self):
         [outcome] = self.taken_up(["x"])
