@@ -11,6 +11,7 @@
 #include "gtest/gtest.h"
 #include "httplib.h"
 #include "tests/api/direct_tuner.h"
+#include "tests/server/patient_client.h"
 #include "tests/server/running_service.h"
 
 namespace espalier {
@@ -23,7 +24,7 @@ class CallersTest : public testing::Test {
  protected:
   // The library makes its tables for the first request, and the others look at them without a lock
   // that is seen.
-  CallersTest() { EXPECT_TRUE(httplib::Client("127.0.0.1", running_.http_port()).Get("/healthz")); }
+  CallersTest() { EXPECT_TRUE(PatientClient(running_.http_port()).Get("/healthz")); }
 
   static ServiceOptions Options() {
     ServiceOptions options;
@@ -34,8 +35,7 @@ class CallersTest : public testing::Test {
   // A thread of its own, with a client of its own. `call` is given the round.
   void HttpCaller(const std::function<void(httplib::Client&, int)>& call) {
     threads_.emplace_back([port = running_.http_port(), call] {
-      httplib::Client client("127.0.0.1", port);
-      client.set_read_timeout(60);
+      PatientClient client(port);
       for (int round = 0; round < kRounds; ++round) call(client, round);
     });
   }
@@ -153,20 +153,17 @@ TEST_F(CallersTest, AreRefusedByAServiceThatEndsMeanwhile) {
     while (running_.Get("none", &details).error_code() == grpc::StatusCode::NOT_FOUND) ++answered;
   });
   threads_.emplace_back([&] {
-    httplib::Client client("127.0.0.1", running_.http_port());
-    client.set_read_timeout(60);
+    PatientClient client(running_.http_port());
     while (client.Get("/api/pool")) ++answered;
   });
   threads_.emplace_back([&] {  // it waits until the service ends
-    httplib::Client client("127.0.0.1", running_.http_port());
-    client.set_read_timeout(60);
+    PatientClient client(running_.http_port());
     client.Put("/nni/v1/experiments/e", R"({"command": "train", "directory": "/code"})", kJson);
     ++answered;
     client.Get("/nni/v1/experiments/e/events?wait_s=30");
   });
   threads_.emplace_back([&] {  // so does a page that follows it
-    httplib::Client client("127.0.0.1", running_.http_port());
-    client.set_read_timeout(60);
+    PatientClient client(running_.http_port());
     client.Get("/api/view/events", [](const char*, std::size_t) { return true; });
   });
   while (answered < 50) std::this_thread::yield();

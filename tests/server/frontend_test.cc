@@ -3,13 +3,12 @@
 #include "tuner/server/frontend.h"
 
 #include <atomic>
-#include <chrono>
 #include <memory>
 #include <string>
 #include <utility>
 
 #include "gtest/gtest.h"
-#include "httplib.h"
+#include "tests/server/patient_client.h"
 #include "tests/server/running_service.h"
 
 namespace espalier {
@@ -64,8 +63,7 @@ class FrontendTest : public testing::Test {
 
 TEST_F(FrontendTest, ItsRoutesAreAnsweredBesideTheServicesOwn) {
   RunningService running(WithFrontend());
-  httplib::Client client("127.0.0.1", running.http_port());
-  client.set_read_timeout(std::chrono::minutes(1));
+  PatientClient client(running.http_port());
   const auto echoed = client.Get("/echo/hello%20you");
   ASSERT_TRUE(echoed);
   EXPECT_EQ(echoed->status, 200);
@@ -103,8 +101,7 @@ TEST_F(FrontendTest, WithoutARowInTheTableOfPermissionsOnlyAdministratorsEnter) 
   v1::Token submit;
   ASSERT_TRUE(running.stub->CreateToken(&context, wanted, &submit).ok());
 
-  httplib::Client client("127.0.0.1", running.http_port());
-  client.set_read_timeout(std::chrono::minutes(1));
+  PatientClient client(running.http_port());
   const auto status_with = [&client](const std::string& token) {
     return client.Get("/echo/hello", {{"Authorization", "Bearer " + token}})->status;
   };

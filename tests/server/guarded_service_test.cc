@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include <array>
-#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -18,6 +17,7 @@
 #include "gtest/gtest.h"
 #include "httplib.h"
 #include "tests/base/machine_needs.h"
+#include "tests/server/patient_client.h"
 #include "tests/server/running_service.h"
 #include "tuner/credentials/access_token.h"
 #include "tuner/credentials/pinned_certificate.h"
@@ -147,8 +147,7 @@ TEST_F(GuardedService, EachRoleGetsAsFarAsItMay) {
 TEST_F(GuardedService, HttpOverTlsKeepsConnectionsAndKnowsRoles) {
   Start();
   const std::string address = OnLoopback(service_->http_address());
-  httplib::SSLClient client("127.0.0.1", std::stoi(address.substr(address.rfind(':') + 1)));
-  client.set_read_timeout(std::chrono::minutes(1));
+  Patient<httplib::SSLClient> client(PortOf(address));
   client.set_ca_cert_path((options_.credentials_folder + "/certificate.pem").c_str());
   client.set_keep_alive(true);
   const auto health = client.Get("/healthz");
@@ -164,10 +163,9 @@ TEST_F(GuardedService, HttpOverTlsKeepsConnectionsAndKnowsRoles) {
 TEST_F(GuardedService, StreamsOfEventsGoOverTlsToo) {
   Start();
   const std::string address = OnLoopback(service_->http_address());
-  const int port = std::stoi(address.substr(address.rfind(':') + 1));
+  const int port = PortOf(address);
   const auto client = [&] {
-    auto made = std::make_unique<httplib::SSLClient>("127.0.0.1", port);
-    made->set_read_timeout(std::chrono::minutes(1));
+    auto made = std::make_unique<Patient<httplib::SSLClient>>(port);
     made->set_ca_cert_path((options_.credentials_folder + "/certificate.pem").c_str());
     return made;
   };
@@ -193,8 +191,7 @@ TEST_F(GuardedService, AWordAloneIsToBeShownAlsoByTheOwnUser) {
   options_.token = "secret";
   Start();
   const std::string address = OnLoopback(service_->http_address());
-  httplib::SSLClient client("127.0.0.1", std::stoi(address.substr(address.rfind(':') + 1)));
-  client.set_read_timeout(std::chrono::minutes(1));
+  Patient<httplib::SSLClient> client(PortOf(address));
   client.enable_server_certificate_verification(false);
   EXPECT_EQ(client.Get("/api/studies")->status, 401);
   EXPECT_EQ(client.Get("/api/studies", {{"Authorization", "Bearer secret"}})->status, 200);
@@ -273,7 +270,7 @@ TEST(Loopback, WithoutTrustEvenTheOwnUserShowsAToken) {
   EXPECT_EQ(running.Get("none", &details).error_code(), grpc::StatusCode::UNAUTHENTICATED);
   const std::string token = FirstLine(running.service->credentials().administer_token_file);
   EXPECT_EQ(running.Get("none", &details, token).error_code(), grpc::StatusCode::NOT_FOUND);
-  httplib::Client http("127.0.0.1", running.http_port());
+  PatientClient http(running.http_port());
   EXPECT_EQ(http.Get("/api/studies")->status, 401);
   EXPECT_EQ(http.Get("/api/studies", {{"Authorization", "Bearer " + token}})->status, 200);
   EXPECT_EQ(http.Get("/healthz")->status, 200);

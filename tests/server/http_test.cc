@@ -1,11 +1,10 @@
-#include <chrono>
 #include <map>
 #include <string>
 
 #include "gmock/gmock.h"
-#include "httplib.h"
 #include "tests/api/answer_json.h"
 #include "tests/api/direct_tuner.h"
+#include "tests/server/patient_client.h"
 #include "tests/server/running_service.h"
 #include "tuner/api/json.h"
 #include "tuner/server/http/http_server.h"
@@ -18,10 +17,8 @@ using testing::HasSubstr;
 
 class HttpTest : public testing::Test {
  protected:
-  HttpTest() { client_.set_read_timeout(std::chrono::minutes(1)); }
-
   RunningService running_;
-  httplib::Client client_{"127.0.0.1", running_.http_port()};
+  PatientClient client_{running_.http_port()};
 };
 
 TEST_F(HttpTest, AnswersHealthAndIndex) {
@@ -224,8 +221,7 @@ TEST(HttpToken, IsNeededButForHealth) {
   ServiceOptions options;
   options.token = "secret";
   RunningService running(options);
-  httplib::Client client("127.0.0.1", running.http_port());
-  client.set_read_timeout(std::chrono::minutes(1));
+  PatientClient client(running.http_port());
   EXPECT_EQ(client.Get("/healthz")->status, 200);
   for (const char* path : {"/api/studies", "/metrics", "/api/pool"}) {
     EXPECT_EQ(client.Get(path)->status, 401) << path;

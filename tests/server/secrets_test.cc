@@ -17,6 +17,7 @@
 #include "httplib.h"
 #include "nlohmann/json.hpp"
 #include "storage.pb.h"
+#include "tests/server/patient_client.h"
 #include "tests/server/running_service.h"
 #include "tuner/core/state/private_attributes.h"
 #include "tuner/server/access/permissions.h"
@@ -37,11 +38,9 @@ httplib::Headers Bearer(const std::string& token) {
   return {{"Authorization", "Bearer " + token}};
 }
 
-int PortOf(const std::string& address) { return std::stoi(address.substr(address.rfind(':') + 1)); }
-
 class SecretsTest : public testing::Test {
  protected:
-  SecretsTest() : running_(Options()), http_("127.0.0.1", running_.http_port()) {
+  SecretsTest() : running_(Options()), http_(running_.http_port()) {
     v1::CreateStudyRequest create;
     create.set_study_json(absl::StrCat(
         R"({"name": "own", "command": "train", "metric": "loss", "env": {"API_KEY": ")",
@@ -148,7 +147,7 @@ class SecretsTest : public testing::Test {
   }
 
   RunningService running_;
-  httplib::Client http_;
+  PatientClient http_;
   std::shared_ptr<grpc::Channel> channel_ =
       grpc::CreateChannel(running_.service->grpc_address(), grpc::InsecureChannelCredentials());
   std::vector<std::string> tokens_;
@@ -226,7 +225,7 @@ TEST_F(SecretsTest, NoHttpRouteTellsAViewerOne) {
 }
 
 TEST_F(SecretsTest, NoPageOfTheDashboardTellsAnybodyOne) {
-  httplib::Client dashboard("127.0.0.1", PortOf(running_.service->dashboard_address()));
+  PatientClient dashboard(PortOf(running_.service->dashboard_address()));
   for (const std::string path :
        {"/api/studies", "/api/studies/1", "/api/studies/2", "/api/studies/1/param_importances",
         "/api/studies/2/param_importances", "/csv/1", "/csv/2", "/api/meta", "/dashboard"}) {

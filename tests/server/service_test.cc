@@ -1,7 +1,6 @@
 #include "tuner/server/service.h"
 
 #include <atomic>
-#include <chrono>
 #include <deque>
 #include <filesystem>
 #include <set>
@@ -10,6 +9,7 @@
 #include "gmock/gmock.h"
 #include "tests/api/direct_tuner.h"
 #include "tests/server/long_draws.h"
+#include "tests/server/patient_client.h"
 #include "tests/server/running_service.h"
 #include "tests/storage/scratch_folder.h"
 #include "tuner/server/grpc/grpc_service.h"
@@ -59,8 +59,7 @@ TEST(Service, AnswersErrorsWithTheirCodeAndReason) {
 // Asked again and again until the cancellation comes when the service has the call.
 TEST(Service, AnAskWhoseClientCancelsItMakesNoTrial) {
   RunningService running;
-  httplib::Client client("127.0.0.1", running.http_port());
-  client.set_read_timeout(std::chrono::minutes(1));
+  PatientClient client(running.http_port());
   ASSERT_TRUE(MakeStudyOfLongDraws(client));
   std::atomic<bool> counted = false;
   std::thread asks([&] {
@@ -77,7 +76,7 @@ TEST(Service, AnAskWhoseClientCancelsItMakesNoTrial) {
       cancels.join();
     }
   });
-  httplib::Client looks("127.0.0.1", running.http_port());
+  PatientClient looks(running.http_port());
   EXPECT_EQ(CodeOfNextAsk(looks, "grpc"), "CANCELLED");
   counted = true;
   asks.join();

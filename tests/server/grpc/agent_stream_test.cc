@@ -236,13 +236,16 @@ TEST(AgentStream, ABrokenStreamDisconnectsTheNodeAndANewRunMayCome) {
   AwaitConnected(running, true);
 }
 
+// On a busy machine before it is welcome, too: it dials again.
 TEST(AgentStream, ASilentAgentIsCutOff) {
   ServiceOptions options;
   options.lease_s = 0.1;
   RunningService running(options);
-  ScriptedAgent agent(running, "oak", 1, "run-1");
-  ASSERT_TRUE(agent.Next().has_welcome());
-  EXPECT_EQ(agent.Next().kind_case(), v1::ServiceMessage::KIND_NOT_SET);
+  for (bool was_welcome = false; !was_welcome;) {
+    ScriptedAgent agent(running, "oak", 1, "run-1");
+    was_welcome = agent.Next().has_welcome();
+    EXPECT_EQ(agent.Next().kind_case(), v1::ServiceMessage::KIND_NOT_SET);
+  }
 }
 
 // Each of which it answers. One that was silent all the same, on a busy machine, dials again.

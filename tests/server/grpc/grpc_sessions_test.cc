@@ -8,6 +8,7 @@
 #include "gtest/gtest.h"
 #include "httplib.h"
 #include "sessions.grpc.pb.h"
+#include "tests/server/patient_client.h"
 #include "tuner.grpc.pb.h"
 #include "tuner/server/service.h"
 
@@ -62,7 +63,7 @@ TEST_F(GrpcSessions, ACodeLetsABrowserInAsWhoHasAskedForIt) {
   ASSERT_TRUE(CreateCode(NewToken("view"), &code).ok());
   EXPECT_EQ(code.ends_in_s(), 60);
   const std::string address = service_->http_address();
-  httplib::Client browser("127.0.0.1", std::stoi(address.substr(address.rfind(':') + 1)));
+  PatientClient browser(PortOf(address));
   const auto begun =
       browser.Post("/api/session", {{"Authorization", "Espalier-Code " + code.code()}}, "", "");
   ASSERT_EQ(begun->status, 200) << begun->body;

@@ -4,6 +4,7 @@
 #include "gtest/gtest.h"
 #include "httplib.h"
 #include "tests/server/http/raw_connection.h"
+#include "tests/server/patient_client.h"
 #include "tests/server/running_service.h"
 
 namespace espalier {
@@ -37,7 +38,7 @@ std::string LineOf(const httplib::Result& answer, const std::string& name) {
 
 TEST(EntityTag, WhatTheClientHasIsNotSentAgain) {
   RunningService running;
-  httplib::Client client("127.0.0.1", running.http_port());
+  PatientClient client(running.http_port());
   int varied = 0;
   for (const std::string path : {"/", "/login", "/login.js", "/api/view/overview"}) {
     const auto first = client.Get(path);

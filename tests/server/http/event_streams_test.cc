@@ -4,7 +4,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -15,9 +14,9 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "httplib.h"
 #include "tests/api/direct_tuner.h"
 #include "tests/server/http/described_events.h"
+#include "tests/server/patient_client.h"
 #include "tests/server/running_service.h"
 #include "tuner/credentials/access_token.h"
 #include "tuner/credentials/hexadecimal.h"
@@ -102,6 +101,7 @@ class EventSource {
     char c = 0;
     while (!text.ends_with(last)) {
       const ssize_t got = ::recv(socket_, &c, 1, 0);
+      if (got < 0 && errno == EINTR) continue;
       EXPECT_TRUE(got >= 0 || errno == ECONNRESET) << "nothing comes";
       if (got <= 0) return "";
       text += c;
@@ -269,8 +269,7 @@ TEST_F(EventStreamsTest, OneStudyAlone) {
 
 TEST_F(EventStreamsTest, RefusesWhatIsNoCursorAndNoStudy) {
   Start();
-  httplib::Client client("127.0.0.1", port_);
-  client.set_read_timeout(std::chrono::minutes(1));
+  PatientClient client(port_);
   const auto cursor = client.Get(std::string(kPath) + "?after=yesterday");
   EXPECT_EQ(cursor->status, 400);
   EXPECT_THAT(cursor->body, HasSubstr("INCARNATION:REVISION"));
@@ -306,19 +305,26 @@ TEST_F(EventStreamsTest, TheirNumberIsWhatPagesAreTold) {
 TEST_F(EventStreamsTest, WhoDoesNotReadKeepsNobodyWaiting) {
   Start({.rights_ms = 20, .silent_ms = 100, .send_buffer = 4096});
   EventSource stopped(port_, kPath, "", 1024);
-  const auto page = Open();
+  auto page = Open();
   AwaitOpen(2);
   CreateTrials(1, 500);
-  std::int64_t seen = 0;
   // As long as the kernel takes something for the one that has stopped it is not silent.
-  while (streams_->open() == 2) {
+  for (bool alone = false; !alone;) {
     std::vector<Change> changes;
     for (std::int64_t id = 1; id <= 500; ++id) changes.emplace_back(TrialPinned{TrialId(id), 1});
     Commit(changes);
-    const std::int64_t head = log_->revision();
-    while (seen < head) seen = page->Await("changed").data["revision"].get<std::int64_t>();
+    std::int64_t seen = 0;
+    while (seen < log_->revision()) {
+      const SentEvent changed = page->Await("changed");
+      if (changed.name.empty()) break;
+      seen = changed.data["revision"].get<std::int64_t>();
+    }
+    if (seen == log_->revision()) {
+      alone = streams_->open() == 1;
+    } else {
+      page = Open();  // on a busy machine it has been silent for as long
+    }
   }
-  EXPECT_EQ(streams_->open(), 1u);
   EXPECT_TRUE(stopped.Ended());
 }
 

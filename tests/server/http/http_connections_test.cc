@@ -4,7 +4,6 @@
 
 #include <array>
 #include <atomic>
-#include <chrono>
 #include <future>
 #include <memory>
 #include <set>
@@ -17,6 +16,7 @@
 #include "gtest/gtest.h"
 #include "httplib.h"
 #include "tests/server/http/raw_connection.h"
+#include "tests/server/patient_client.h"
 #include "tests/server/running_service.h"
 #include "tuner/server/http/http_routes.h"
 
@@ -113,8 +113,7 @@ class SlowPages {
     while (begun_ < kHttpWaitThreads) std::this_thread::yield();
   }
   void ExpectOthersAreAnswered() const {
-    httplib::Client other("127.0.0.1", port_);
-    other.set_read_timeout(std::chrono::minutes(1));
+    PatientClient other(port_);
     const auto answer = other.Get("/");
     ASSERT_TRUE(answer);
     EXPECT_EQ(answer->body, "here");
@@ -163,8 +162,7 @@ TEST(HttpConnections, IdleOnesTakeNoThread) {
   for (std::size_t i = 0; i < 4 * kHttpThreads; ++i) {
     idle.push_back(std::make_unique<RawConnection>(running.http_port()));
   }
-  httplib::Client client("127.0.0.1", running.http_port());
-  client.set_read_timeout(std::chrono::minutes(1));
+  PatientClient client(running.http_port());
   EXPECT_EQ(client.Get("/healthz")->status, 200);
   // Nor are they forgotten.
   idle.back()->Send("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n");
@@ -182,8 +180,7 @@ TEST(HttpConnections, UnfinishedHeadsTakeNoThread) {
   unfinished.push_back(std::make_unique<RawConnection>(running.http_port()));
   unfinished.back()->Send("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\nGET /healthz HT");
   EXPECT_NE(unfinished.back()->ReadUntil("\r\n\r\nok\n").find("200 OK"), std::string::npos);
-  httplib::Client client("127.0.0.1", running.http_port());
-  client.set_read_timeout(std::chrono::minutes(1));
+  PatientClient client(running.http_port());
   EXPECT_EQ(client.Get("/healthz")->status, 200);
   // Had they held all threads, the first would have been given up before that.
   for (const auto& connection : {unfinished.front().get(), unfinished.back().get()}) {
@@ -275,7 +272,7 @@ TEST(HttpConnections, WhoAlwaysHasOneMoreKeepsNoServiceFromEnding) {
         ::recv(connection.socket(), answers.data(), answers.size(), MSG_DONTWAIT);
       }
     });
-    httplib::Client client("127.0.0.1", running->http_port());
+    PatientClient client(running->http_port());
     EXPECT_EQ(client.Get("/healthz")->status, 200);
     running.reset();
     over = true;
@@ -333,8 +330,7 @@ TEST(HttpConnections, CallsThatWaitForOthersKeepNoCallWaiting) {
     waiting.push_back(std::make_unique<RawConnection>(running.http_port()));
     waiting.back()->Send(SlowPages::Get("/waiting/for?ever"));
   }
-  httplib::Client client("127.0.0.1", running.http_port());
-  client.set_read_timeout(std::chrono::minutes(1));
+  PatientClient client(running.http_port());
   const auto answer = client.Get("/healthz");
   come.set_value();
   ASSERT_TRUE(answer);
@@ -391,7 +387,7 @@ TEST(HttpStrangers, BodiesAreNotWaitedForBeforeASecretIsShown) {
     guessing.Send(put(secret));
     EXPECT_NE(guessing.ReadUntil("never").find("HTTP/1.1 40"), std::string::npos) << secret;
   }
-  httplib::Client client("127.0.0.1", running.http_port());
+  PatientClient client(running.http_port());
   EXPECT_EQ(client.Get("/healthz")->status, 200);
   slow.front()->Send(std::string(99, ' '));
   EXPECT_NE(slow.front()->ReadUntil("\r\n\r\n{" + std::string(99, ' ')).find("200 OK"),
@@ -400,7 +396,6 @@ TEST(HttpStrangers, BodiesAreNotWaitedForBeforeASecretIsShown) {
 
 // So many, each of which would hold a thread for ten seconds, that the client would wait in vain.
 TEST(HttpStrangers, WhoDoesNotTakeAnswersIsNotWaitedFor) {
-  constexpr int kPatience_s = 60;
   RunningService running(WithWord());
   std::string many;
   for (int i = 0; i < 2'000; ++i) many += "GET /absent" + std::to_string(i) + " HTTP/1.1\r\n\r\n";
@@ -412,8 +407,7 @@ TEST(HttpStrangers, WhoDoesNotTakeAnswersIsNotWaitedFor) {
     EXPECT_GT(::send(deaf.back()->socket(), many.data(), many.size(), MSG_NOSIGNAL | MSG_DONTWAIT),
               0);
   }
-  httplib::Client client("127.0.0.1", running.http_port());
-  client.set_read_timeout(std::chrono::seconds(kPatience_s));
+  PatientClient client(running.http_port());
   EXPECT_EQ(client.Get("/healthz")->status, 200);
 }
 
@@ -526,7 +520,7 @@ TEST(HttpHeads, MayHaveHeadersWithoutAValue) {
 
 TEST(HttpAnswers, AreWholeWhateverRangesAreAskedFor) {
   RunningService running(WithWord());
-  httplib::Client client("127.0.0.1", running.http_port());
+  PatientClient client(running.http_port());
   client.set_bearer_token_auth(kWord);
   std::string many = "bytes=0-";
   for (int i = 0; i < 300; ++i) many += ",0-";
@@ -544,7 +538,7 @@ TEST(HttpAnswers, AreWholeWhateverRangesAreAskedFor) {
 
 TEST(HttpAnswers, MayNotBeShownWithinPagesOfOtherSites) {
   RunningService running;
-  httplib::Client client("127.0.0.1", running.http_port());
+  PatientClient client(running.http_port());
   for (const char* path : {"/", "/healthz", "/absent"}) {
     const auto answer = client.Get(path);
     EXPECT_EQ(answer->get_header_value("X-Content-Type-Options"), "nosniff") << path;

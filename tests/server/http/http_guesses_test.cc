@@ -5,6 +5,7 @@
 
 #include "gtest/gtest.h"
 #include "httplib.h"
+#include "tests/server/patient_client.h"
 #include "tuner/server/http/http_connections.h"
 
 namespace espalier {
@@ -23,7 +24,7 @@ TEST(HttpGuesses, ThoseThatTakeTooMuchAreClosedUnanswered) {
   std::thread serving([&server] { server->listen_after_bind(); });
   while (!server->is_running()) std::this_thread::yield();
   const auto answers = [port](const httplib::Headers& headers) {
-    return static_cast<bool>(httplib::Client("127.0.0.1", port).Get("/", headers));
+    return static_cast<bool>(PatientClient(port).Get("/", headers));
   };
   // What one has taken is known after its answer.
   while (answers({{"Authorization", "guess"}})) {

@@ -1,10 +1,9 @@
 #include "tuner/server/http/http_packing.h"
 
-#include <chrono>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "httplib.h"
+#include "tests/server/patient_client.h"
 #include "tests/server/running_service.h"
 #include "tuner/server/http/http_routes.h"
 #include "tuner/web/assets/unpacked.h"
@@ -37,8 +36,7 @@ TEST(HttpPacking, UnpacksWhatItHasPacked) {
 // The library's own packing would take seconds for a large answer, and gives other bytes.
 TEST(HttpPacking, AnswersArePackedAsFastAsCanBe) {
   RunningService running;
-  httplib::Client client("127.0.0.1", running.http_port());
-  client.set_read_timeout(std::chrono::minutes(1));
+  PatientClient client(running.http_port());
   client.set_decompress(false);
   const std::string text(OpenApiText());
   ASSERT_GT(text.size(), kMinPackedBytes);

@@ -1,12 +1,11 @@
 #include "tuner/server/http/http_page_routes.h"
 
-#include <chrono>
 #include <map>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "httplib.h"
 #include "tests/api/direct_tuner.h"
+#include "tests/server/patient_client.h"
 #include "tests/server/running_service.h"
 #include "tuner/server/http/http_packing.h"
 #include "tuner/server/http/http_routes.h"
@@ -137,8 +136,7 @@ TEST_F(HttpPageRoutesTest, WithoutItsFilesItSaysHowToGetThem) {
 
 TEST(HttpPages, AreSentWithTheirHeadersAndApisAreNotKept) {
   RunningService running;
-  httplib::Client client("127.0.0.1", running.http_port());
-  client.set_read_timeout(std::chrono::minutes(1));
+  PatientClient client(running.http_port());
   const auto page = client.Get("/ui/studies/1");
   ASSERT_TRUE(page);
   EXPECT_EQ(page->status, 200);
@@ -150,8 +148,7 @@ TEST(HttpPages, AreSentWithTheirHeadersAndApisAreNotKept) {
 
 TEST(HttpSites, WhatOtherPagesFetchIsRefused) {
   RunningService running;
-  httplib::Client client("127.0.0.1", running.http_port());
-  client.set_read_timeout(std::chrono::minutes(1));
+  PatientClient client(running.http_port());
   const auto status = [&client](const std::string& site, const std::string& mode) {
     return client.Get("/api/studies", {{"Sec-Fetch-Site", site}, {"Sec-Fetch-Mode", mode}})->status;
   };

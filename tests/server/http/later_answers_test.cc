@@ -1,6 +1,5 @@
 #include "tuner/server/http/later_answers.h"
 
-#include <chrono>
 #include <condition_variable>
 #include <functional>
 #include <memory>
@@ -19,6 +18,7 @@
 #include "tests/api/direct_tuner.h"
 #include "tests/server/http/raw_connection.h"
 #include "tests/server/long_draws.h"
+#include "tests/server/patient_client.h"
 #include "tests/server/running_service.h"
 #include "tuner/server/http/http_connections.h"
 #include "tuner/server/http/http_routes.h"
@@ -111,8 +111,7 @@ TEST(LaterAnswers, KeepNoThread) {
     waiting.push_back(std::make_unique<RawConnection>(running.http_port()));
     waiting.back()->Send(Later(std::to_string(i), "", "body"));
   }
-  httplib::Client client("127.0.0.1", running.http_port());
-  client.set_read_timeout(std::chrono::minutes(1));
+  PatientClient client(running.http_port());
   for (const char* path : {"/healthz", "/api/studies"}) {
     const auto answer = client.Get(path);
     ASSERT_TRUE(answer) << path;
@@ -212,8 +211,7 @@ TEST(LaterAnswers, AreTakenBackOnceAClientHangsUp) {
 
 TEST(LaterAnswers, AnAskWhoseClientHangsUpMakesNoTrial) {
   RunningService running;
-  httplib::Client client("127.0.0.1", running.http_port());
-  client.set_read_timeout(std::chrono::minutes(1));
+  PatientClient client(running.http_port());
   ASSERT_TRUE(MakeStudyOfLongDraws(client));
   {
     RawConnection goes(running.http_port());

@@ -1,4 +1,3 @@
-#include <chrono>
 #include <memory>
 #include <string>
 
@@ -6,6 +5,7 @@
 #include "gtest/gtest.h"
 #include "httplib.h"
 #include "tests/api/direct_tuner.h"
+#include "tests/server/patient_client.h"
 #include "tuner/credentials/access_token.h"
 #include "tuner/credentials/hexadecimal.h"
 #include "tuner/server/access/browser_sessions.h"
@@ -30,9 +30,7 @@ class SessionRoutesTest : public testing::Test {
     EXPECT_TRUE(started.ok()) << started.status();
     http_ = *std::move(started);
     host_ = http_->address();
-    browser_ = std::make_unique<httplib::Client>("127.0.0.1",
-                                                 std::stoi(host_.substr(host_.rfind(':') + 1)));
-    browser_->set_read_timeout(std::chrono::minutes(1));
+    browser_ = std::make_unique<PatientClient>(PortOf(host_));
   }
   ~SessionRoutesTest() override {
     http_->Stop();
@@ -74,7 +72,7 @@ class SessionRoutesTest : public testing::Test {
   KeptToken kept_;
   std::unique_ptr<HttpServer> http_;
   std::string host_;
-  std::unique_ptr<httplib::Client> browser_;
+  std::unique_ptr<PatientClient> browser_;
 };
 
 TEST_F(SessionRoutesTest, ATokenThatIsShownOnceOpensAllThatItsRoleMay) {
@@ -148,8 +146,7 @@ TEST_F(SessionRoutesTest, EndsWithItsTokenAndWhenItsUserSaysSo) {
   EXPECT_EQ(Get("/api/studies", cookie), 401);
   const std::string other = LogIn("view");
   bool said_hello = false;
-  httplib::Client page("127.0.0.1", std::stoi(host_.substr(host_.rfind(':') + 1)));
-  page.set_read_timeout(std::chrono::minutes(1));
+  PatientClient page(PortOf(host_));
   page.Get("/api/view/events", {{"Cookie", other}}, [&](const char*, std::size_t) {
     if (!std::exchange(said_hello, true)) {
       const auto ended = browser_->Delete(
@@ -190,8 +187,7 @@ TEST(Sessions, TheOwnUserNeedsNoneAndAnOldCookieDoesNotHurt) {
                                       tuner, metrics, {}, &sessions);
   ASSERT_TRUE(http.ok()) << http.status();
   const std::string host = (*http)->address();
-  httplib::Client browser("127.0.0.1", std::stoi(host.substr(host.rfind(':') + 1)));
-  browser.set_read_timeout(std::chrono::minutes(1));
+  PatientClient browser(PortOf(host));
   const std::string old = sessions.Begin("a token of another time");
   EXPECT_EQ(browser.Get("/api/session", {{"Cookie", old.substr(0, old.find(';'))}})->status, 200);
   EXPECT_EQ(browser.Post("/api/session")->get_header_value("Set-Cookie"), "");
