@@ -60,8 +60,9 @@ export function useAllKeys(): readonly Key[] {
   );
 }
 
+/** Into a field that is shown: one of a dialog that was just closed has the focus a moment longer. */
 function isTyping(target: EventTarget | null): boolean {
-  return target instanceof HTMLElement &&
+  return target instanceof HTMLElement && target.getClientRects().length > 0 &&
     (target.isContentEditable || ["INPUT", "TEXTAREA", "SELECT"].includes(target.tagName));
 }
 

@@ -17,6 +17,14 @@ export function say(text: string): void {
   flush();
 }
 
+/** What is no longer so is neither said any more nor found by who reads on through the page. */
+export function unsay(text: string): void {
+  if (waiting === text) waiting = null;
+  for (const region of regions) {
+    if (region.textContent === text) region.textContent = "";
+  }
+}
+
 function flush(): void {
   if (waiting !== null && regions.size > 0) {
     for (const region of regions) region.textContent = waiting;

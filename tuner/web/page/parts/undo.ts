@@ -3,7 +3,7 @@
 import {useSyncExternalStore} from "react";
 
 import {visible} from "../format";
-import {say} from "../spoken";
+import {say, unsay} from "../spoken";
 
 export const UNDO_S = 5;
 
@@ -28,7 +28,7 @@ function set(next: readonly Pending[]): void {
 export function doUnlessTakenBack(key: string, text: string, run: () => Promise<unknown>): void {
   if (timers.has(key)) return;
   set([...pending.filter((one) => one.key !== key), {key, text, error: null}]);
-  say(`${text} after ${UNDO_S} s, unless Undo is pressed`);
+  say(announced(text));
   timers.set(key, window.setTimeout(() => {
     timers.delete(key);
     run().then(
@@ -36,7 +36,7 @@ export function doUnlessTakenBack(key: string, text: string, run: () => Promise<
       (error: unknown) => {
         const {message} = error as Error;
         set(pending.map((one) => (one.key === key ? {...one, error: String(message)} : one)));
-        sayRefused(text, String(message));
+        say(refusal(text, String(message)));
       },
     );
   }, UNDO_S * 1000));
@@ -45,17 +45,17 @@ export function doUnlessTakenBack(key: string, text: string, run: () => Promise<
 /** What was asked for in a form that is closed, and refused. */
 export function showRefused(text: string, error: string): void {
   set([...pending, {key: `refused ${++refusals}`, text, error}]);
-  sayRefused(text, error);
+  say(refusal(text, error));
 }
 
-function sayRefused(text: string, error: string): void {
-  say(`${text}: ${visible(error)}`);
-}
+const announced = (text: string) => `${text} after ${UNDO_S} s, unless Undo is pressed`;
+const refusal = (text: string, error: string) => `${text}: ${visible(error)}`;
 
 /** Not done, or no longer shown. */
 export function takeBack(key: string): void {
   window.clearTimeout(timers.get(key));
   timers.delete(key);
+  for (const {text, error} of pending.filter((one) => one.key === key)) unsay(error === null ? announced(text) : refusal(text, error));
   set(pending.filter((one) => one.key !== key));
 }
 
