@@ -125,7 +125,7 @@ class Pool(PageTest):
         fixture = self.serve()
         start = fixture.world.start
         self.open(f"/?w=all&t={start + 60:.0f}..{start + 600:.0f}", "● live")
-        self.wait_for(lambda: re.search(r"slots held by \d+ trials at \d\d:\d\d:\d\d, from", self.text()), "the end of the picture")
+        self.wait_for(lambda: re.search(r"slots held by \d+ trials at (\d{4}-\d\d-\d\d )?\d\d:\d\d:\d\d, from", self.text()), "the end of the picture")
 
     def test_by_keyboard_alone(self):
         self.serve()
