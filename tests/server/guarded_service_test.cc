@@ -18,6 +18,7 @@
 #include "httplib.h"
 #include "tests/base/machine_needs.h"
 #include "tests/server/patient_client.h"
+#include "tests/server/port_of.h"
 #include "tests/server/running_service.h"
 #include "tuner/credentials/access_token.h"
 #include "tuner/credentials/pinned_certificate.h"

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <string>
-
 #include "httplib.h"
 
 namespace espalier {
@@ -20,9 +18,5 @@ class Patient : public Client {
 };
 
 using PatientClient = Patient<httplib::Client>;
-
-inline int PortOf(const std::string& address) {
-  return std::stoi(address.substr(address.rfind(':') + 1));
-}
 
 }  // namespace espalier

@@ -5,6 +5,7 @@
 
 #include "grpcpp/grpcpp.h"
 #include "gtest/gtest.h"
+#include "tests/server/port_of.h"
 #include "tuner.grpc.pb.h"
 #include "tuner/server/service.h"
 #ifdef ESPALIER_CALLS_IN_PROCESS
@@ -52,10 +53,7 @@ class RunningService {
     stub = StubOf(*service);
   }
 
-  int http_port() const {
-    const std::string address = service->http_address();
-    return std::stoi(address.substr(address.rfind(':') + 1));
-  }
+  int http_port() const { return PortOf(service->http_address()); }
 
   grpc::Status Create(const v1::CreateStudyRequest& request, v1::Study* study = nullptr) {
     grpc::ClientContext context;

@@ -18,6 +18,7 @@
 #include "nlohmann/json.hpp"
 #include "storage.pb.h"
 #include "tests/server/patient_client.h"
+#include "tests/server/port_of.h"
 #include "tests/server/running_service.h"
 #include "tuner/core/state/private_attributes.h"
 #include "tuner/server/access/permissions.h"

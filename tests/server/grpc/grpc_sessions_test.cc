@@ -9,6 +9,7 @@
 #include "httplib.h"
 #include "sessions.grpc.pb.h"
 #include "tests/server/patient_client.h"
+#include "tests/server/port_of.h"
 #include "tuner.grpc.pb.h"
 #include "tuner/server/service.h"
 

@@ -6,6 +6,7 @@
 #include "httplib.h"
 #include "tests/api/direct_tuner.h"
 #include "tests/server/patient_client.h"
+#include "tests/server/port_of.h"
 #include "tuner/credentials/access_token.h"
 #include "tuner/credentials/hexadecimal.h"
 #include "tuner/server/access/browser_sessions.h"
