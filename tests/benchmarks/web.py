@@ -17,10 +17,9 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 import urllib.request
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "e2e" / "web"))
+sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[1] / folder) for folder in ("e2e/web", "suite")]
 from environment import run_inside  # noqa: E402
 
 if __name__ == "__main__":
@@ -30,6 +29,7 @@ from selenium.webdriver.support.wait import WebDriverWait  # noqa: E402
 
 import chromium  # noqa: E402
 from bench_run import BIN, SMOKE, optuna_load, quantile, resident_mb, serve, start_service, told_address, usual_or_smoke  # noqa: E402
+from run import measure_loop  # noqa: E402
 from web_live import (barriers, growth_in_an_hour, later_code_kb, list_of_dashboard, longest_looks_ms,  # noqa: E402
                       report_to_pixel)
 
@@ -241,16 +241,6 @@ def beside_dashboard(database, folder):
         return figures
 
 
-def loop_s():
-    """As the suite's: the least of five processor times of ten million additions."""
-    def once():
-        begun, total = time.process_time(), 0
-        for i in range(10_000_000):
-            total += i
-        return time.process_time() - begun
-    return round(min(once() for _ in range(usual_or_smoke(5, 1))), 3)
-
-
 def main():
     long = "--long" in sys.argv
     with tempfile.TemporaryDirectory() as folder:
@@ -258,7 +248,7 @@ def main():
         for trials in (SMALL, MIDDLE, LARGE):
             databases[trials] = os.path.join(folder, f"{trials}.db")
             subprocess.run([os.path.join(BIN, "bench_fill_database"), "pool", databases[trials], str(trials), str(VALUES)], check=True)
-        figures = {"loop_s": loop_s()} | of_databases(databases) | of_reports(folder, long)
+        figures = {"loop_s": round(measure_loop(), 3)} | of_databases(databases) | of_reports(folder, long)
         figures |= viewers_cost(databases[LARGE]) | {"optuna_capacity_ratio": capacity_ratio(folder), "tuner_growth_kb": assets_kb()}
         figures |= beside_dashboard(databases[MIDDLE], folder)
     print(json.dumps(figures))

@@ -180,11 +180,11 @@ def later_code_kb(browser, base):
     browser.get(f"{base}/ui/studies/1")
     WebDriverWait(browser, PATIENCE_S).until(lambda _: browser.execute_script("return !!document.querySelector('nav.tabs')"))
     browser.execute_script("performance.clearResourceTimings()")
-    for tab in ("analysis", "whatif"):
+    for tab, panel in (("analysis", "Value by parameter"), ("whatif", "Another policy")):
         browser.execute_script("""history.replaceState(null, "", location.pathname + "?tab=" + arguments[0]);
             window.dispatchEvent(new PopStateEvent("popstate"));""", tab)
         WebDriverWait(browser, PATIENCE_S).until(lambda _: browser.execute_script(
-            "return document.querySelectorAll('section.panel').length > 0 && document.readyState === 'complete'"))
+            "return document.querySelector(`section.panel[aria-label='${arguments[0]}']`) !== null", panel))
     loaded = """return performance.getEntriesByType("resource").filter((one) => one.name.includes("/ui-assets/"))
         .reduce((sum, one) => sum + one.encodedBodySize, 0) / 1000;"""
     return round(browser.execute_script(loaded), 1)
