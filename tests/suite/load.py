@@ -1,6 +1,7 @@
 """What takes processor time beside tests (scripts/test.sh --beside-load), until its parent ends: two processes take all they get,
 and where real-time priority is allowed (to root), all processors at once are taken away now and then, for up to 2.5 seconds, as a
-virtual machine sees it whose host is busy."""
+virtual machine sees it whose host is busy. Of each of these seconds the kernel leaves 50 ms to others (kernel.sched_rt_runtime_us),
+so that nothing stands still for more than 0.95 seconds at once."""
 import contextlib
 import os
 import pathlib
