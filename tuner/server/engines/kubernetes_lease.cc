@@ -27,6 +27,7 @@ constexpr const char* kGroup = "coordination.k8s.io/v1";
 constexpr double kRenewals = 6;
 constexpr double kAttempts = 10;
 constexpr double kLooks = 30;
+constexpr int kGiveBacks = 3;  // attempts
 // Of its duration, without a renewal: as Kubernetes' own programs, 10 of 15 s.
 constexpr double kHeld = 2.0 / 3;
 
@@ -83,9 +84,12 @@ KubernetesLease::~KubernetesLease() {
   for (std::thread* thread : {&renewing_, &guarding_}) {
     if (thread->joinable()) thread->join();
   }
-  if (!ours_) return;
-  const absl::StatusOr<Seen> seen = Look();
-  if (seen.ok() && seen->holder() == options_.holder) Write(*seen, "").IgnoreError();
+  // Whoever waits for it would otherwise wait for its whole duration.
+  for (int attempt = 0; ours_ && attempt < kGiveBacks; ++attempt) {
+    const absl::StatusOr<Seen> seen = Look();
+    if (!seen.ok()) continue;
+    if (seen->holder() != options_.holder || Write(*seen, "").ok()) return;
+  }
 }
 
 absl::StatusOr<KubernetesLease::Seen> KubernetesLease::Look() {
