@@ -58,7 +58,7 @@ class GuardedService : public testing::Test {
   }
 
   static std::string OnLoopback(const std::string& address) {
-    return "127.0.0.1" + address.substr(address.rfind(':'));
+    return HostPort{"127.0.0.1", PortOf(address)}.text();
   }
 
   // A stub for whoever knows the service by its token.

@@ -2,11 +2,11 @@
 
 #include <string>
 
+#include "base/host_port.h"
+
 namespace espalier {
 
-// Of an address, HOST:PORT.
-inline int PortOf(const std::string& address) {
-  return std::stoi(address.substr(address.rfind(':') + 1));
-}
+// Of an address that a service tells of itself.
+inline int PortOf(const std::string& address) { return ParseHostPort(address)->port; }
 
 }  // namespace espalier

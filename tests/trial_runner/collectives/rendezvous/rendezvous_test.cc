@@ -202,7 +202,7 @@ TEST(Rendezvous, EndOfTheServerEndsAWaitingGet) {
 }
 
 int PortOf(const RendezvousServer& server) {
-  return std::stoi(server.address().substr(server.address().rfind(':') + 1));
+  return ParseHostPort(server.address())->port;
 }
 
 TEST(Rendezvous, PortRangeThatIsTakenIsAnError) {
