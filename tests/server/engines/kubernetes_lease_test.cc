@@ -59,9 +59,9 @@ TEST(KubernetesLease, IsGivenBackThoughAnAttemptFails) {
   SmallKubernetes kubernetes;
   for (const auto& [request, code] :
        {std::pair("GET /leases", 500), {"PUT /leases", 500}, {"PUT /leases", 409}}) {
-    std::optional<KubernetesLease> first(std::in_place, kubernetes.server(), Of("first"));
-    ASSERT_TRUE(*first->Take());
-    kubernetes.SetFault(request, {.code = code, .times = 2});
+    std::optional<KubernetesLease> first(std::in_place, kubernetes.server(), Of("first", {}, 1));
+    TakeInTime(*first);
+    kubernetes.SetFault(request, {.code = code});
     first.reset();
     EXPECT_TRUE(*KubernetesLease(kubernetes.server(), Of("second")).Take()) << request << code;
   }

@@ -27,9 +27,10 @@ constexpr const char* kGroup = "coordination.k8s.io/v1";
 constexpr double kRenewals = 6;
 constexpr double kAttempts = 10;
 constexpr double kLooks = 30;
-constexpr int kGiveBacks = 3;  // attempts
 // Of its duration, without a renewal: as Kubernetes' own programs, 10 of 15 s.
 constexpr double kHeld = 2.0 / 3;
+constexpr int kGiveBacks = 3;             // attempts
+constexpr double kGiveBackPause_s = 1.5;  // between them, at most
 
 // Goes on while the machine sleeps, and never jumps.
 double SecondsSinceBoot() {
@@ -84,8 +85,15 @@ KubernetesLease::~KubernetesLease() {
   for (std::thread* thread : {&renewing_, &guarding_}) {
     if (thread->joinable()) thread->join();
   }
-  // Whoever waits for it would otherwise wait for its whole duration.
-  for (int attempt = 0; ours_ && attempt < kGiveBacks; ++attempt) {
+  if (ours_) GiveBack();
+}
+
+// Whoever waits for it would otherwise wait for its whole duration.
+void KubernetesLease::GiveBack() {
+  for (int attempt = 0; attempt < kGiveBacks; ++attempt) {
+    if (attempt > 0) {
+      absl::SleepFor(absl::Seconds(std::min(kGiveBackPause_s, options_.duration_s / kAttempts)));
+    }
     const absl::StatusOr<Seen> seen = Look();
     if (!seen.ok()) continue;
     if (seen->holder() != options_.holder || Write(*seen, "").ok()) return;

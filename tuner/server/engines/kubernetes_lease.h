@@ -52,6 +52,7 @@ class KubernetesLease {
   absl::StatusOr<Seen> Look();
   absl::Status Write(const Seen& seen, const std::string& holder);
   void RenewAgainAndAgain();
+  void GiveBack();
   void Guard(const std::function<void(const std::string& why)>& lost);
 
   const Options options_;
