@@ -12,6 +12,8 @@ export interface Pending {
   text: string;
   /** What went wrong; null: it is still to be done. */
   error: string | null;
+  /** What was said of it when it came to be so. */
+  said: string;
 }
 
 let pending: readonly Pending[] = [];
@@ -27,16 +29,13 @@ function set(next: readonly Pending[]): void {
 /** Does it after UNDO_S. What is asked for twice is done once. */
 export function doUnlessTakenBack(key: string, text: string, run: () => Promise<unknown>): void {
   if (timers.has(key)) return;
-  set([...pending.filter((one) => one.key !== key), {key, text, error: null}]);
-  say(announced(text));
+  put({key, text, error: null, said: `${text} after ${UNDO_S} s, unless Undo is pressed`});
   timers.set(key, window.setTimeout(() => {
     timers.delete(key);
     run().then(
       () => takeBack(key),
       (error: unknown) => {
-        const {message} = error as Error;
-        set(pending.map((one) => (one.key === key ? {...one, error: String(message)} : one)));
-        say(refusal(text, String(message)));
+        put(refused(key, text, String((error as Error).message)));
       },
     );
   }, UNDO_S * 1000));
@@ -44,18 +43,23 @@ export function doUnlessTakenBack(key: string, text: string, run: () => Promise<
 
 /** What was asked for in a form that is closed, and refused. */
 export function showRefused(text: string, error: string): void {
-  set([...pending, {key: `refused ${++refusals}`, text, error}]);
-  say(refusal(text, error));
+  put(refused(`refused ${++refusals}`, text, error));
 }
 
-const announced = (text: string) => `${text} after ${UNDO_S} s, unless Undo is pressed`;
-const refusal = (text: string, error: string) => `${text}: ${visible(error)}`;
+const refused = (key: string, text: string, error: string): Pending => ({key, text, error, said: `${text}: ${visible(error)}`});
+
+/** In the place of what has its key, else last. */
+function put(entry: Pending): void {
+  const known = pending.some((one) => one.key === entry.key);
+  set(known ? pending.map((one) => (one.key === entry.key ? entry : one)) : [...pending, entry]);
+  say(entry.said);
+}
 
 /** Not done, or no longer shown. */
 export function takeBack(key: string): void {
   window.clearTimeout(timers.get(key));
   timers.delete(key);
-  for (const {text, error} of pending.filter((one) => one.key === key)) unsay(error === null ? announced(text) : refusal(text, error));
+  pending.filter((one) => one.key === key).forEach(({said}) => unsay(said));
   set(pending.filter((one) => one.key !== key));
 }
 
