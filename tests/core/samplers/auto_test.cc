@@ -51,6 +51,9 @@ class StudySoFar {
   }
 
   void BreakConstraint() { ended_.back().constraints = broken_; }
+  void PruneLast(std::size_t trials) {
+    for (std::size_t i = ended_.size() - trials; i < ended_.size(); ++i) ended_[i].pruned = true;
+  }
   void Start(std::size_t trials) { running_.resize(trials, &parameters_.back()); }
 
   SamplerInput Input(std::span<const Direction> other_directions = {}) const {
@@ -126,6 +129,18 @@ TEST(AutoSampler, GoesOnByNsga2WhereThereAreSeveralObjectives) {
     like.before = of_another;
     EXPECT_EQ(Auto().Chooses(like), "tpe");
   }
+}
+
+TEST(AutoSampler, OfSeveralObjectivesCountsNoTrialThatWasPruned) {
+  StudySoFar study(Numeric(), kTrialsOfGpBeforeNsga2 + 10);
+  const std::vector<Direction> other = {Direction::kMinimize};
+  study.PruneLast(10);
+  EXPECT_EQ(Auto().Chooses(study.Input(other)), "nsga2");
+  study.PruneLast(11);
+  EXPECT_EQ(Auto().Chooses(study.Input(other)), "gp");
+  StudySoFar of_one(Numeric(), kTrialsOfGpBeforeCmaEs);
+  of_one.PruneLast(11);
+  EXPECT_EQ(Auto().Chooses(of_one.Input()), "cmaes");
 }
 
 TEST(AutoSampler, LeavesConstraintsToSamplersThatTakeThem) {

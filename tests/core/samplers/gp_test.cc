@@ -372,6 +372,41 @@ TEST(GpTrials, LeavesTheFrontOfSeveralObjectives) {
   EXPECT_LT(trials.values(5, 0) - trials.values(6, 0), 40 * step);  // of 81
 }
 
+// Values of a moment, beside which those of whole trials are another matter, are no values; where a
+// trial was pruned, and one runs, is known.
+TEST(GpTrials, OfSeveralObjectivesHaveNoValuesWherePruned) {
+  const SearchSpace space =
+      *SearchSpace::FromJson(R"({"x": {"_type": "uniform", "_value": [0, 1]}})");
+  const std::vector<Direction> others = {Direction::kMinimize};
+  std::deque<Parameters> parameters;
+  const std::vector<double> second = {3};
+  std::vector<Observation> ended;
+  for (int i = 0; i < 60; ++i) {
+    parameters.push_back({{"x", ParameterValue(i / 60.0)}});
+    ended.push_back({.trial_number = i,
+                     .parameters = &parameters.back(),
+                     .value = i < 30 ? i : 1000.0 + i,
+                     .pruned = i >= 30,
+                     .other_values = second});
+  }
+  const std::vector<const Parameters*> running = {&parameters.front()};
+  SamplerInput input{.space = space,
+                     .direction = Direction::kMinimize,
+                     .ended = ended,
+                     .running = running,
+                     .trial_number = 61,
+                     .other_directions = others};
+  const GpTrials trials = *TrialsOf(input, GpSpace(space), 1, false);
+  EXPECT_EQ(trials.values.rows(), 30);
+  EXPECT_LT(trials.points.maxCoeff(), 0.5);
+  ASSERT_EQ(trials.running.rows(), kMostPruned + 1);
+  EXPECT_NEAR(trials.running(0, 0), 40 / 60.0, 1e-12) << "the newest ones";
+  EXPECT_EQ(trials.running(kMostPruned, 0), 0);
+  input.other_directions = {};
+  for (Observation& trial : ended) trial.other_values = {};
+  EXPECT_EQ(TrialsOf(input, GpSpace(space), 1, false)->values.rows(), 60);
+}
+
 TEST(GpTrials, TakesRepeatedPointsAsOneWhereThereIsNoNoise) {
   Line line;
   line.Add(0.5, 1);

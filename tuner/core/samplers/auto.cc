@@ -40,6 +40,15 @@ bool TellsOfConstraints(const SamplerInput& input) {
                      [](const Observation& trial) { return !trial.constraints.empty(); });
 }
 
+// How many trials there are. With several objectives `gp` has no values of those that were pruned.
+std::size_t TrialsFor(const SamplerInput& input) {
+  const std::size_t trials = input.ended.size() + input.running.size();
+  if (input.objectives() == 1) return trials;
+  return trials - static_cast<std::size_t>(
+                      std::count_if(input.ended.begin(), input.ended.end(),
+                                    [](const Observation& trial) { return trial.pruned; }));
+}
+
 // All but the Gaussian process by their default options. Suggestions follow from the input, and so
 // does which of them makes one: a trial draws the same whatever was drawn before it.
 class AutoSampler final : public Sampler {
@@ -79,8 +88,7 @@ class AutoSampler final : public Sampler {
 
   const Named& ChosenFor(const SamplerInput& input) const {
     const auto [trials_of_gp, after] = PlanFor(input);
-    const std::size_t trials = input.ended.size() + input.running.size();
-    if (trials >= trials_of_gp) return *after;
+    if (TrialsFor(input) >= trials_of_gp) return *after;
     return gp_.sampler->Work(input) <= kMostWorkOfGp ? gp_ : tpe_;
   }
 

@@ -31,10 +31,17 @@ double ScoreOf(Direction direction, double value) {
   return direction == Direction::kMinimize ? -value : value;
 }
 
+// Values of a trial that was pruned are those of a moment, which none of several objectives can be
+// compared by.
+bool IsCutOff(const SamplerInput& input, const Observation& observation) {
+  return observation.pruned && input.objectives() > 1;
+}
+
 // By trial number. Trials that the space does not contain are left out.
 std::vector<Seen> SeenIn(const SamplerInput& input, const GpSpace& space) {
   std::vector<Seen> all;
   for (const Observation& observation : input.ended) {
+    if (IsCutOff(input, observation)) continue;
     std::optional<Point> point = space.PlaceOf(*observation.parameters);
     if (!point) continue;
     Seen seen{&observation, *std::move(point), {ScoreOf(input.direction, observation.value)}};
@@ -304,6 +311,13 @@ Standardised Standardise(const Eigen::VectorXd& values) {
 
 Points RunningOf(const SamplerInput& input, const GpSpace& space) {
   std::vector<Point> running;
+  for (const Observation& observation : input.ended) {
+    if (!IsCutOff(input, observation)) continue;
+    if (auto point = space.PlaceOf(*observation.parameters)) running.push_back(*std::move(point));
+  }
+  if (std::ssize(running) > kMostPruned) {
+    running.erase(running.begin(), running.end() - kMostPruned);
+  }
   for (const Parameters* parameters : input.running) {
     if (auto point = space.PlaceOf(*parameters)) running.push_back(*std::move(point));
   }

@@ -19,6 +19,8 @@ inline constexpr Eigen::Index kLeadingTrials = 200;
 
 // Of running trials, the last so many are taken into account.
 inline constexpr std::ptrdiff_t kMostRunning = 100;
+// Of trials that were pruned, with several objectives: each costs as much as one that runs.
+inline constexpr std::ptrdiff_t kMostPruned = 20;
 
 // What trials told of one constraint.
 struct ConstraintValues {
@@ -46,14 +48,15 @@ struct Standardised {
 // Mean 0 and variance 1, whatever their size.
 Standardised Standardise(const Eigen::VectorXd& values);
 
-// Where the running trials are.
+// Where the running trials are, and with several objectives, before them, those that were pruned:
+// what they would have come to is for the model to tell, and another one there is worth less.
 Points RunningOf(const SamplerInput& input, const GpSpace& space);
 
 // nullopt if fewer than `least` trials have a value of each objective.
 //
 // A trial that failed, or whose value does not count, counts as bad as the worst that completed;
 // one that was pruned counts with its last value, but never as better than the median of those that
-// completed.
+// completed. With several objectives one that was pruned has no values, and stands among `running`.
 std::optional<GpTrials> TrialsOf(const SamplerInput& input, const GpSpace& space, std::size_t least,
                                  bool merge_repeated);
 
