@@ -9,7 +9,6 @@
 #include <numbers>
 
 #include "tests/core/samplers/functions.h"
-#include "tuner/core/samplers/gp/boxes.h"
 #include "tuner/core/samplers/gp/fit.h"
 #include "tuner/core/samplers/gp/gp_space.h"
 #include "tuner/core/samplers/gp/improvement.h"
@@ -207,50 +206,6 @@ TEST(GpImprovement, HasItsSlopesAndNoEnd) {
                                  (2e-5 * variance);
       EXPECT_NEAR(at.by_mean, by_mean, 1e-4 * std::abs(by_mean) + 1e-9) << mean;
       EXPECT_NEAR(at.by_variance, by_variance, 1e-4 * std::abs(by_variance) + 1e-9) << mean;
-    }
-  }
-}
-
-// What of the unit cube above 0 at least one of the points dominates, on a grid.
-double VolumeBelow(const Eigen::MatrixXd& points, int cells) {
-  const auto objectives = static_cast<int>(points.cols());
-  int count = 0;
-  const int all = static_cast<int>(std::pow(cells, objectives));
-  for (int i = 0; i < all; ++i) {
-    Eigen::RowVectorXd at(objectives);
-    for (int k = 0, rest = i; k < objectives; ++k, rest /= cells)
-      at[k] = (rest % cells + 0.5) / cells;
-    for (Eigen::Index p = 0; p < points.rows(); ++p) {
-      if ((points.row(p).array() > at.array()).all()) {
-        ++count;
-        break;
-      }
-    }
-  }
-  return static_cast<double>(count) / all;
-}
-
-TEST(GpBoxes, TellTheVolumeThatAPointAdds) {
-  Random random(5);
-  for (const int objectives : {2, 3, 4}) {
-    const int cells = objectives == 4 ? 10 : 20;
-    // On the grid's lines, so that it is exact; with points that others dominate, and one twice.
-    const auto draw = [&] {
-      return static_cast<double>(random.Below(std::uint64_t(cells) + 1)) / cells;
-    };
-    Eigen::MatrixXd points(9, objectives);
-    for (double& x : points.reshaped()) x = draw();
-    points.row(8) = points.row(0);
-    const Boxes boxes = NonDominatedBoxes(points, Eigen::RowVectorXd::Zero(objectives));
-    for (int i = 0; i < 30; ++i) {
-      Eigen::MatrixXd with(10, objectives);
-      with.topRows(9) = points;
-      for (int k = 0; k < objectives; ++k) with(9, k) = draw();
-      double added = 0;
-      for (Eigen::Index b = 0; b < boxes.low.rows(); ++b) {
-        added += (with.row(9) - boxes.low.row(b)).cwiseMax(0.0).cwiseMin(boxes.width.row(b)).prod();
-      }
-      EXPECT_NEAR(added, VolumeBelow(with, cells) - VolumeBelow(points, cells), 1e-9) << objectives;
     }
   }
 }

@@ -14,6 +14,7 @@ namespace {
 constexpr double kEndless = std::numeric_limits<double>::infinity();
 constexpr double kLeastWidth = 1e-12;
 constexpr std::size_t kMostBoxes = 1000;
+constexpr double kLeastShareBeyond = 0.1;
 
 using Vector = std::vector<double>;  // by objective
 
@@ -62,6 +63,15 @@ std::vector<UpperBound> UpperBounds(const std::vector<Vector>& points, const Vec
   return bounds;
 }
 
+std::vector<Vector> LossesOf(const Eigen::MatrixXd& points) {
+  std::vector<Vector> losses;
+  for (Eigen::Index i = 0; i < points.rows(); ++i) {
+    const Eigen::RowVectorXd loss = -points.row(i);
+    losses.emplace_back(loss.begin(), loss.end());
+  }
+  return losses;
+}
+
 // Those that none dominates, each once, ascending.
 std::vector<Vector> FrontOf(std::vector<Vector> points) {
   std::sort(points.begin(), points.end());
@@ -85,6 +95,19 @@ std::vector<UpperBound> NonDominatedCorners(std::vector<Vector> front, const Vec
   }
 }
 
+// Into how many parts a front of so many points, evenly spread, divides each side of a simplex: n
+// parts take (n + objectives - 1 over n) points.
+double PartsOf(std::size_t points, Eigen::Index objectives) {
+  double parts = 0;
+  const auto made = [&] {
+    double count = 1;
+    for (Eigen::Index i = 1; i < objectives; ++i) count *= 1 + parts / static_cast<double>(i);
+    return count;
+  };
+  while (made() <= static_cast<double>(points)) ++parts;
+  return parts - 1;
+}
+
 }  // namespace
 
 Eigen::RowVectorXd ReferencePoint(const Eigen::MatrixXd& points) {
@@ -96,16 +119,29 @@ Eigen::RowVectorXd ReferencePoint(const Eigen::MatrixXd& points) {
   return reference;
 }
 
+Eigen::RowVectorXd ReferenceBeyondFront(const Eigen::MatrixXd& points) {
+  const std::vector<Vector> front = FrontOf(LossesOf(points));
+  const double parts = PartsOf(front.size(), points.cols());
+  const double share = std::max(kLeastShareBeyond, 1 / parts);  // infinite: of one point
+  Eigen::RowVectorXd reference = ReferencePoint(points);
+  for (Eigen::Index j = 0; j < points.cols(); ++j) {
+    double best = kEndless;
+    double worst = -kEndless;
+    for (const Vector& point : front) {
+      best = std::min(best, point[static_cast<std::size_t>(j)]);
+      worst = std::max(worst, point[static_cast<std::size_t>(j)]);
+    }
+    const double beyond = worst + share * std::max(worst - best, 1.0);
+    reference[j] = std::max(reference[j], -beyond);
+  }
+  return reference;
+}
+
 Boxes NonDominatedBoxes(const Eigen::MatrixXd& points, const Eigen::RowVectorXd& reference) {
   const auto objectives = static_cast<std::size_t>(points.cols());
-  Vector limit(objectives);
-  for (std::size_t j = 0; j < objectives; ++j) limit[j] = -reference[static_cast<Eigen::Index>(j)];
-  std::vector<Vector> losses;
-  for (Eigen::Index i = 0; i < points.rows(); ++i) {
-    const Eigen::RowVectorXd loss = -points.row(i);
-    Vector of_point(loss.begin(), loss.end());
-    if (StrictlyBelow(of_point, limit)) losses.push_back(std::move(of_point));
-  }
+  const Vector limit = LossesOf(reference).front();
+  std::vector<Vector> losses = LossesOf(points);
+  std::erase_if(losses, [&](const Vector& point) { return !StrictlyBelow(point, limit); });
   // What is not dominated lies below a corner. Seen from there, where signs are turned, it is what
   // the corners dominate, and that has boxes: eq. 2 of Lacour et al.
   std::vector<Vector> corners;

@@ -18,6 +18,8 @@ namespace espalier::samplers::gp {
 namespace {
 
 constexpr Eigen::Index kDraws = 128;
+// Of suggestions for several objectives, those whose hypervolume begins beyond all trials.
+constexpr double kShareOfAll = 1.0 / 3;
 // The best value where no trial keeps to the constraints.
 constexpr double kNoBest = -std::numeric_limits<double>::infinity();
 
@@ -132,6 +134,12 @@ Points KnownOf(const GpTrials& trials, const Indices& feasible, std::size_t most
   return trials.points(known, Eigen::all);
 }
 
+// Where hypervolume begins: beyond the front, or beyond all trials. From there what extends the
+// front is worth most, such as a part of it that lies apart and is not known yet.
+Eigen::RowVectorXd DrawReference(const Eigen::MatrixXd& values, Random& random) {
+  return random.Uniform() < kShareOfAll ? ReferencePoint(values) : ReferenceBeyondFront(values);
+}
+
 std::unique_ptr<const Utility> UtilityOf(const GpTrials& trials, const Indices& feasible,
                                          std::vector<double> thresholds, Random& random) {
   const Eigen::Index objectives = trials.values.cols();
@@ -142,7 +150,8 @@ std::unique_ptr<const Utility> UtilityOf(const GpTrials& trials, const Indices& 
   }
   if (feasible.empty()) return std::make_unique<Feasibility>(first, std::move(thresholds));
   const Eigen::MatrixXd values = trials.values(feasible, Eigen::all);
-  HypervolumeImprovement::Draws draws{{NonDominatedBoxes(values, ReferencePoint(values))},
+  Boxes boxes = NonDominatedBoxes(values, DrawReference(values, random));
+  HypervolumeImprovement::Draws draws{{std::move(boxes)},
                                       NormalDraws(kDraws, objectives, random.Next())};
   return std::make_unique<HypervolumeImprovement>(first, std::move(draws), std::move(thresholds));
 }
@@ -150,8 +159,8 @@ std::unique_ptr<const Utility> UtilityOf(const GpTrials& trials, const Indices& 
 // The hypervolume above trials and, in each draw, above what running ones come to.
 std::vector<Boxes> BoxesOfDraws(const Eigen::MatrixXd& values,
                                 const std::vector<SampledImprovement::OfDraws>& draws,
-                                const std::vector<double>& thresholds) {
-  const Eigen::RowVectorXd reference = ReferencePoint(values);
+                                const std::vector<double>& thresholds, Random& random) {
+  const Eigen::RowVectorXd reference = DrawReference(values, random);
   std::vector<Boxes> boxes;
   for (Eigen::Index s = 0; s < kDraws; ++s) {
     boxes.push_back(NonDominatedBoxes(WithRunning(values, draws, thresholds, s), reference));
@@ -182,7 +191,7 @@ std::unique_ptr<const Utility> UtilityBesideRunning(const GpTrials& trials, cons
     return std::make_unique<SampledImprovement>(best, std::move(thresholds), std::move(draws));
   }
   HypervolumeImprovement::Draws of_volume{
-      BoxesOfDraws(trials.values(feasible, Eigen::all), draws, thresholds),
+      BoxesOfDraws(trials.values(feasible, Eigen::all), draws, thresholds, random),
       Eigen::MatrixXd(kDraws, static_cast<Eigen::Index>(models.size())), true};
   for (std::size_t m = 0; m < models.size(); ++m) {
     of_volume.normals.col(static_cast<Eigen::Index>(m)) = draws[m].normals;
