@@ -1,6 +1,6 @@
 // Keys. Each place that has some registers them while it is shown; `?` lists them all. Single keys can be turned off.
 
-import {useEffect, useSyncExternalStore} from "react";
+import {useLayoutEffect, useSyncExternalStore} from "react";
 
 export interface Key {
   /** As KeyboardEvent.key has it; two in a row with a space between: "g p". */
@@ -39,8 +39,9 @@ function changed(): void {
   for (const listener of listeners) listener();
 }
 
+/** They are there as soon as what they belong to is shown. */
 export function useKeys(keys: readonly Key[]): void {
-  useEffect(() => {
+  useLayoutEffect(() => {
     registered.add(keys);
     changed();
     return () => {

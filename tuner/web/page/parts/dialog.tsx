@@ -1,18 +1,20 @@
 // A dialog of the browser's own: it keeps the focus in, gives it back, and Escape closes it.
 
-import {type ReactNode, useEffect, useId, useRef} from "react";
+import {type ReactNode, useEffect, useId, useLayoutEffect, useRef} from "react";
 
 import {LiveRegion} from "./live_region";
 
 export function Dialog({title, onClose, children}: {title: ReactNode; onClose: () => void; children: ReactNode}) {
   const ref = useRef<HTMLDialogElement>(null);
   const id = useId();
-  useEffect(() => {
-    const before = document.activeElement;
+  const before = useRef<Element | null>(null);
+  // Before anything else is typed; and the focus goes back once the dialog, outside of which nothing takes it, is gone.
+  useLayoutEffect(() => {
+    before.current = document.activeElement;
     ref.current?.showModal();
-    return () => {
-      if (before instanceof HTMLElement) before.focus();
-    };
+  }, []);
+  useEffect(() => () => {
+    if (before.current instanceof HTMLElement) before.current.focus();
   }, []);
   return (
     <dialog ref={ref} aria-labelledby={id} onClose={onClose}

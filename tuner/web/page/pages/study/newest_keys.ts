@@ -1,11 +1,11 @@
-import {useEffect, useMemo, useState} from "react";
+import {useLayoutEffect, useMemo, useState} from "react";
 
 import {type Key, useKeys} from "../../keys";
 
 /** Registers keys once; what they do is that of the newest drawing. */
 export function useNewestKeys(keys: readonly Key[]): void {
   const [newest] = useState({keys});
-  useEffect(() => {
+  useLayoutEffect(() => {
     newest.keys = keys;
   });
   const names = keys.map(({key, does}) => `${key}\n${does}`).join("\n\n");
