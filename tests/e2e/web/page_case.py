@@ -94,6 +94,15 @@ class BrowserTest(unittest.TestCase):
         """The newest text of the live region."""
         return self.browser.execute_script("return document.querySelector('[aria-live]').textContent")
 
+    def listen(self):
+        """From now on heard() has all that is said on this page, however soon something else follows it."""
+        self.browser.execute_script("""const heard = window.heard = [];
+            new MutationObserver((changes) => changes.forEach(({target}) => heard.push(target.textContent)))
+                .observe(document.querySelector("[aria-live]"), {childList: true});""")
+
+    def heard(self):
+        return self.browser.execute_script("return window.heard")
+
     def axe(self):
         """What axe-core finds on the page as it is."""
         if not self.browser.execute_script("return typeof axe !== 'undefined'"):
