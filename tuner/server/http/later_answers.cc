@@ -27,7 +27,7 @@ void LaterAnswers::Begin(const std::string& name, std::function<void()> answered
     const std::lock_guard lock(mutex_);
     if (const auto found = waiting_.find(name); found != waiting_.end()) {
       start = std::exchange(found->second.start, nullptr);
-      if (start) found->second.answered = std::move(answered);
+      if (start) std::swap(found->second.answered, answered);
     }
   }
   if (!start) return answered();

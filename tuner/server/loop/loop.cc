@@ -211,7 +211,7 @@ void Loop::Settle(Outcome& outcome) {
   for (const auto& question : std::exchange(outcome.all.questions, {})) Answer(question);
 }
 
-void Loop::Plan(std::shared_ptr<const PlanRequest> request) {
+void Loop::Plan(const std::shared_ptr<const PlanRequest>& request) {
   planning_.Do({[request] {
                   return absl::StrCat("plan ", request->number, " by ", TextOf(request->policy),
                                       ", ", request->pool.jobs.size(), " trials");

@@ -192,7 +192,7 @@ class Loop final : public Tuner {
     int exit_code = 0;
   };
   void FailAll(std::vector<Item>& batch, const Failure& failure);
-  void Plan(std::shared_ptr<const PlanRequest> request);
+  void Plan(const std::shared_ptr<const PlanRequest>& request);
   void Draw(const std::shared_ptr<const DrawRequest>& request);
   void AskOutside(std::shared_ptr<const DrawRequest> request);
   void Answer(const std::shared_ptr<const TerminatorQuestion>& question);
